@@ -96,8 +96,9 @@ def by_chunk(db: Database, looked: RankedQuestion) -> dict[str, list[str]]:
     evidence = looked.candidates.evidence
     near, worded = evidence.lanes
     orders = {"words": list(worded), "meaning": list(near)}
-    for strategy in FUSION_STRATEGIES:
+    for strategy in FUSION_STRATEGIES[1:]:
         orders[strategy] = _best_first(fuse(evidence, strategy).chunks)
+    orders[DEFAULT] = _best_first(looked.ranking.chunks)
     rows = {
         row.id: row
         for row in chunks.load(db, list({each for order in orders.values() for each in order[:10]}))

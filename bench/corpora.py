@@ -80,14 +80,18 @@ def locomo(path: str) -> Iterator[tuple[Corpus, Corpus]]:
 CUES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "oblique.tsv")
 """A remark, its reply, and a later sentence to which the remark matters without a word in common."""
 
-CUES_IN_ONE = 12
+STANDING = os.path.join(os.path.dirname(CUES), "standing.tsv")
+"""A standing instruction or preference, its reply, and a request to which it applies."""
+
+PLANTED_IN = 5
+"""The remarks are put into this many conversations, an equal part into each."""
 
 
-def oblique(turns: Corpus, number: int) -> Corpus:
-    """A conversation of LoCoMo with twelve remarks put into its sessions, asked by sentences that need them."""
-    with open(CUES, encoding="utf-8") as file:
+def planted(turns: Corpus, number: int, path: str = CUES) -> Corpus:
+    """A conversation of LoCoMo with remarks put into its sessions, asked by sentences that need them."""
+    with open(path, encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
-    rows = rows[CUES_IN_ONE * number : CUES_IN_ONE * (number + 1)]
+    rows = rows[len(rows) * number // PLANTED_IN : len(rows) * (number + 1) // PLANTED_IN]
     pages, asks = list(turns.pages), []
     for place, (cue, reply, later) in enumerate(rows):
         at = place * len(pages) // len(rows)
@@ -97,7 +101,7 @@ def oblique(turns: Corpus, number: int) -> Corpus:
         lines[middle:middle] = [f"{speakers[0]}: {cue}", f"{speakers[1]}: {reply}"]
         pages[at] = pages[at]._replace(truth="\n\n".join(lines))
         asks.append(Ask(later, {f"{pages[at].slug}#{2 * middle + 1}": 1.0}))
-    return turns._replace(name=f"oblique cues {number + 1}", pages=pages, asks=asks)
+    return turns._replace(name=f"{os.path.basename(path)} {number + 1}", pages=pages, asks=asks)
 
 
 def _turn(turn: dict[str, Any]) -> str:

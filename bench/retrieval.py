@@ -31,7 +31,7 @@ from bench.asking import (
     row,
     ways,
 )
-from bench.corpora import Corpus, beir, chats, locomo, long_mem_eval, oblique
+from bench.corpora import CUES, STANDING, Corpus, beir, chats, locomo, long_mem_eval, planted
 from bench.table import show, verdict
 from bench.vectors import Kept
 
@@ -72,7 +72,7 @@ def conversations(*, quick: bool) -> Figures:
     embedder = Kept.open()
     levels: dict[str, list[list[Judged]]] = {"turns": [], "sessions": [], "sessions in windows": []}
     found = without_model(path)
-    cues: list[Judged] = []
+    remarks: dict[str, list[Judged]] = {CUES: [], STANDING: []}
     for number, (turns, sessions) in enumerate(locomo(path)):
         if quick and number >= 2:
             break
@@ -82,13 +82,16 @@ def conversations(*, quick: bool) -> Figures:
         with memory(sessions._replace(cut="section"), embedder) as db:
             levels["sessions in windows"].append(ask_all(sessions, db, embedder))
         if number < 5:
-            with memory(oblique(turns, number), embedder) as db:
-                cues += ask_all(oblique(turns, number), db, embedder)
+            for file, judged in remarks.items():
+                corpus = planted(turns, number, file)
+                with memory(corpus, embedder) as db:
+                    judged += ask_all(corpus, db, embedder)
         print(f"  LoCoMo {number + 1} done", file=sys.stderr, flush=True)
-    for level, judged in levels.items():
-        found.update(locomo_tables(level, judged))
-    show(f"Oblique cues in LoCoMo 1-5, {len(cues)} questions", ways(cues), HEAD)
-    found.update(figures("oblique cues", cues, "fraction10"))
+    for level, conversations_ in levels.items():
+        found.update(locomo_tables(level, conversations_))
+    for name, judged in zip(("oblique cues", "standing instructions"), remarks.values(), strict=True):
+        show(f"{name.capitalize()} in LoCoMo 1-5, {len(judged)} questions", ways(judged), HEAD)
+        found.update(figures(name, judged, "fraction10"))
     return found
 
 

@@ -164,9 +164,9 @@ def test_oblique_cues_are_turns_of_the_conversation(tmp_path: Path) -> None:
     turns, _ = next(iter(corpora.locomo(str(path))))
     rows = [row.split("\t") for row in Path(corpora.CUES).read_text().splitlines()]
     for number in range(5):
-        corpus = corpora.oblique(turns, number)
+        corpus = corpora.planted(turns, number)
         texts = {page.slug: page.truth.split("\n") for page in corpus.pages}
-        assert len(corpus.asks) == corpora.CUES_IN_ONE
+        assert len(corpus.asks) == len(rows) // corpora.PLANTED_IN
         for ask, (cue, _, later) in zip(corpus.asks, rows[12 * number :], strict=False):
             slug, _, line = next(iter(ask.gains)).partition("#")
             assert ask.text == later

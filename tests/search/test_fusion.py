@@ -7,11 +7,14 @@ from quaid.search.fusion import (
     FUSION_STRATEGIES,
     MEANING_SHARE,
     Evidence,
+    Turn,
+    add_turns,
     add_whole_pages,
     fuse,
     meaning_share,
     rrf,
     set_union,
+    turn_features,
 )
 
 
@@ -156,3 +159,37 @@ def test_neighbours_count_less_if_the_best_chunk_has_few_words() -> None:
 def test_without_vectors_words_count_in_full_however_few_they_are() -> None:
     scored = evidence(THREE_PAGES, words={1: 2.0, 2: 1.0}, page_words={10: 2.0, 20: 3.0})
     assert fuse(scored._replace(cover=0.1)) == fuse(scored)
+
+
+TURNS = {
+    1: Turn(40, True, frozenset({"boat", "sold"})),
+    2: Turn(200, False, frozenset()),
+    3: Turn(200, False, frozenset()),
+}
+TURN_PLACES = {1: (10, 0), 2: (10, 1), 3: (10, 2)}
+
+
+def test_the_reply_to_a_turn_that_asks_for_the_same_comes_first() -> None:
+    features = turn_features(TURN_PLACES, TURNS, {"boat": 3.0, "sold": 1.0})
+    given_ = evidence(TURN_PLACES, words={1: 2.0, 2: 1.8, 3: 1.8}, cosines={1: 0.8, 2: 0.8, 3: 0.8})
+    before = fuse(given_)
+    after = add_turns(given_, before, features)
+    assert before.best == {10: 1} or before.chunks[1] > before.chunks[3]
+    assert order(after.chunks)[0] == 2
+    assert after.best == {10: 2}
+    assert after.pages == before.pages
+
+
+def test_features_of_a_turn() -> None:
+    features = turn_features(TURN_PLACES, TURNS, {"boat": 3.0, "sold": 1.0, "harbour": 4.0})
+    assert features[1][:2] == (0.5, 1.0)
+    assert features[2][:2] == (0.5, 0.0)  # the words of the turn beside it
+    assert features[3][:2] == (0.0, 0.0)
+    assert features[1][2] < 0 < features[2][2]
+    assert [features[turn][3] for turn in TURNS] == [0.0, 0.5, 0.0]
+
+
+def test_turns_of_other_pages_are_no_neighbours() -> None:
+    apart = {1: (10, 0), 2: (20, 1), 3: (30, 2)}
+    features = turn_features(apart, TURNS, {"boat": 1.0})
+    assert features[2] == (0.0, 0.0, features[2][2], 0.0)

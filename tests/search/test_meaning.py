@@ -232,3 +232,32 @@ def test_texts_that_are_near_to_every_question_come_later(db: Database, put: Put
     assert nearest.index(rare) < nearest.index(common)
     cosines = ranked.meaning.cosines(nearest)
     assert cosines[rare] < cosines[common]
+
+
+def test_standing_instructions_are_favoured_for_requests_that_they_apply_to(db: Database, put: Put) -> None:
+    for number in range(30):
+        put(f"beds/{number}", f"Ann: Tulips and roses grow in bed{number}")
+    put("talk", "Ann: Did you never think of a trip by automobile?")
+    put("sound", "user: Never sing in the rain.")
+    put("rule", "user: From now on plan every trip without an automobile.")
+    model = Synonyms()
+    embed(db, model)
+    favoured = []
+    for question in ("Could you plan a trip by vehicle?", "Who did plan a trip by vehicle?"):
+        favours = answers.rank_question(db, model, question, now=NOW).candidates.evidence.favours
+        texts = {row.text.strip(): favours[row.id] for row in chunks.load(db, list(favours))}
+        favoured.append([text for text in sorted(texts, key=lambda text: -texts[text]) if texts[text]])
+    rules = ["user: From now on plan every trip without an automobile.", "user: Never sing in the rain."]
+    assert favoured == [rules, []]
+
+
+def test_the_latest_or_first_of_equal_matches_comes_first_if_asked_for(db: Database, put: Put) -> None:
+    for month in ("02", "03", "01"):
+        put(f"visits/{month}", "The physician came.", title="Visit", date=f"2024-{month}-10")
+    model = Synonyms()
+    embed(db, model)
+    assert slugs(ask(db, model, "latest visit of the doctor"))[0] == "visits/03"
+    assert slugs(ask(db, model, "when did the doctor first come"))[0] == "visits/01"
+    assert slugs(ask(db, model, "in which order did the physician come?")) == [
+        f"visits/{month}" for month in ("01", "02", "03")
+    ]

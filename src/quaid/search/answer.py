@@ -28,9 +28,26 @@ from quaid.search.budget import (
     json_text,
     spend_budget,
 )
-from quaid.search.fusion import FUSION_STRATEGIES, MEANING_SHARE, RRF_K, Ranking, add_whole_pages, fuse
+from quaid.search.fusion import (
+    FUSION_STRATEGIES,
+    MEANING_SHARE,
+    RRF_K,
+    Ranking,
+    add_turns,
+    add_whole_pages,
+    fuse,
+    turn_features,
+)
 from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
-from quaid.search.query import Candidates, MeaningLane, embed_question, gather_candidates
+from quaid.search.query import (
+    Candidates,
+    MeaningLane,
+    asks_for_order,
+    embed_question,
+    favour_time_order,
+    gather_candidates,
+    turns_of_chunks,
+)
 from quaid.search.spelling import Correction, correct_spelling
 from quaid.search.strength import (
     Found,
@@ -326,6 +343,8 @@ def build_answer(
     shown = builder.best_notebook_first([builder.with_best_chunk(page) for page in shown])
     entries = _merge([builder.entry(page, depth) for page in shown], others)[:limit]
     entries = _current_first([_mark_outdated(entry, outdated) for entry in entries])
+    if asks_for_order(ranked.question):
+        entries = _by_date(entries)
     if is_concise and not explain:
         entries = _shorten_unrelated(_without_repeated(entries))
     entries = _fit_latest(entries, token_budget)
@@ -403,6 +422,14 @@ def _current_first(entries: list[_Entry]) -> list[_Entry]:
     matching = [place for place, entry in enumerate(current) if entry.result.strength != "none"]
     cut = matching[-1] + 1 if matching else 0
     return current[:cut] + old + current[cut:]
+
+
+def _by_date(entries: list[_Entry]) -> list[_Entry]:
+    """Return the entries by date, then those without a date and, if others match, those that do not."""
+    matching = [entry for entry in entries if entry.result.strength != "none"] or entries
+    dated = [entry for entry in matching if entry.result.date]
+    dated.sort(key=lambda entry: (entry.result.date, entry.result.slug, entry.result.turn))
+    return dated + [entry for entry in entries if entry not in dated]
 
 
 def _without_repeated(entries: list[_Entry]) -> list[_Entry]:
@@ -1026,10 +1053,17 @@ def rank_question(
     with db.reading():
         candidates = gather_candidates(db, searched, meaning, filters, now)
         ranking = fuse(candidates.evidence, merge, fusion_k)
+        if merge == "sum":
+            turns = turns_of_chunks(db, candidates, ranking.chunks)
+            weights = word_weights(candidates.counts, TextIndex(db, text_index.CHUNKS).highest_id())
+            features = turn_features(candidates.evidence.places, turns, weights)
+            ranking = add_turns(candidates.evidence, ranking, features) if features else ranking
         if merge == "sum" and isinstance(meaning, MeaningLane):
             first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
             cosines = meaning.vectors.page_cosines(meaning.model, meaning.vector, first)
             ranking = add_whole_pages(candidates.evidence, ranking, cosines)
+        if merge == "sum":
+            ranking = favour_time_order(db, candidates, ranking, question)
     note = ""
     if reranker:
         from quaid.search.rerank import rerank  # loads what the default does not need

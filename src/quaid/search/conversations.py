@@ -10,9 +10,19 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.embedding.registry import Embedder
-from quaid.search.fusion import ChunkPosition, Evidence, fuse
+from quaid.search.fusion import ChunkPosition, Evidence, add_turns, fuse, turn_features
 from quaid.search.plan import QueryPlan, plan_query
-from quaid.search.query import WORD_BUDGET, MeaningLane, cover_of_best, embed_question
+from quaid.search.query import (
+    EDGE,
+    STANDING_FAVOUR,
+    WORD_BUDGET,
+    MeaningLane,
+    best_with_neighbours,
+    cover_of_best,
+    embed_question,
+    find_standing,
+    read_turns,
+)
 from quaid.search.strength import (
     Found,
     Strength,
@@ -46,6 +56,9 @@ STANDING_OUT = 0.25
 Of the first ten turns for a question of the LoCoMo benchmark, 1.2 exceed this value on average, but only 0.5
 if the question is about another person.
 """
+
+PERSON = "user"
+"""The role of the turns of a person."""
 
 WORDS, MEANING = "words", "meaning"
 
@@ -121,7 +134,7 @@ def search_turns(
         hits = search_turns_by_words(db, query, limit)
         return result._replace(hits=tuple(hits), semantic=False, note=asked)
     with db.reading():
-        hits = _turn_hits(db, plan, _fuse_turns(db, plan, asked, vectors(), limit))
+        hits = _turn_hits(db, plan, _fuse_turns(db, query, plan, asked, vectors(), limit))
     note = ""
     if asked.embedded < asked.total:
         note = f"{asked.embedded:,} of {asked.total:,} texts have vectors; of the others only words were searched"
@@ -154,7 +167,7 @@ def turns_with_evidence(
             scores = _match_turns(db, wanted, limit, highest)
             scored = {turn: _ScoredTurn(*score) for turn, score in scores.items()}
         else:
-            scored = _fuse_turns(db, wanted, asked, vectors(), limit)
+            scored = _fuse_turns(db, query, wanted, asked, vectors(), limit)
         return _rate_turns(db, query, wanted, scored, asked, highest)
 
 
@@ -201,7 +214,7 @@ def _rate_turns(
 
 
 def _fuse_turns(
-    db: Database, plan: QueryPlan, asked: MeaningLane, vectors: "TurnIndex", limit: int
+    db: Database, query: str, plan: QueryPlan, asked: MeaningLane, vectors: "TurnIndex", limit: int
 ) -> dict[int, _ScoredTurn]:
     """Return the best turns of full-text and vector search."""
     most = max(CANDIDATES, limit)
@@ -209,16 +222,34 @@ def _fuse_turns(
     words = dict(TextIndex(db, TURNS).match(expression, SearchFilters(), most)) if expression else {}
     near = asked.nearest(most, SearchFilters())
     lanes = (list(near), list(words))
-    places = conversations.neighbours(db, list({*words, *near}), REACH)
+    index = TextIndex(db, TURNS)
+    standing = find_standing(
+        query,
+        asked,
+        lambda words, count: index.matching_pages(words, SearchFilters(), count),
+        lambda ids: {
+            turn: row.text
+            for turn, (row, _) in conversations.load_turns(db, ids).items()
+            if row.role == PERSON
+        },
+    )
+    places = conversations.neighbours(db, list({*words, *near, *standing}), REACH)
     others = [turn for turn in places if turn not in words]
     if expression and others:
         words.update(TextIndex(db, TURNS).scores_of(expression, others))
     scores = near | asked.scores([turn for turn in places if turn not in near])
-    index = TextIndex(db, TURNS)
     terms = [part.quoted for part in plan.parts]
     counts = dict(zip(terms, index.document_counts(terms, index.highest_id()), strict=True))
-    evidence = Evidence(places, words, _best_words(places, words), scores, asked.centred_baseline, lanes)
+    favours = {turn: STANDING_FAVOUR * share for turn, share in standing.items()}
+    evidence = Evidence(
+        places, words, _best_words(places, words), scores, asked.centred_baseline, lanes, favours
+    )
     ranking = fuse(evidence._replace(cover=cover_of_best(index, words, counts)))
+    edges = conversations.text_edges(db, best_with_neighbours(places, ranking.chunks), EDGE)
+    turns = read_turns(index, edges, counts)
+    ranking = add_turns(
+        evidence, ranking, turn_features(places, turns, word_weights(counts, index.highest_id()))
+    )
     best: dict[int, _ScoredTurn] = {}
     cosines = asked.cosines(list(places))
     for turn in sorted(places, key=lambda place: (-ranking.chunks[place], -place)):

@@ -5,11 +5,13 @@ A lane is the result list of full-text search or of vector search. The strategy 
 of its neighbours' scores, and the score of its page. A page gets the score of its best chunk without the
 neighbours, because otherwise longer pages would win; the best pages are also compared as a whole. If even the
 best chunk has few of the question's words, words, neighbours and pages count less, and the chunk's own
-meaning decides. `set-union` keeps the order of vector search and appends the results that only full-text
-search found. `rrf` (reciprocal rank fusion) adds 1 / (60 + rank) over both lanes.
-docs/decisions/008-fusing.md and 074-weak-words.md have the measurements behind each number.
+meaning decides. Turns of conversations are also compared by a few features. `set-union` keeps the order of
+vector search and appends the results that only full-text search found. `rrf` (reciprocal rank fusion) adds
+1 / (60 + rank) over both lanes. docs/decisions/008-fusing.md, 074-weak-words.md and 082-turns.md have the
+measurements behind each number.
 """
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -32,8 +34,14 @@ WHOLE_PAGE_SHARE = 0.35
 ENOUGH_COVER = 0.45
 """Words, neighbours and pages have their full weight if the best chunk covers at least this share of the words.
 
-See `Evidence.cover`. Below it, their weights fall in proportion.
+See `Evidence.cover`. Below it, their weights fall with the square of the share.
 """
+
+TURN_WEIGHTS = (0.44, -0.22, 0.20, 0.53)
+"""Weights of the features of a turn (see `turn_features`), learned by bench/turn_weights.py from LoCoMo 1-5."""
+
+TURN_LENGTHS, TYPICAL_TURN = (20, 500), 100
+"""The length of a turn counts within these limits, relative to a typical length, in characters."""
 
 HIGHEST_SCORE = 1.0 + PAGE_SHARE
 """The score of a chunk that is the best in words and meaning on the best page, without its neighbours."""
@@ -165,6 +173,71 @@ def add_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, 
     return ranking._replace(pages=pages)
 
 
+class Turn(NamedTuple):
+    """A chunk that is a turn of a conversation."""
+
+    length: int
+    """Characters."""
+    asks: bool
+    words: frozenset[str]
+    """The words of the question that it contains."""
+
+
+def turn_features(
+    places: Mapping[int, ChunkPosition], turns: Mapping[int, Turn], weights: Mapping[str, float]
+) -> dict[int, tuple[float, float, float, float]]:
+    """Return what distinguishes the turn that answers a question from turns that only mention its words.
+
+    The features are the share of the question's words in the turn and the turns beside it, 1 if it asks, its
+    length, and the share of words in the turn before if that one asks. `weights` has a weight for each word.
+    """
+    at = {places[chunk]: turn for chunk, turn in turns.items()}
+    every = sum(weights.values()) or 1.0
+
+    def share(words: Iterable[str]) -> float:
+        return sum(weights.get(word, 0.0) for word in words) / every
+
+    features = {}
+    shortest, longest = TURN_LENGTHS
+    for chunk, turn in turns.items():
+        page, position = places[chunk]
+        before, after = at.get((page, position - 1)), at.get((page, position + 1))
+        near = turn.words.union(*(other.words for other in (before, after) if other))
+        length = math.log(min(longest, max(shortest, turn.length)) / TYPICAL_TURN)
+        reply = share(before.words) if before and before.asks else 0.0
+        features[chunk] = (share(near), float(turn.asks), length, reply)
+    return features
+
+
+def add_favours(evidence: Evidence, ranking: Ranking, favours: Mapping[int, float]) -> Ranking:
+    """Add scores to chunks and their pages in a ranking by sum."""
+    highest = HIGHEST_SCORE + max(evidence.favours.values(), default=0.0)
+    chunks, pages = dict(ranking.chunks), dict(ranking.pages)
+    gained: dict[int, float] = {}
+    for chunk, favour in favours.items():
+        chunks[chunk] += favour / (highest + 2 * sum(NEIGHBOUR_SHARES))
+        page = evidence.places[chunk][0]
+        gained[page] = max(gained.get(page, 0.0), favour)
+    pages.update({page: pages[page] + favour / highest for page, favour in gained.items()})
+    return ranking._replace(chunks=chunks, pages=pages, best=_best_chunks(evidence, chunks))
+
+
+def add_turns(
+    evidence: Evidence, ranking: Ranking, features: Mapping[int, tuple[float, float, float, float]]
+) -> Ranking:
+    """Add the weighted features of turns to a ranking by sum. The order of pages stays.
+
+    Like words, they count less if no chunk has enough of the question's words.
+    """
+    trust = _trust(evidence) ** 2
+    highest = HIGHEST_SCORE + max(evidence.favours.values(), default=0.0) + 2 * sum(NEIGHBOUR_SHARES)
+    chunks = dict(ranking.chunks)
+    for chunk, values in features.items():
+        added = sum(weight * value for weight, value in zip(TURN_WEIGHTS, values, strict=True))
+        chunks[chunk] += trust * added / highest
+    return ranking._replace(chunks=chunks, best=_best_chunks(evidence, chunks))
+
+
 def _trust(evidence: Evidence) -> float:
     """Return the weight of words, neighbours and pages: less than 1 if no chunk has enough of the question's words.
 
@@ -174,7 +247,8 @@ def _trust(evidence: Evidence) -> float:
     if not evidence.cosines:
         return 1.0
     # If meaning counts less because of an unfamiliar language, words must not count less too.
-    return 1 - max(0.0, 1 - evidence.cover / ENOUGH_COVER) * evidence.meaning_share / MEANING_SHARE
+    missing = max(0.0, 1 - evidence.cover / ENOUGH_COVER) * evidence.meaning_share / MEANING_SHARE
+    return (1 - missing) ** 2
 
 
 def _chunk_scores(evidence: Evidence, meaning: Mapping[int, float], trust: float) -> dict[int, float]:

@@ -6,7 +6,7 @@ exclude a page.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.embedding.registry import Embedder
 from quaid.errors import DamagedDatabase, QuaidError
 from quaid.model import slug as slugs
-from quaid.search.fusion import ChunkPosition, Evidence, meaning_share
+from quaid.model.chunker import split_statements
+from quaid.search.fusion import ChunkPosition, Evidence, Ranking, Turn, add_favours, meaning_share
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
 from quaid.search.strength import ENOUGH_CHUNKS, Unrelated, expected_baseline, word_share, word_weights
 from quaid.search.text import page_scores, terms_worth_ranking
@@ -457,6 +458,9 @@ For comparison, the chunk that is best in words and meaning has a score of 1 bef
 are added.
 """
 
+STANDING_FAVOUR = 0.5
+"""Additional score of the standing instruction or preference that is nearest to a request; others have less."""
+
 ONLY_DATED_FAVOUR = 3.0
 """Additional score by date if the question names only a time. It exceeds words and meaning together."""
 
@@ -504,7 +508,13 @@ def gather_candidates(
     words = {chunk: score for chunk, _, score in matched}
     near = meaning.nearest(CANDIDATES, filters) if isinstance(meaning, MeaningLane) else {}
     named, openings = _filter_entities(db, find_entities(db, question), filters)
-    places = _chunk_places(db, {*words, *near, *of_periods, *openings.values()}, filters)
+    standing = find_standing(
+        question,
+        meaning,
+        lambda words, count: chunks.newest_matching(db, words, filters, count),
+        lambda ids: {row.id: row.text for row in chunks.load(db, ids)},
+    )
+    places = _chunk_places(db, {*words, *near, *of_periods, *openings.values(), *standing}, filters)
     if not words.keys() <= places.keys():
         raise DamagedDatabase(path=db.path, problem="its text index refers to missing text")
     if plan != searched:
@@ -527,11 +537,115 @@ def gather_candidates(
         cosines=cosines,
         baseline=meaning.centred_baseline if isinstance(meaning, MeaningLane) else 0.0,
         lanes=(list(near), [chunk for chunk, _, _ in matched]),
-        favours=_favours(db, places, named, dates, ONLY_DATED_FAVOUR if only_time else DATED_FAVOUR),
+        favours=_favours(
+            db, places, named, dates, ONLY_DATED_FAVOUR if only_time else DATED_FAVOUR, standing
+        ),
         meaning_share=meaning_share(meaning.familiarity if isinstance(meaning, MeaningLane) else 1.0),
         cover=cover_of_best(TextIndex(db, text_index.CHUNKS), words, counts),
     )
     return Candidates(plan, counts, evidence, named, dates, periods, openings, only_time)
+
+
+_LATEST = re.compile(r"\b(?:latest|newest|most recent(?:ly)?|last time|up to date)\b", re.IGNORECASE)
+_FIRST = re.compile(
+    r"\b(?:earliest|initially|in the beginning(?! of)|(?:the|for the|my) first time"
+    r"|(?:did|have|has|was|were)(?: \w+){1,4} first(?! (?:place|name|aid|class|floor|half|two))"
+    r"|first (?:mention|talk|say|tell|told|ask|bring|brought|come|came|start|beg[ai]n|hear)\w*)\b",
+    re.IGNORECASE,
+)
+_ORDER = re.compile(
+    r"\b(?:in (?:what|which) (?:order|sequence)|the (?:order|sequence) (?:in which|of)|chronological(?:ly)?"
+    r"|what (?:came|happened) first)\b",
+    re.IGNORECASE,
+)
+TIME_ORDER_SHARE, TIME_ORDER_COMPARED = 0.3, 20
+"""The latest, or first, of the best chunks gains this much if the question asks for it. Others gain less."""
+
+
+def asks_for_order(question: str) -> bool:
+    """Return True if a question asks in which order things happened."""
+    return bool(_ORDER.search(question[:LONGEST_DATED_TEXT]))
+
+
+def favour_time_order(db: Database, candidates: Candidates, ranking: Ranking, question: str) -> Ranking:
+    """Return the ranking with the latest or the first of the best chunks favoured, if the question asks for it."""
+    is_latest = bool(_LATEST.search(question[:LONGEST_DATED_TEXT]))
+    if not is_latest and not _FIRST.search(question[:LONGEST_DATED_TEXT]):
+        return ranking
+    places = candidates.evidence.places
+    best = sorted(ranking.chunks, key=lambda chunk: -ranking.chunks[chunk])[:TIME_ORDER_COMPARED]
+    days = chunks.chunk_dates(db, {chunk: places[chunk] for chunk in best})
+    dated = sorted(
+        (chunk for chunk in best if days.get(chunk)),
+        key=lambda chunk: (days[chunk], places[chunk][1]),
+        reverse=not is_latest,
+    )
+    last = max(1, len(dated) - 1)
+    return add_favours(
+        candidates.evidence,
+        ranking,
+        {chunk: TIME_ORDER_SHARE * place / last for place, chunk in enumerate(dated)},
+    )
+
+
+_REQUEST = re.compile(
+    r"\b(?:(?:can|could|would|will) you|help me|should i|how to|best way|tell me how"
+    r"|(?:how|what|when|where|which\b.{0,40}|who) (?:do|can|could|should|would) (?:i|we)"
+    r"|how (?:much|many|far|long|hot|often)\b.{0,20} (?:do|should) (?:i|we|the)"
+    r"|(?:do|did) i (?:prefer|like|want)|my (?:preferences?|rules?|instructions?))\b"
+    r"|\A\W*(?:(?:please|and|now) )?(?:write|draft|plan|suggest|recommend|explain|summari[sz]e|sum up|show me how"
+    r"|make|create|book|give me|find me|list)\b",
+    re.IGNORECASE,
+)
+"""A question that asks for help or advice, so that instructions and preferences may apply to it."""
+
+_STANDING = re.compile(
+    r"\b(?:always|never|from now on|going forward|in (?:the )?future|when(?:ever)? i ask|every time|each time"
+    r"|(?:i|we)(?:[’']d| would| really| also| only| much)? (?:prefer|rather|like|love|hate|dislike|avoid|enjoy|want)"
+    r"|i can[’']?(?:no)?t stand|(?:do not|don[’']t) (?:ever|like|eat|use|want)|my (?:rule|preference|favou?rite)"
+    r"|instead of|use \w+ spelling|remember (?:that|to)|keep in mind|leave out)\b",
+    re.IGNORECASE,
+)
+_STANDING_WORDS = " OR ".join(
+    f'"{words}"'
+    for words in (
+        "always|never|from now on|going forward|when i ask|whenever|every time|each time|prefer|preference|rather"
+        "|avoid|dislike|hate|i like|i love|i want|i only|my rule|instead of|keep in mind|stand|don t|spelling"
+    ).split("|")
+)
+MOST_STANDING, STANDING_COMPARED, STANDING_KEPT = 400, 24, 8
+"""Of the newest MOST_STANDING chunks with words of an instruction, the nearest STANDING_COMPARED are read, and the
+nearest STANDING_KEPT that state one are kept."""
+
+
+def find_standing(
+    question: str,
+    meaning: MeaningLane | str,
+    newest: Callable[[str, int], list[int]],
+    read: Callable[[list[int]], dict[int, str]],
+) -> dict[int, float]:
+    """Return the chunks or turns with a standing instruction or preference that may apply to a request.
+
+    Each has its nearness to the question, relative to the nearest of them. An instruction has few words in common
+    with the requests that it applies to, so this needs vectors. `newest` returns the ids of the newest texts that
+    match an expression, and `read` texts by id.
+    """
+    if isinstance(meaning, str) or not _REQUEST.search(question[:LONGEST_DATED_TEXT]):
+        return {}
+    low = meaning.centred_baseline
+    scores = meaning.scores(newest(_STANDING_WORDS, MOST_STANDING))
+    nearest = sorted((text for text in scores if scores[text] > low), key=lambda text: -scores[text])
+    texts = read(nearest[:STANDING_COMPARED])
+    kept = [
+        text
+        for text in nearest[:STANDING_COMPARED]
+        if any(map(_states_rule, split_statements(texts.get(text, ""))))
+    ]
+    return {text: (scores[text] - low) / (scores[kept[0]] - low) for text in kept[:STANDING_KEPT]}
+
+
+def _states_rule(statement: str) -> bool:
+    return bool(_STANDING.search(statement)) and not statement.rstrip().endswith("?")
 
 
 def _without_time(question: str, periods: Iterable[Period]) -> QueryPlan:
@@ -569,6 +683,51 @@ def cover_of_best(index: TextIndex, scores: dict[int, float], counts: dict[str, 
     best = max(scores, key=lambda row: scores[row])
     held = index.terms_in_row(best, [term for term, count in counts.items() if count])
     return word_share(held, word_weights(counts, index.highest_id()))
+
+
+TURNS_COMPARED = 60
+"""The features of this many best chunks are compared, if they are turns of a conversation."""
+
+EDGE = 60
+"""This many characters at the start and end of a chunk tell whether it is a turn, and whether it asks."""
+
+_SPEAKER = re.compile(r"\s*(?:\*\*)?\w[^:\n]{0,40}:(?:\*\*)? \S")
+
+
+def turns_of_chunks(db: Database, candidates: Candidates, scores: Mapping[int, float]) -> dict[int, Turn]:
+    """Return those of the best chunks, and of the chunks beside them, that are turns of a conversation."""
+    ids = best_with_neighbours(candidates.evidence.places, scores)
+    edges = {
+        chunk: (length, last)
+        for chunk, (length, first, last) in chunks.text_edges(db, ids, EDGE).items()
+        if _SPEAKER.match(first)
+    }
+    index = TextIndex(db, text_index.CHUNKS)
+    return read_turns(index, edges, candidates.counts) if len(edges) > 1 else {}
+
+
+def best_with_neighbours(places: Mapping[int, ChunkPosition], scores: Mapping[int, float]) -> list[int]:
+    """Return the ids of the best chunks or turns and of those directly beside them."""
+    best = sorted(scores, key=lambda chunk: -scores[chunk])[:TURNS_COMPARED]
+    beside = {
+        (page, position + step) for page, position in (places[chunk] for chunk in best) for step in (-1, 0, 1)
+    }
+    return [chunk for chunk, place in places.items() if place in beside]
+
+
+def read_turns(
+    index: TextIndex, edges: Mapping[int, tuple[int, str]], counts: Mapping[str, int]
+) -> dict[int, Turn]:
+    """Return turns by id. `edges` has the length and the last characters of each, `counts` the rows of each term."""
+    held: dict[int, set[str]] = {turn: set() for turn in edges}
+    present = {term: count for term, count in counts.items() if count}
+    for term in terms_worth_ranking(present, index.highest_id(), WORD_BUDGET) if present else ():
+        for turn in index.matching(term, list(edges)):
+            held[turn].add(term)
+    return {
+        turn: Turn(length, last.rstrip().endswith("?"), frozenset(held[turn]))
+        for turn, (length, last) in edges.items()
+    }
 
 
 def _any_word_expression(db: Database, counts: dict[str, int]) -> str:
@@ -643,9 +802,14 @@ def _dates_in_periods(
 
 
 def _favours(
-    db: Database, places: dict[int, ChunkPosition], named: Entities, dates: dict[int, str], dated_: float
+    db: Database,
+    places: dict[int, ChunkPosition],
+    named: Entities,
+    dates: dict[int, str],
+    dated_: float,
+    standing: dict[int, float],
 ) -> dict[int, float]:
-    if not (dates or named.mentioned or named.wings):
+    if not (dates or named.mentioned or named.wings or standing):
         return {}
     page_ids = list({page for page, _ in places.values()})
     heads = pages.page_heads(db, page_ids) if named.wings else {}
@@ -654,5 +818,6 @@ def _favours(
         chunk: dated_ * (chunk in dates)
         + MENTIONED_FAVOUR * (page in named.mentioned)
         + WING_FAVOUR * (page in in_wing)
+        + STANDING_FAVOUR * standing.get(chunk, 0.0)
         for chunk, (page, _) in places.items()
     }

@@ -308,6 +308,16 @@ def neighbours(db: "Database", turn_ids: list[int], reach: int) -> dict[int, tup
     return {row[0]: row[1:] for row in rows}
 
 
+def text_edges(db: "Database", turn_ids: list[int], count: int) -> dict[int, tuple[int, str]]:
+    """Return the length of each of these turns, and its last `count` characters."""
+    rows = db.rows(
+        "SELECT id, length(text), substr(text, -?) FROM conversation_turns"
+        " WHERE id IN (SELECT value FROM json_each(?))",
+        (count, str(turn_ids)),
+    )
+    return {row[0]: row[1:] for row in rows}
+
+
 def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, tuple[TurnRow, ConversationRow]]:
     """Return these turns and their conversations by turn id."""
     turns = db.rows(

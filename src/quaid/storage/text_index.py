@@ -141,6 +141,16 @@ class TextIndex:
             )
         )
 
+    def matching(self, expression: str, ids: list[int]) -> list[int]:
+        """Return those of these ids whose rows match."""
+        index = self._index
+        rows = self._db.rows(
+            f"SELECT rowid FROM {index} WHERE {index} MATCH ?"  # noqa: S608
+            " AND +rowid IN (SELECT value FROM json_each(?))",
+            (expression, str(ids)),
+        )
+        return [row_id for (row_id,) in rows]
+
     def terms_in_row(self, row_id: int, terms: list[str]) -> list[str]:
         """Return those of the expressions that this row matches."""
         return self._terms_where("{index} MATCH term.value AND rowid = ?", terms, row_id)
