@@ -288,51 +288,46 @@ def _current_version(brain: Brain, arguments: Mapping[str, Any]) -> int:
 
 def _accept(brain: Brain, row: ProposalRow, note: str) -> Decision:
     target = _target(row)
+    try:
+        with _acting_for(brain, row):
+            change, adds_only, work = _planned(brain, row)
+            days = (row.created_at[:10], brain.now()[:10])
+            if not adds_only and not _was_reviewed(change.diff, row.diff, days):
+                problem = f"{target} has changed since; accepting would now change other lines"
+                return Decision(row.id, "conflict", target, problem, row.diff, change.diff)
+            work()
+    except QuaidError as error:
+        return Decision(row.id, "failed", target, str(error))
+    _decide(brain, row, "accepted", note)  # without effect if a page was erased with the proposals about it
+    return Decision(row.id, "accepted", target)
+
+
+def _planned(brain: Brain, row: ProposalRow) -> tuple[_Change, bool, Callable[[], Any]]:
+    """Return what accepting a proposal changes now, whether it only adds, and the function that does it."""
     arguments = json.loads(row.arguments)
-    if row.tool == "memory_forget" and "query" in arguments:
-        return _accept_removal(brain, row, arguments, note)
+    if "query" in arguments and row.tool == "memory_forget":
+        line = corrections.line_to_remove(brain, arguments["query"])
+        if isinstance(line, corrections.CorrectRecord):
+            raise InvalidArgument(name="query", problem="matches several lines by now")
+        return _removal(brain, line, arguments["reason"]), False, lambda: corrections.remove_line(brain, line)
     if row.tool in OWNER_OPERATIONS:
         operation = dispatch.find_command(OWNER_OPERATIONS[row.tool])
+        erasure = _erasure(brain, **arguments) if row.tool == "memory_forget" else None
         arguments = {**{name: value for name, value in arguments.items() if name != "reason"}, "yes": True}
     else:
-        operation = dispatch.find_tool(row.tool)
-    try:
-        with _acting_for(brain, row):
-            if row.tool == "memory_forget":
-                change = _erasure(brain, **json.loads(row.arguments))
-            else:
-                arguments = _with_current_versions(brain, arguments)
-                change = _rehearse(brain, lambda: operation.function(brain, **arguments))
-            days = (row.created_at[:10], brain.now()[:10])
-            if not operation.adds_only and not _was_reviewed(change.diff, row.diff, days):
-                problem = f"{target} has changed since; accepting would now change other lines"
-                return Decision(row.id, "conflict", target, problem, row.diff, change.diff)
-            operation.function(brain, **arguments)
-    except QuaidError as error:
-        return Decision(row.id, "failed", target, str(error))
-    if row.tool != "memory_forget":  # forgetting a page erases the proposals about it
-        _decide(brain, row, "accepted", note)
-    return Decision(row.id, "accepted", target)
+        operation, erasure = dispatch.find_tool(row.tool), None
+        arguments = _with_current_versions(brain, arguments)
+
+    def work() -> Any:
+        return operation.function(brain, **arguments)
+
+    return erasure or _rehearse(brain, work), operation.adds_only, work
 
 
-def _accept_removal(brain: Brain, row: ProposalRow, arguments: dict[str, Any], note: str) -> Decision:
-    """Remove the line that a proposal of memory_forget names by a query."""
-    target = _target(row)
-    try:
-        with _acting_for(brain, row):
-            line = corrections.line_to_remove(brain, arguments["query"])
-            if isinstance(line, corrections.CorrectRecord):
-                return Decision(row.id, "failed", target, line.note)
-            change = _rehearse(brain, lambda: corrections.remove_line(brain, line))
-            change = change._replace(diff=f"Remove a line: {arguments['reason'].strip()}\n{change.diff}")
-            if not _was_reviewed(change.diff, row.diff, (row.created_at[:10], brain.now()[:10])):
-                problem = f"{target} has changed since; accepting would now change other lines"
-                return Decision(row.id, "conflict", target, problem, row.diff, change.diff)
-            corrections.remove_line(brain, line)
-    except QuaidError as error:
-        return Decision(row.id, "failed", target, str(error))
-    _decide(brain, row, "accepted", note)
-    return Decision(row.id, "accepted", target)
+def _removal(brain: Brain, line: corrections.StoredStatement, reason: str) -> _Change:
+    """Return the change that removing a line makes."""
+    change = _rehearse(brain, lambda: corrections.remove_line(brain, line))
+    return change._replace(diff=f"Remove a line: {reason.strip()}\n{change.diff}")
 
 
 def _reject(brain: Brain, row: ProposalRow, note: str) -> Decision:
@@ -432,8 +427,7 @@ def propose_forget(
             return line  # several lines to choose from
         if may_at_once(brain, "forget"):
             return corrections.remove_line(brain, line)
-        change = _rehearse(brain, lambda: corrections.remove_line(brain, line))
-        change = change._replace(diff=f"Remove a line: {reason.strip()}\n{change.diff}")
+        change = _removal(brain, line, reason)
         # The text names the line even if it moves; the id is for a text that several lines have.
         is_unique = not isinstance(corrections.line_to_remove(brain, line.text), corrections.CorrectRecord)
         arguments = {"query": line.text if is_unique else line.id, "reason": reason}
