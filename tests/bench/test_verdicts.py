@@ -47,7 +47,7 @@ def test_growth_above_the_limit_is_a_miss() -> None:
     }
     assert results["get, resident"][0] == "20.0 x: MISSED (<= 3)"
     assert results["get, cold"][0] == "20.0 x: MISSED (<= 3)"
-    assert results["query, resident"] == ("20.0 x: reached (<= 100)", "reached (<= 150)")
+    assert results["query, resident"] == ("20.0 x: reached (<= 100)", "reached (<= 100)")
 
 
 def test_cost_of_creating_a_memory_is_reported() -> None:

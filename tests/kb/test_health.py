@@ -350,7 +350,7 @@ def connect(person: Person, *, kb: bool) -> None:
         dispatch.call(
             brain,
             dispatch.find_command("connect"),
-            {"client": "claude-code", "kb": kb, "force": True},
+            {"client": "claude-code", "kb": kb},
             "owner",
         )
 
