@@ -241,7 +241,7 @@ def test_operations_that_use_the_model_are_in_the_semantic_queue() -> None:
 def test_search_by_words_does_not_wait_for_questions() -> None:
     glance, _ = find_operation("glance")
     assert queue_name(glance, {"query": "x"}) == "meaning"
-    assert queue_name(glance, {"query": "x", "words": True}) == "read"
+    assert queue_name(glance, {"query": "x", "words_only": True}) == "read"
 
 
 def test_every_listed_operation_exists() -> None:

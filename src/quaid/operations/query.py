@@ -209,7 +209,9 @@ def glance(
     since: Since = None,
     until: Until = None,
     limit: Annotated[int, Arg("How many pages, and how many notebook results.", minimum=1, maximum=200)] = 12,
-    words: Annotated[bool, Arg("Search by names and words only. This never waits for the model.")] = False,
+    words_only: Annotated[
+        bool, Arg("Search by names and words only. This never waits for the model.")
+    ] = False,
 ) -> GlanceRecord:
     """Search pages and notebook as you type. Does not record knowledge gaps.
 
@@ -218,7 +220,7 @@ def glance(
     if brain.db.writable:
         backfill.cut_pages(brain.db, brain.progress)
     model: tuple[Embedder | None, str] = (None, "without the model")
-    if query.strip() and not words:
+    if query.strip() and not words_only:
         model = background.question_embedder(brain)
     answer = _answer(
         brain, query, filters, model, limit=limit, depth="section", budget=GLANCE_BUDGET, explain=False

@@ -257,7 +257,7 @@ def queue_name(operation: Operation, arguments: Mapping[str, Any] = MappingProxy
     """Return the name of the queue that runs an operation with these arguments."""
     key = operation_key(operation)
     if key in SEMANTIC_OPERATIONS:
-        return "read" if key == "query.glance" and arguments.get("words") else "meaning"
+        return "read" if key == "query.glance" and arguments.get("words_only") else "meaning"
     if key in LONG_OPERATIONS or operation.scope == "owner":
         return "long"
     return operation.scope

@@ -378,7 +378,7 @@ clear	@command	Close every open gap whose text is not stored
 --since	@any	Only what is dated on this day or later, as in 2026-04-25
 --until	@any	Only what is dated on this day or earlier
 --limit	@any	How many pages, and how many notebook results
---words	-	Search by names and words only
+--words-only	-	Search by names and words only
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

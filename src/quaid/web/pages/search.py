@@ -119,7 +119,9 @@ async def search_memory(
     """
     began = time.perf_counter()
     active = {name: value for name, value in filters.items() if value}
-    searches = [try_operation(request, "glance", query=question, limit=MAX_RESULTS, words=words, **active)]
+    searches = [
+        try_operation(request, "glance", query=question, limit=MAX_RESULTS, words_only=words, **active)
+    ]
     if not active and not words:
         searches.append(try_operation(request, "kb query", query=question, limit=6))
     pages, *others = await gather_all(*searches)
