@@ -20,6 +20,7 @@ NAMES = (
     "ingest",
     "mcp",
     "agents",
+    "current",
     "links",
     "truth",
     "notebook",
