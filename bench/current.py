@@ -7,7 +7,8 @@ change in later calls and by corrections. Each question then states what the ans
 
 - `first`: the first fact. `facts`: facts that must be listed. `not_facts`: what no fact may state.
 - `old`: texts that are shown as superseded or not at all. `now`: the value beside them, if they are shown.
-- `current`: texts that are shown and not superseded. `both`: texts that are shown. `shown`: a text in facts or results.
+- `current`: texts that are shown and not superseded. `both`: texts that are shown. `shown`: a text that facts or
+  results have.
 - `latest`, `not_latest`: what the newest entry of a result states or does not state.
 
 -v prints every answer that fails.

@@ -70,3 +70,11 @@ def test_a_period_is_a_number_of_hours_days_or_weeks(text: str, seconds: int) ->
 @pytest.mark.parametrize("text", ["", "7", "d", "7 d", "-1d", "1.5h", "7D", "9999d", "٧d", "2026-04-25"])
 def test_anything_else_is_not_a_period(text: str) -> None:
     assert dates.period_seconds(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-08-31", "31 August", "31st of August 2026", "August 31", "Aug 31, 2026"]
+)
+def test_a_day_is_one_word_however_it_is_written(text: str) -> None:
+    assert dates.fold_days(f"due {text}, late") == "due day0831x, late"
+    assert dates.fold_days("31 apples, 12 of 2026-13-01") == "31 apples, 12 of 2026-13-01"

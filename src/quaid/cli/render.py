@@ -640,6 +640,8 @@ def _answer(record: Any) -> Lines:
             if result.line and len(result.content) > LONG_CONTENT:
                 yield f"   > {result.line}"
             yield from _indented(result.text or result.summary, 5)
+            if result.now:
+                yield f"     now: {result.now}"
             if result.latest:
                 yield f"     {result.latest}"
             yield ""

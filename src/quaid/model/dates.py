@@ -127,6 +127,30 @@ def find_dates(text: str) -> list[DatePhrase]:
     return phrases
 
 
+_DAY_WORDS = re.compile(
+    rf"""(?<![\w/-])(?:
+      (?:19|20)\d\d-(?P<iso_month>\d\d)-(?P<iso_day>\d\d)(?![\w-])
+    | (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH})(?:,?\s+(?:19|20)\d\d)?(?!\w)
+    | (?P<us_month>{_MONTH})\s+(?P<us_day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?:19|20)\d\d)?(?!\w)
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+DAY_WORD = re.compile(r"day\d{4}x")
+"""A day as `fold_days` writes it."""
+
+
+def fold_days(text: str) -> str:
+    """Return text in which each day is one word without its year, so that "31 August" equals 2026-08-31."""
+
+    def word(match: "re.Match[str]") -> str:
+        name = match["month"] or match["us_month"]
+        month = _MONTHS.index(name[:3].lower()) + 1 if name else int(match["iso_month"])
+        day = int(match["iso_day"] or match["day"] or match["us_day"])
+        return f"day{month:02}{day:02}x" if 1 <= month <= 12 and 1 <= day <= 31 else match[0]
+
+    return _DAY_WORDS.sub(word, text) if any(character.isdigit() for character in text) else text
+
+
 def _month_end(month: str) -> str:
     """Return the last day of a month that is given as YYYY-MM."""
     days = (f"{month}-{day}" for day in (31, 30, 29, 28))

@@ -150,8 +150,9 @@ def _other_sources(
     )
     if brain.agent and proposals.count_open(brain.db):
         others += origins.proposal_results(brain.db, brain.author, ranked.question, limit)
-    facts = origins.matching_facts(brain.db, ranked, brain.now()[:10])
-    is_past = origins.asks_for_past(ranked)
+    today = brain.now()[:10]
+    facts = origins.matching_facts(brain.db, ranked, today)
+    is_past = origins.asks_only_for_past(ranked, today)
     return {
         "others": others,
         "facts": facts.lines,

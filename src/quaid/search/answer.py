@@ -16,6 +16,7 @@ from quaid.model.chunker import (
     statement_text,
     without_struck,
 )
+from quaid.model.dates import DAY_WORD, fold_days
 from quaid.model.plain_text import count_tokens
 from quaid.model.slug import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, address, fold_name, match_strength
 from quaid.search import text as text_search
@@ -76,7 +77,12 @@ RESULTS_JUDGED = 3
 """The strength of an answer is determined by this many first results."""
 
 ENOUGH_MATCHES = 3
-"""Results without a match have only a line in a concise answer if it has at least this many others."""
+"""Results without a match are left out of a concise answer if it has at least this many others."""
+PLACES_KEPT = 3
+"""The first results of a concise answer are kept even without a match."""
+
+LEAST_REPEATED = 4
+"""A line of at least this many words is shown once."""
 
 MOST_WORDS_NAMED = 6
 LONGEST_ECHO = 500
@@ -128,7 +134,9 @@ class SearchResult(NamedTuple):
     proposal: int = 0
     """The id of a proposal that waits for a decision, or 0."""
     latest: str = ""
-    """The entry of the timeline that matches best, or else the newest, if the text is from above the timeline."""
+    """The newest entry of the timeline that matches, or else the newest, if the text is from above the timeline."""
+    now: str = ""
+    """What holds instead, if the text states what has ended."""
 
     @property
     def text(self) -> str:
@@ -147,6 +155,7 @@ class SearchResult(NamedTuple):
             "date": self.date,
             "strength": self.strength,
             "status": self.status,
+            "now": self.now,
             "latest": self.latest,
         }
         return {name: value for name, value in fields.items() if value}
@@ -254,6 +263,12 @@ CHUNKS_COMPARED = 3
 ENTRY_SHARE, MOST_ENTRIES = 0.5, 5
 """Of a notebook file, entries with at least ENTRY_SHARE of the best evidence are shown, at most MOST_ENTRIES."""
 
+DAY_WEIGHT = 1.0
+"""Evidence of a statement with a day that the question names, written in digits or in words."""
+
+WORDS_ADDED = 2
+"""Another entry is shown if it has at least this many words of the question that the others lack."""
+
 STRENGTHS: tuple[Strength, ...] = ("strong", "weak", "none")
 SUPERSEDED = "superseded"
 
@@ -267,36 +282,149 @@ class OutdatedValue(NamedTuple):
     value: str
     current: tuple[str, ...]
     """The values that hold instead."""
+    subject: str
     names: tuple[str, ...]
     """Normalized names of the subject."""
+    cues: frozenset[str]
+    """Stems of words that state the predicate."""
+    now: str
+    """The predicate with what holds instead, or with how the fact ended."""
+    source: str = ""
+    """Where the fact was taken from. The page of this source has a slug that ends like it."""
+    is_asked: bool = True
+    """True if the question asks for the fact."""
 
-    def is_stated_in(self, text: str, context: str) -> bool:
-        """Return True if a text on the subject states this value and none of the current ones.
 
-        The subject is named by the text itself or by `context`, the title and heading above it.
+_REMARK = re.compile(r"\s*\([^()]*\)")
+_NOT_STATED = re.compile(
+    r"\b(?:not|never|from|no longer|instead of|rather than|former|formerly|previously|until|replaces|was)"
+    r"(?: the| a| an| at| in| on)?\Z"
+)
+"""Words before a value that is mentioned, but not stated as true."""
+_TAKEN_BACK = re.compile(
+    r"\b(no longer|any ?more|gave \w+ (up|back)|given (up|back)|(was|were|is) wrong|retracted|withdrawn|replaced"
+    r"|retire[sd]?|resign(s|ed)|leaves|left)\b",
+    re.IGNORECASE,
+)
+"""Words of a statement that ends something itself."""
+_TASK = re.compile(r"\[[ xX]\]\s")
+_BETWEEN_NAME_AND_VALUE = r"(?: (?:is|as|the|a|an|our|their|its))*"
+MOST_NOTED = 2
+ENOUGH_OF_VALUE = 0.75
+"""A statement has a value if it has all its numbers and days, and at least this share of all its words."""
+
+
+class _OutdatedCheck:
+    """Finds statements that state a value that has ended."""
+
+    def __init__(self, stemmer: text_index.Stemmer, outdated: Sequence[OutdatedValue]) -> None:
+        self._stemmer, self._outdated = stemmer, outdated
+        self._value_stems = {value: self._stems(_REMARK.sub("", value.value)) for value in outdated}
+
+    def mark(self, entry: "_Entry") -> "_Entry":
+        """Return the entry as superseded if it states what the question asks for and what has ended.
+
+        `now` has what holds instead. If the section also states that, the statement becomes the best line
+        instead. If the best line states something else that has ended, only `now` is set. Tasks are never
+        superseded by facts.
         """
-        words, above = f" {fold_name(text)} ", f" {fold_name(context)} "
-        if not any(f" {value} " in words for value in _spellings(self.value)) or self.is_replaced_in(text):
+        if not self._outdated:
+            return entry
+        result = entry.result
+        if result.latest and any(self._find(value, result.latest, entry) for value in self._outdated):
+            result = result._replace(latest="")
+        # Entries of the notebook have nothing to do with each other, so only the shown line counts.
+        is_list = result.origin in ("notebook", "daily")
+        statements = [] if is_list else split_statements(entry.section)
+        others = []
+        for value in self._outdated:
+            lines = [entry.line, *(statements if value.is_asked else ())]
+            if not any(self._find(value, line, entry) for line in lines):
+                continue
+            if not value.is_asked:
+                others.append(value.now)
+                continue
+            current = next((text for text in statements if self._has_current(value, text)), "")
+            if current and not is_struck(current):
+                return entry._replace(line=current[: text_search.LONGEST_LINE], result=result)
+            return entry._replace(result=result._replace(status=SUPERSEDED, now=value.now))
+        return entry._replace(result=result._replace(now="; ".join(dict.fromkeys(others[:MOST_NOTED]))))
+
+    def _find(self, value: OutdatedValue, line: str, entry: "_Entry") -> bool:
+        """Return True if a line states the value, about its subject, and none of the current values."""
+        line = without_struck(line)
+        if not line or _TASK.search(line) or _TAKEN_BACK.search(line) or not self._has_value(value, line):
             return False
-        return any(f" {name} " in words or f" {name} " in above for name in self.names)
+        return self._is_about(value, line, entry) and not self._has_current(value, line)
 
-    def is_replaced_in(self, text: str) -> bool:
-        """Return True if a text states one of the current values."""
-        words = f" {fold_name(text)} "
-        return any(f" {spelling} " in words for value in self.current for spelling in _spellings(value))
+    def _has_value(self, value: OutdatedValue, line: str) -> bool:
+        text = _folded(line)
+        phrase = _folded(_REMARK.sub("", value.value))
+        if f" {phrase} " in f" {text} ":
+            before = [
+                text[: match.start()].rstrip() for match in re.finditer(rf"\b{re.escape(phrase)}\b", text)
+            ]
+            return not all(_NOT_STATED.search(words) for words in before)
+        stems, own = self._value_stems[value], self._stems(line)
+        numbers = {stem for stem in stems if any(character.isdigit() for character in stem)}
+        return (
+            len(stems) > 1
+            and numbers <= own
+            and len(stems & own) >= ENOUGH_OF_VALUE * len(stems)
+            and not any(
+                _NOT_STATED.search(text[: match.start()].rstrip())
+                for number in numbers
+                for match in re.finditer(rf"\b{number}\b", text)
+            )
+        )
+
+    def _is_about(self, value: OutdatedValue, line: str, entry: "_Entry") -> bool:
+        """Return True if subject and predicate are named by the line or by what is above it."""
+        result, text = entry.result, f" {_folded(line)} "
+        above = f" {_folded(f'{result.title} {result.heading_path}')} "
+        is_source = bool(value.source) and result.slug.endswith(value.source)
+        subject = self._stems(value.subject)
+        is_subject = is_source or any(f" {name} " in text or f" {name} " in above for name in value.names)
+        if not is_subject and len(subject) > 1:
+            is_subject = subject <= self._stems(
+                f"{result.title} {result.heading_path} {entry.section} {line}"
+            )
+        if not is_subject:
+            return False
+        stems = self._value_stems[value]
+        words = self._stems(f"{line} {result.heading_path.partition(' > ')[2]}")
+        if (value.cues & words) - stems or (is_source and len(stems) > 1):
+            return True
+        if value.value[:1].isupper():  # two names side by side, as in "Ada Moreau, Birchworks"
+            return False
+        phrase = re.escape(_folded(_REMARK.sub("", value.value)))
+        return any(
+            re.search(
+                rf" {re.escape(name)}{_BETWEEN_NAME_AND_VALUE} {phrase} | {phrase} {re.escape(name)} ", text
+            )
+            for name in value.names
+        )
+
+    def _has_current(self, value: OutdatedValue, line: str) -> bool:
+        """Return True if a line has one of the current values, or a number that only they have."""
+        text, own = f" {_folded(line)} ", self._stems(line)
+        for current in value.current:
+            stems = self._stems(_REMARK.sub("", current))
+            new = stems - self._value_stems[value]
+            numbers = {stem for stem in new if any(character.isdigit() for character in stem)}
+            if f" {_folded(_REMARK.sub('', current))} " in text or numbers & own:
+                return True
+            if new and not numbers and len(new & own) >= ENOUGH_OF_VALUE * len(new):
+                return True
+        return False
+
+    def _stems(self, text: str) -> frozenset[str]:
+        return text_search.content_stems(self._stemmer, text)
 
 
-_MONTHS = "january february march april may june july august september october november december".split()
-_DAY = re.compile(r"\d{4}-(\d\d)-(\d\d)")
-
-
-def _spellings(value: str) -> list[str]:
-    """Return a value in normalized form, and a date also with the name of its month."""
-    date = _DAY.fullmatch(value.strip())
-    if not date or not 1 <= int(date[1]) <= len(_MONTHS):
-        return [fold_name(value)]
-    month, day = _MONTHS[int(date[1]) - 1], int(date[2])
-    return [fold_name(value), f"{day} {month}", f"{month} {day}", f"{day} {month[:3]}", f"{month[:3]} {day}"]
+def _folded(text: str) -> str:
+    """Return text in normalized form, with each day as one word."""
+    return fold_name(fold_days(text))
 
 
 class OtherResult(NamedTuple):
@@ -314,6 +442,8 @@ class _Entry(NamedTuple):
     line: str
     section: str
     full: str
+    held: frozenset[str] = frozenset()
+    """The words of the question that it contains."""
 
 
 def build_answer(
@@ -335,20 +465,20 @@ def build_answer(
     `others` are merged with the pages by their evidence, without a change in the order of the pages. Results
     that state one of the `outdated` values, and none of the values that replaced it, are superseded. With
     `is_answered`, the facts answer the question, so that the answer is strong whatever the results are. With
-    `is_concise`, results that do not match have only a line if enough others do, and repeated texts are left
-    out.
+    `is_concise`, repeated texts are left out, and results that do not match if enough others before them do.
     """
     shown = _shown_pages(db, ranked, limit)
     builder = _AnswerBuilder(db, ranked, shown)
     shown = builder.best_notebook_first([builder.with_best_chunk(page) for page in shown])
     entries = _merge([builder.entry(page, depth) for page in shown], others)[:limit]
-    entries = _current_first([_mark_outdated(entry, outdated) for entry in entries])
+    check = _OutdatedCheck(text_index.Stemmer(db), outdated)
+    entries = _current_first([check.mark(entry) for entry in entries])
     if asks_for_order(ranked.question):
         entries = _by_date(entries)
     if is_concise and not explain:
-        entries = _shorten_unrelated(_without_repeated(entries))
+        entries = _without_unrelated(_without_repeated(entries))
     entries = _fit_latest(entries, token_budget)
-    texts = [ServableTexts(entry.result.agent_fields(), *entry[1:]) for entry in entries]
+    texts = [ServableTexts(entry.result.agent_fields(), *entry[1:4]) for entry in entries]
     notes = _notes(ranked)
     extras = count_tokens(json_text(notes)) + count_tokens(json_text({"facts": list(facts)}))
     servings = spend_budget(texts, token_budget - RESERVED_TOKENS - extras, depth)
@@ -392,27 +522,6 @@ def _merge(page_entries: list[_Entry], others: Sequence[OtherResult]) -> list[_E
     return merged + waiting
 
 
-def _mark_outdated(entry: _Entry, outdated: Sequence[OutdatedValue]) -> _Entry:
-    """Return the entry as superseded if its best line, or a statement of a short section, states what has ended.
-
-    If its section also states what holds now, that statement becomes the best line instead.
-    """
-    if not outdated:
-        return entry
-    context = f"{entry.result.title} {entry.result.heading_path}"
-    statements = split_statements(entry.section)
-    # Entries of the notebook have nothing to do with each other, so only the shown line counts.
-    is_short = len(statements) <= SHORT_SECTION and entry.result.origin not in ("notebook", "daily")
-    lines = [entry.line, *(statements if is_short else ())]
-    for value in outdated:
-        if any(value.is_stated_in(line, context) for line in lines):
-            current = next((text for text in statements if value.is_replaced_in(text)), "")
-            if current and not is_struck(current):
-                return entry._replace(line=current[: text_search.LONGEST_LINE])
-            return entry._replace(result=entry.result._replace(status=SUPERSEDED))
-    return entry
-
-
 def _current_first(entries: list[_Entry]) -> list[_Entry]:
     """Return the entries with superseded ones after the last current one that matches the question."""
     old = [entry for entry in entries if entry.result.status]
@@ -433,24 +542,36 @@ def _by_date(entries: list[_Entry]) -> list[_Entry]:
 
 
 def _without_repeated(entries: list[_Entry]) -> list[_Entry]:
-    """Return the entries without those whose text, apart from headings, an earlier entry has."""
-    unique: dict[str, _Entry] = {}
-    for place, entry in enumerate(entries):
+    """Return the entries without those whose text, or whose best line and words, an earlier entry has."""
+    kept: list[tuple[_Entry, str]] = []
+    for entry in entries:
         rows = [row for row in entry.section.splitlines() if not row.startswith("#")]
-        unique.setdefault(" ".join(" ".join(rows).split()) or f"\0{place}", entry)
-    return list(unique.values())
+        text = " ".join(" ".join(rows).split())
+        line = fold_name(_ENTRY_MARK.sub("", entry.line))
+        is_repeated = any(
+            (text and text == earlier_text)
+            or (
+                len(line.split()) >= LEAST_REPEATED
+                and line in fold_name(earlier_text)
+                and entry.held <= earlier.held
+                and entry.result.status == earlier.result.status
+            )
+            for earlier, earlier_text in kept
+        )
+        if not is_repeated:
+            kept.append((entry, text))
+    return [entry for entry, _ in kept]
 
 
-def _shorten_unrelated(entries: list[_Entry]) -> list[_Entry]:
-    """Return the entries with only a line of those that do not match, if enough others do.
+def _without_unrelated(entries: list[_Entry]) -> list[_Entry]:
+    """Return the entries without those of strength none, except the first ones, if enough others match.
 
-    They are not left out, because the answer may be among them: words and meaning of a question may differ
-    from those of its answer.
+    The first ones stay, because words and meaning of a question may differ from those of its answer.
     """
     if sum(entry.result.strength != "none" for entry in entries) < ENOUGH_MATCHES:
         return entries
     return [
-        entry._replace(section="", full="") if entry.result.strength == "none" else entry for entry in entries
+        entry for place, entry in enumerate(entries) if entry.result.strength != "none" or place < PLACES_KEPT
     ]
 
 
@@ -482,11 +603,16 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
     labels = pages.kinds_and_statuses(db, page_ids)
     notes = [page for page in page_ids if page in labels and labels[page][0] == NOTEBOOK_KIND]
     more = _chunks_with_entries(ranked, [page for page in notes if page in best and page not in exact])
+    if asked := set(DAY_WORD.findall(fold_days(ranked.question))):
+        for page in more:
+            of_page = chunks.of_page(db, page)
+            more[page] += [row.id for row in of_page if asked & {*DAY_WORD.findall(fold_days(row.text))}]
     chosen = {chunk: page for page, chunk in best.items() if page in page_ids}
     loaded = chunks.load(db, list({*chosen, *(chunk for ids in more.values() for chunk in ids)}))
     rows = {row.page_id: row for row in loaded if row.id in chosen}
-    dates = chunks.chunk_dates(db, {row.id: (row.page_id, row.position) for row in rows.values()})
     heads = pages.page_heads(db, page_ids)
+    rows |= _chunks_with_text(db, ranked, [row for row in rows.values() if _repeats_title(row, heads)])
+    dates = chunks.chunk_dates(db, {row.id: (row.page_id, row.position) for row in rows.values()})
     texts = pages.page_texts(db, page_ids)
     days = pages.truth_days(db, [page for page in page_ids if page in texts and texts[page][1]])
     shown = []
@@ -500,6 +626,26 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
                 _ShownPage(heads[page], row, truth, date, *labels[page], timeline, days.get(page, ""), others)
             )
     return shown
+
+
+def _repeats_title(row: ChunkRow, heads: dict[int, PageHead]) -> bool:
+    """Return True for a chunk of a timeline that says no more than the title of its page."""
+    if row.kind == TRUTH_KIND or row.page_id not in heads:
+        return False
+    return _ENTRY_MARK.sub("", row.text.strip()).strip() == heads[row.page_id].title
+
+
+def _chunks_with_text(db: Database, ranked: RankedQuestion, rows: list[ChunkRow]) -> dict[int, ChunkRow]:
+    """Return the best chunk above the timeline of each page, instead of these."""
+    if not rows:
+        return {}
+    page_ids = [row.page_id for row in rows]
+    first = chunks.first_chunks_of_pages(db, page_ids, NO_FILTERS)
+    scores = ranked.ranking.chunks
+    ids = {first[page]: page for page in first}
+    ids |= {chunk: page for chunk, (page, _) in ranked.candidates.evidence.places.items() if page in page_ids}
+    loaded = [row for row in chunks.load(db, list(ids)) if row.kind == TRUTH_KIND and row.text.strip()]
+    return {row.page_id: row for row in sorted(loaded, key=lambda row: scores.get(row.id, 0.0))}
 
 
 def _chunks_with_entries(ranked: RankedQuestion, page_ids: list[int]) -> dict[int, list[int]]:
@@ -523,6 +669,17 @@ _OPEN = re.compile(
     r"\b(open|to-?dos?|pending|outstanding|still|left|unfinished|remain\w*|(have|need) to do)\b",
     re.IGNORECASE,
 )
+_DONE = re.compile(
+    r"\b((?<!be )done|finished|completed?|delivered|sent|kept|fulfilled|ticked|already|whether)\b"
+    r"|\bwhich of (these|those|the following)\b"
+    r"|\A\W*(did|has|have|was|were|is|are) (i|we|the|it|they)\b",
+    re.IGNORECASE,
+)
+"""Words of a question whether something was done."""
+_ENTRY_MARK = re.compile(r"\A(?:[-*+] )?\*\*[\d-]+\*\* \| (?:\S+ — )?")
+"""The date and source at the beginning of an entry of a timeline."""
+_BOOKKEEPING = re.compile(r"(?:was wrong|done|\(removed\))\.?", re.IGNORECASE)
+"""What an entry on a correction says besides the struck text."""
 _OPEN_TASK = re.compile(r"^\s*[-*+] \[ \]", re.MULTILINE)
 _TASK_WORDS = STOP_WORDS | {"task", "tasks", "todo", "todos", "dos", "thing", "things", "list", "need"}
 LONGEST_TIMELINE = 20_000
@@ -572,6 +729,7 @@ class _AnswerBuilder:
         ]
         self._stemmer = text_index.Stemmer(db)
         self._asks_for_open = bool(_OPEN.search(ranked.question))
+        self._asks_for_done = bool(_DONE.search(ranked.question))
         self._marker = text_search.ExcerptMarker(self._stemmer, ranked.candidates.plan, ("", ""))
         self._scanned: dict[tuple[int, int], _ScannedText] = {}
         spaced = [part for part in ranked.candidates.plan.parts if not part.unspaced]
@@ -588,6 +746,7 @@ class _AnswerBuilder:
         places = sorted(ranked.ranking.pages.items(), key=lambda place: -place[1])[:2]
         self._first = places[0][0] if places else 0
         self._lead = places[0][1] - places[1][1] if len(places) > 1 else 0.0
+        self._days = frozenset(DAY_WORD.findall(fold_days(ranked.question)))
 
     def with_best_chunk(self, shown: _ShownPage) -> _ShownPage:
         """Return a notebook file with the chunk that has its best entry."""
@@ -651,13 +810,16 @@ class _AnswerBuilder:
         if shown.kind == NOTEBOOK_KIND:
             line, section, is_outdated = self._notebook_texts(shown, line, section, is_outdated)
             full = full if depth == "full" else ""  # the other entries have nothing to do with the question
-        elif result.part == "truth" and result.strength != "none":
-            result = result._replace(latest=self._latest(shown))
+        elif result.strength != "none":
+            latest = self._latest(shown)
+            is_newer = result.part == "truth" or latest[:10] > shown.date
+            result = result._replace(latest=latest if is_newer else "")
         if is_outdated or shown.status in SUPERSEDED_STATUSES:
             result = result._replace(status=SUPERSEDED)
         if result.strength == "none" and self._is_open_task(shown):
             result = result._replace(strength="weak")
-        return _Entry(result, result.summary or line if depth == "summary" else line, section, full)
+        line = result.summary or line if depth == "summary" else line
+        return _Entry(result, line, section, full, frozenset(self._held(shown)))
 
     def _best_line(self, shown: _ShownPage) -> tuple[str, bool]:
         """Return the statement with most of the question's words, or the first one, and whether it is outdated.
@@ -676,8 +838,11 @@ class _AnswerBuilder:
         return best, is_outdated
 
     def _is_outdated(self, statement: str) -> bool:
-        """Return True for a struck statement, and for a ticked one if the question asks for what is open."""
-        return is_struck(statement) or (self._asks_for_open and is_ticked(statement))
+        """Return True for a struck statement, and for a ticked one if the question asks only for what is open."""
+        if is_ticked(statement):
+            return self._asks_for_open and not self._asks_for_done
+        entry = _ENTRY_MARK.sub("", statement)
+        return is_struck(entry) or bool("~~" in entry and _BOOKKEEPING.fullmatch(without_struck(entry)))
 
     def _matches_struck(self, statement: str) -> bool:
         """Return True if at least half of the question's words in a statement are only in what is struck."""
@@ -693,10 +858,10 @@ class _AnswerBuilder:
         return lost > 0 and lost >= sum(self._weights[word] for word in left)
 
     def _latest(self, shown: _ShownPage) -> str:
-        """Return the entry of the timeline with most words of the question that the title does not have.
+        """Return the newest entry of the timeline that has words of the question that the title does not have.
 
-        If no entry has such a word, return the newest entry, unless the text above changed later. What is
-        struck is left out.
+        An entry counts if it has at least half as much evidence as the best one. If no entry has such a word,
+        return the newest entry, unless the text above changed later. What is struck is left out.
         """
         text = shown.timeline
         if len(text) > LONGEST_TIMELINE:
@@ -704,11 +869,15 @@ class _AnswerBuilder:
         entries = []
         for entry in timeline.parse(text):
             statement = without_struck(entry.summary)
-            if statement and statement not in shown.truth:
+            is_news = statement != shown.head.title and statement not in shown.truth
+            if statement and is_news and not _BOOKKEEPING.fullmatch(statement):
                 entries.append((self._entry_weight(shown, statement), entry.date, statement))
         if not entries:
             return ""
-        weight, day, statement = max(entries, key=lambda row: row[:2])
+        most = max(weight for weight, _, _ in entries)
+        weight, day, statement = max(
+            (row for row in entries if row[0] >= most / 2), key=lambda row: (row[1], row[0])
+        )
         if not weight and day < shown.truth_day:
             return ""
         return f"{day}: {fit_text(statement, LATEST_TOKENS)[0]}"
@@ -724,8 +893,19 @@ class _AnswerBuilder:
         """Return True for an open task if the question asks for open tasks only, or the task has a word of it."""
         if not self._asks_for_open or shown.chunk is None or not _OPEN_TASK.search(shown.chunk.text):
             return False
-        words = {word for word in self._weights if word.lower() not in _TASK_WORDS and not _OPEN.search(word)}
+        words = self._task_words()
         return not words or not words.isdisjoint(self._held(shown))
+
+    def _is_asked_task(self, statement: str) -> bool:
+        """Return True for an open task with all words of a question that asks for open tasks."""
+        if not self._asks_for_open or not statement.startswith("[ ]"):
+            return False
+        words = self._task_words()
+        return bool(words) and words.issubset(self._words_in(statement))
+
+    def _task_words(self) -> set[str]:
+        """Return the words of the question that do not only say that it is about open tasks."""
+        return {word for word in self._weights if word.lower() not in _TASK_WORDS and not _OPEN.search(word)}
 
     def _notebook_texts(
         self, shown: _ShownPage, line: str, section: str, is_outdated: bool
@@ -745,7 +925,14 @@ class _AnswerBuilder:
         most = max((weight for _, weight in entries.values()), default=0.0)
         if not most:
             return line, section, is_outdated
-        matching = [text for text, (_, weight) in entries.items() if weight >= ENTRY_SHARE * most]
+        matching = self._with_other_words(
+            [
+                text
+                for text, (_, weight) in entries.items()
+                if weight >= ENTRY_SHARE * most or self._is_asked_task(text)
+            ],
+            sorted(entries, key=lambda text: -entries[text][1]),
+        )
         current = [
             text for text in matching if not self._is_outdated(text) and not self._matches_struck(text)
         ]
@@ -761,6 +948,24 @@ class _AnswerBuilder:
         section = "\n".join([row for heading, texts in lines.items() for row in (heading, *texts)])
         heading = shown.chunk.heading_path.rpartition(" > ")[2].lstrip("# ")
         return (f"{heading}: {line}" if heading and heading != line else line), section, is_outdated
+
+    def _with_other_words(self, matching: list[str], ranked: list[str]) -> list[str]:
+        """Return the matching entries, and the best ones that have words of the question that these lack."""
+        chosen = list(matching)
+        covered = {word for text in matching for word in self._words_in(text)}
+        for text in ranked:
+            if len(chosen) >= MOST_ENTRIES:
+                break
+            words = set(self._words_in(text)) - covered
+            if text not in chosen and len(words) >= WORDS_ADDED:
+                chosen.append(text)
+                covered |= words
+        return chosen
+
+    def _words_in(self, text: str) -> list[str]:
+        """Return the words of the question that a text contains."""
+        matches = text_search.match_stems(self._stemmer, text, self._wanted)
+        return self._words_of([match[1:] for match in matches], text)
 
     def _own(self, shown: _ShownPage) -> tuple[Strength, float]:
         """Return strength and score of one result, from the words and names it contains and its cosine."""
@@ -917,6 +1122,8 @@ class _AnswerBuilder:
             cosine = self._entry_cosines.get((chunk_id, start))
             if cosine is not None:
                 weight = (1 - MEANING_SHARE) * weight + MEANING_SHARE * self._scaled_meaning(cosine)
+            if self._days and not self._days.isdisjoint(DAY_WORD.findall(fold_days(statement))):
+                weight += DAY_WEIGHT
             weights.setdefault(statement, weight / 2 if weight and self._is_outdated(statement) else weight)
             at = after
         # If only the title has words of the question, each statement is about it.

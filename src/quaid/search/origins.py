@@ -1,11 +1,12 @@
 """What an answer has besides pages: turns of conversations, the caller's own proposals, and facts."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.embedding.registry import Embedder
 from quaid.model.chunker import split_statements
+from quaid.model.dates import DAY_WORD
 from quaid.model.facts import (
     canonical_predicate,
     is_valid_on,
@@ -21,7 +22,7 @@ from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, Sear
 from quaid.search.conversations import TurnEvidence, turns_with_evidence
 from quaid.search.plan import STOP_WORDS
 from quaid.search.query import VAGUE_WORDS, name_spans
-from quaid.search.strength import STRONG_WORDS
+from quaid.search.strength import STRONG_WORDS, names_asked, word_weights
 from quaid.storage import conversations, facts, pages, proposals, text_index
 from quaid.storage.facts import FactRow
 from quaid.storage.sqlite.connection import Database
@@ -42,7 +43,7 @@ LONGEST_REPLY_LINE = 120
 MOST_FACTS = 5
 MOST_PAGES_NAMED = 5
 MOST_FIRST_PAGES = 10
-"""If a question names no subject, the facts of this many first pages are compared with it."""
+"""The facts of this many first pages are compared with the question."""
 
 
 def conversation_results(
@@ -131,24 +132,39 @@ def proposal_results(db: Database, author: str, question: str, limit: int) -> li
 
 
 class MatchingFacts(NamedTuple):
-    """Facts about what a question names."""
+    """Facts that answer a question."""
 
     lines: tuple[str, ...]
-    """What holds and has a word of the question, what has ended and has one, then what else holds."""
+    """What holds, then what has ended; the other way round if the question is only about the past."""
     outdated: tuple[OutdatedValue, ...]
     is_answer: bool
-    """True if predicate or value of one of the facts has a word of the question besides the names."""
+    """True if a fact about what the question names has a word of the question besides the names."""
 
 
 NO_FACTS = MatchingFacts((), (), False)
 
 _PAST = re.compile(
-    r"\b(before|previous(ly)?|former(ly)?|used to|history|earlier|past|once|original(ly)?|until|old)\b",
+    r"""\bbefore(?=\s*(?:[?.!,;)]|\Z|and\b|or\b|that\b|then\b))
+    | \bprevious(?:ly)?\b (?!\ (?:meeting|call|session|mail|message|conversation|answer|question|chat)s?\b)
+    | \bformer(?:ly)?\b | \bhistory\b | \bearlier\b (?!\ than) | \boriginal(?:ly)?\b | \binitial(?:ly)?\b
+    | \b(?<!is\ )(?<!are\ )(?<!be\ )used\ to\b | \b(?:in|from)\ the\ past\b | \bat\ first\b
+    | \bfirst\ (?:\w+ed|set|chosen|given)\b | \b(?:was|were)\ once\b | \bonce\ (?:was|were)\b
+    | \b(?:was|were|did)\b.*\b(?:the|our|my|their|his|her|its|'s)\ old\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_PRESENT = re.compile(
+    r"\b(now|current(ly)?|today|at present|at the moment|these days|still|nowadays|latest)\b"
+    r"|\A\W*(what|who|where|which( \w+)?|how( \w+)?|when)('s| is| are| does| do| has| have)\b",
     re.IGNORECASE,
 )
 
 MOST_ENDED = 2
 """At most this many facts that have ended are listed, unless the question is about the past."""
+ENOUGH_OF_BEST = 0.6
+"""Facts with at least this share of the best rating are listed."""
+LEAST_SHARE = 0.25
+"""A fact matches by its value alone if the value has at least this share of the question's words, by weight."""
 MOST_NAMESAKES = 40
 """The first or last name of a person is not looked for among more pages than this."""
 MOST_SUBJECTS = 20
@@ -162,72 +178,160 @@ _RELATED_WORDS = (
     "spouse husband wife married partner",
     "phone telephone mobile number",
     "email mail",
-    "price cost budget fee",
+    "price cost budget fee rate charge pay",
     "birthday born birth",
     "provider vendor supplier send host",
+    "staff headcount people employee",
+    "retry attempt try",
+    "keep kept retention retain",
 )
 """Words of questions and of predicates that ask for the same thing."""
 
+_GENERIC_WORDS = " ".join(VAGUE_WORDS) + (
+    " use used using current currently today present moment know known about info information summary overview"
+    " details fact facts remember say said many much long often status state date day please name exactly"
+)
+"""Words of a question that do not say which fact is asked for."""
 
-def asks_for_past(ranked: RankedQuestion) -> bool:
+_KINDS_OF_VALUE = (
+    (re.compile(r"\bhow (many|much|long|often|large|big|fast|high|old)\b", re.IGNORECASE), re.compile(r"\d")),
+    (re.compile(r"\bwhen\b|\bwhat (date|day)\b", re.IGNORECASE), re.compile(r"\d|\b[A-Z][a-z]+day\b")),
+    (re.compile(r"\bwho\b", re.IGNORECASE), re.compile(r"\b[A-Z]")),
+)
+"""Questions, and what a value must have to answer them."""
+
+
+def asks_for_past(ranked: RankedQuestion, today: str) -> bool:
     """Return True if a question is about an earlier time, so that what has ended answers it."""
-    return bool(ranked.candidates.periods) or bool(_PAST.search(ranked.question))
+    is_dated = any(period.start <= today for period in ranked.candidates.periods)
+    return is_dated or bool(_PAST.search(ranked.question))
+
+
+def asks_only_for_past(ranked: RankedQuestion, today: str) -> bool:
+    """Return True if a question is about an earlier time and not also about the present."""
+    return asks_for_past(ranked, today) and not _PRESENT.search(ranked.question)
 
 
 def matching_facts(db: Database, ranked: RankedQuestion, today: str) -> MatchingFacts:
-    """Return the facts whose subject the question names, and current ones whose object it names."""
+    """Return the facts that answer a question: those with its subject and a word of what it asks for.
+
+    If it asks for nothing but the subject, the newest facts on the subject are returned.
+    """
     if not facts.has_facts(db):
-        return MatchingFacts((), (), False)
+        return NO_FACTS
     named = _NamedPages.find(db, ranked)
-    judge = _FactJudge(db, ranked.question)
     rows = {row.id: row for row in facts.facts_about(db, {*name_spans(ranked.question), *named.keys})}
     about = set(rows)
-    for page in named.page_ids:
+    for page in dict.fromkeys([*named.page_ids, *ranked.pages[:MOST_FIRST_PAGES]]):
         own = facts.read_facts(db, page)
-        about |= {row.id for row in own if row.subject_key in named.parts[page]}
-        rows |= {row.id: row for row in own if row.id in about or judge.score(row)}
-    is_answer = any(judge.score(row) for row in rows.values())
-    if not rows and not named.objects:
-        rows = _facts_of_first_pages(db, ranked, judge)
+        about |= {row.id for row in own if row.subject_key in named.parts.get(page, ())}
+        rows |= {row.id: row for row in own}
+    judge = _FactJudge(db, ranked, named, list(rows.values()))
     replaced = {row.supersedes_id for row in rows.values()}
-    holding = _distinct([row for row in rows.values() if row.id not in replaced and _holds(row, today)])
-    ended = [row for row in rows.values() if row.id in replaced or not _holds(row, today)]
-    if not any(judge.score(row) for row in holding):
-        by_object = _facts_by_object(db, named, judge)
-        if not asks_for_past(ranked):
+    holding = [row for row in rows.values() if row.id not in replaced and _holds(row, today)]
+    if not any(judge.rate(row) and judge.has_names(row) for row in holding):
+        by_object = _facts_by_object(db, named)
+        judge.add(by_object)
+        if not asks_for_past(ranked, today):
             by_object = [row for row in by_object if _holds(row, today)]
-        is_answer = is_answer or any(judge.has_words(row, " ".join(named.objects)) for row in by_object)
-        holding = _distinct([*holding, *(row for row in by_object if _holds(row, today))])
-        ended += _distinct([row for row in by_object if not _holds(row, today) and row not in ended])
-    matching = [row for row in holding if judge.score(row)]
-    matching.sort(key=lambda row: (-judge.score(row), _newest_first(row)))
-    past = [row for row in ended if judge.score(row)]
-    past.sort(key=lambda row: (-judge.score(row), _newest_first(row)))
-    if asks_for_past(ranked):
-        order = [*matching, *past] if ranked.candidates.periods else [*past, *matching]
-        order.sort(key=lambda row: not _held_in_period(row, ranked))
-    else:
-        order = [*matching, *past[:MOST_ENDED]]
-    order += sorted((row for row in holding if row not in matching), key=_newest_first)
-    shown = order[:MOST_FACTS]
-    slugs = {page: head.slug for page, head in pages.page_heads(db, [row.page_id for row in shown]).items()}
-    lines = [_fact_text(row, slugs.get(row.page_id, ""), row in holding) for row in shown]
-    return MatchingFacts(tuple(lines), _outdated_values(holding, ended), is_answer)
+        rows |= {row.id: row for row in by_object}
+        holding += [row for row in by_object if _holds(row, today) and row not in holding]
+    ended = [row for row in rows.values() if row not in holding]
+    holding = _distinct(holding)
+    order = _FactOrder(judge, holding, ended, ranked, today).lines()
+    is_answer = any(judge.answers(row) for row in order if row in holding)
+    if not order and not judge.asks_for_more:
+        order = sorted((row for row in holding if row.id in about), key=_newest_first)[:MOST_FACTS]
+    slugs = {page: head.slug for page, head in pages.page_heads(db, [row.page_id for row in order]).items()}
+    lines = [_fact_text(row, slugs.get(row.page_id, ""), row in holding) for row in order]
+    asked = set() if judge.asks_for_more else about
+    return MatchingFacts(tuple(lines), _outdated_values(judge, holding, ended, asked), is_answer)
 
 
-def _outdated_values(holding: list[FactRow], ended: list[FactRow]) -> tuple[OutdatedValue, ...]:
+class _FactOrder:
+    """Chooses and orders the facts that are listed.
+
+    Facts with the same subject and predicate are one group, which is rated by its best fact.
+    """
+
+    def __init__(
+        self,
+        judge: "_FactJudge",
+        holding: list[FactRow],
+        ended: list[FactRow],
+        ranked: RankedQuestion,
+        today: str,
+    ) -> None:
+        self._judge, self._ranked = judge, ranked
+        self._is_past = asks_for_past(ranked, today)
+        self._is_only_past = asks_only_for_past(ranked, today)
+        groups: dict[tuple[str, str], list[FactRow]] = {}
+        for row in [*holding, *ended]:
+            groups.setdefault((row.subject_key, canonical_predicate(row.predicate)), []).append(row)
+        rated = [(self._rate_group(own, holding), own) for own in groups.values()]
+        best = max((rating for rating, _ in rated), default=0.0)
+        chosen = [pair for pair in rated if pair[0] and pair[0] >= ENOUGH_OF_BEST * best]
+        chosen.sort(key=lambda pair: (-pair[0], min(map(_newest_first, pair[1]))))
+        self._holding = [row for _, own in chosen for row in sorted(own, key=_newest_first) if row in holding]
+        self._ended = [
+            row for _, own in chosen for row in sorted(own, key=_newest_first) if row not in holding
+        ]
+
+    def _rate_group(self, rows: list[FactRow], holding: list[FactRow]) -> float:
+        """Return the best rating. An ended value counts half, unless the question is only about the past."""
+        share = 1.0 if self._is_only_past else 0.5
+        return max(self._judge.rate(row) * (1.0 if row in holding else share) for row in rows)
+
+    def lines(self) -> list[FactRow]:
+        """Return the facts in order. What holds is never left out in favour of what has ended."""
+        if not self._is_past:
+            current = self._holding[:MOST_FACTS]
+            return [*current, *self._ended[: min(MOST_ENDED, MOST_FACTS - len(current))]]
+        ended = sorted(self._ended, key=lambda row: not _held_in_period(row, self._ranked))
+        current = self._holding[: MOST_FACTS - min(len(ended), MOST_ENDED)]
+        ended = ended[: MOST_FACTS - len(current)]
+        if not self._is_only_past:
+            return [*current, *ended]
+        days = {row.id for row in current if self._judge.has_day(row)}
+        return sorted(
+            [*ended, *current], key=lambda row: (row.id not in days, not _held_in_period(row, self._ranked))
+        )
+
+
+def _outdated_values(
+    judge: "_FactJudge", holding: list[FactRow], ended: list[FactRow], asked: set[int]
+) -> tuple[OutdatedValue, ...]:
+    """Return the values that ended, with the values that hold instead. A value that holds as well is left out.
+
+    `asked` has facts that the question asks for whatever their predicates.
+    """
     outdated = []
     for row in ended:
         predicate = canonical_predicate(row.predicate)
-        now = tuple(
-            other.object
+        newer = [
+            other
             for other in holding
             if other.subject_key == row.subject_key and canonical_predicate(other.predicate) == predicate
+        ]
+        now = tuple(other.object for other in newer)
+        if object_key(row.object) in map(object_key, now):
+            continue
+        is_withdrawn = row.valid_until is not None and row.valid_until == row.valid_from
+        instead = "; ".join(now) or (
+            "withdrawn" if is_withdrawn else f"ended {row.valid_until or ''}".strip()
         )
-        if now and row.object not in now:
-            outdated.append(
-                OutdatedValue(row.object, now, (row.subject_key, *person_name_parts(row.subject)))
+        outdated.append(
+            OutdatedValue(
+                row.object,
+                now,
+                row.subject,
+                (row.subject_key, *person_name_parts(row.subject)),
+                judge.cues(row),
+                f"{row.predicate.replace('_', ' ')}: {instead}",
+                row.source_ref,
+                row.id in asked or any(judge.rate(other) for other in [row, *newer]),
             )
+        )
     return tuple(outdated)
 
 
@@ -250,12 +354,14 @@ class _NamedPages(NamedTuple):
     """The normalized names of each page, and of a person the first and last name."""
     objects: set[str]
     """The names as written, to compare with objects of facts."""
+    namesakes: set[str]
+    """First and last names of several people."""
 
     @classmethod
     def find(cls, db: Database, ranked: RankedQuestion) -> "_NamedPages":
         named = ranked.candidates.named
         words = _capitalized_words(ranked.question)
-        partly, ambiguous = ({}, set()) if named.exact else _pages_by_part(db, words)
+        partly, ambiguous, namesakes = ({}, set(), set()) if named.exact else _pages_by_part(db, words)
         heads = pages.page_heads(db, [*dict.fromkeys([*named.exact, *named.mentioned, *partly])])
         page_ids = [page for page in [*named.exact, *named.mentioned, *partly] if page in heads]
         page_ids = list(dict.fromkeys(page_ids))[:MOST_PAGES_NAMED]
@@ -271,7 +377,7 @@ class _NamedPages(NamedTuple):
         keys |= facts.subjects_beginning(db, [fold_name(word) for word in words if word not in ambiguous])
         objects = {*_full_names(ranked.question), *words}
         objects |= {name for page in page_ids for name in (heads[page].title, heads[page].slug)}
-        return cls(page_ids, keys, parts, objects)
+        return cls(page_ids, keys, parts, objects, namesakes)
 
 
 def _capitalized_words(question: str) -> list[str]:
@@ -312,13 +418,15 @@ def _is_part_of_name(question: str, word: str) -> bool:
     )
 
 
-def _pages_by_part(db: Database, words: list[str]) -> tuple[dict[int, str], set[str]]:
-    """Return the pages that a word names uniquely, with that word, and the words that name several pages.
+def _pages_by_part(db: Database, words: list[str]) -> tuple[dict[int, str], set[str], set[str]]:
+    """Return the pages that a word names uniquely, with that word, the words that name several pages, and
+    those of these that name several people.
 
     The word is the first or last name of a person, or the beginning of another title.
     """
     matches: dict[int, str] = {}
     ambiguous: set[str] = set()
+    shared: set[str] = set()
     index = text_index.TextIndex(db, text_index.SPACED)
     for word in words:
         key = fold_name(word)
@@ -333,71 +441,136 @@ def _pages_by_part(db: Database, words: list[str]) -> tuple[dict[int, str], set[
         namesakes = people or others
         if len(namesakes) > 1 or len(titled) == MOST_NAMESAKES:
             ambiguous.add(word)
+            shared |= {word} if len(people) > 1 else set()
         elif namesakes:
             matches[namesakes[0]] = word
-    return matches, ambiguous
+    return matches, ambiguous, shared
 
 
 class _FactJudge:
-    """Compares facts with the words of one question."""
+    """Rates how well facts answer one question."""
 
-    def __init__(self, db: Database, question: str) -> None:
-        self._stemmer = text_index.Stemmer(db)
-        self._asked = self._stems(question)
-        self._related = [self._stems(words) for words in _RELATED_WORDS if self._stems(words) & self._asked]
-        self._scores: dict[int, int] = {}
+    def __init__(self, db: Database, ranked: RankedQuestion, named: _NamedPages, rows: list[FactRow]) -> None:
+        self._db, self._stemmer = db, text_index.Stemmer(db)
+        question = ranked.question
+        plan, counts = ranked.candidates.plan, ranked.candidates.counts
+        words = {part.text: counts.get(part.quoted, 0) for part in plan.parts}
+        weights = word_weights(words, text_index.TextIndex(db, text_index.CHUNKS).highest_id())
+        asked = self._stems(question) - self._stems(_GENERIC_WORDS)
+        by_stem = {stem: weight for word, weight in weights.items() for stem in self._stems(word)}
+        usual = max(weights.values(), default=1.0)
+        self._weights = {stem: by_stem.get(stem, usual) for stem in asked}
+        heads = pages.page_heads(db, named.page_ids).values()
+        names = " ".join([*names_asked(question, weights), *(head.title for head in heads)])
+        self._names = asked & self._stems(names)
+        self._ambiguous = self._stems(" ".join(named.namesakes))
+        full = _full_names(question) if any(character.isupper() for character in question) else []
+        self._full_names = [self._stems(name) for name in full if name.split()[0].lower() not in VAGUE_WORDS]
+        self._namesakes: set[int] = set()  # facts about other people of the same first or last name
+        self._related = [stems for stems in map(self._stems, _RELATED_WORDS) if stems & asked]
+        self._values = [value for asks, value in _KINDS_OF_VALUE if asks.search(question)]
+        self._subjects: dict[int, frozenset[str]] = {}  # the words of subject and page, by fact
+        self._names_by_subject: dict[str, frozenset[str]] = {}
+        self._ratings: dict[int, tuple[float, bool]] = {}
+        self.add(rows)
 
-    def score(self, row: FactRow) -> int:
-        """Return 0 if neither predicate nor value has a word of the question besides the subject's name."""
-        if row.id not in self._scores:
-            asked = self._asked - text_search.stem_text(self._stemmer, row.subject).every
-            spellings = " ".join([row.predicate, *predicate_spellings(canonical_predicate(row.predicate))])
-            own = self._stems(row.predicate)
-            related = self._stems(spellings).union(*(words for words in self._related if words & own))
-            values = self._stems(row.object)
-            self._scores[row.id] = 4 * bool(own & asked) + 2 * bool(related & asked) + len(values & asked)
-        return self._scores[row.id]
+    @property
+    def asks_for_more(self) -> bool:
+        """True if the question has words besides names."""
+        return bool(self._weights.keys() - self._names)
 
-    def has_predicate(self, row: FactRow) -> bool:
-        """Return True if the predicate itself has a word of the question."""
-        return bool(self._stems(row.predicate) & self._asked)
+    def add(self, rows: list[FactRow]) -> None:
+        """Note subjects and names of facts to be rated."""
+        heads = pages.page_heads(self._db, list({row.page_id for row in rows}))
+        for row in rows:
+            head = heads.get(row.page_id)
+            page = f"{head.title} {head.slug.rpartition('/')[2].replace('-', ' ')}" if head else ""
+            self._subjects[row.id] = self._stems(f"{row.subject} {page}")
+            names = self._names & (self._subjects[row.id] | self._stems(f"{row.predicate} {row.object}"))
+            if head and head.type == "person" and self._is_namesake(names, self._subjects[row.id]):
+                self._namesakes.add(row.id)
+            self._names_by_subject[row.subject_key] = names | self._names_by_subject.get(
+                row.subject_key, frozenset()
+            )
+        self._ratings.clear()
 
-    def has_words(self, row: FactRow, besides: str) -> bool:
-        """Return True if predicate or value has a word of the question that is not in the text `besides`."""
-        asked = self._asked - text_search.stem_text(self._stemmer, f"{row.subject} {besides}").every
-        own = self._stems(f"{row.predicate} {row.object}")
-        return bool(own.union(*(words for words in self._related if words & own)) & asked)
+    def _is_namesake(self, names: frozenset[str], subject: frozenset[str]) -> bool:
+        """Return True if only a first or last name of a person fits, which others have or which is not all."""
+        if names and names <= self._ambiguous:
+            return True
+        return any(full & subject and not full <= subject for full in self._full_names if len(full) == 2)
+
+    def rate(self, row: FactRow) -> float:
+        """Return 0 if neither predicate nor value has a word that is asked for, or no name of the question."""
+        return self._rating(row)[0]
+
+    def answers(self, row: FactRow) -> bool:
+        """Return True if a fact about what the question names has what it asks for."""
+        return self._rating(row)[1]
+
+    def has_names(self, row: FactRow) -> bool:
+        """Return True if the question has no names, or facts of the same subject have one of them."""
+        return not self._names or bool(self._names_by_subject[row.subject_key])
+
+    def has_day(self, row: FactRow) -> bool:
+        """Return True if the value is or contains a day that the question names."""
+        return any(DAY_WORD.fullmatch(stem) for stem in self._weights.keys() & self._stems(row.object))
+
+    def cues(self, row: FactRow) -> frozenset[str]:
+        """Return the stems of the words that state a predicate, and related ones."""
+        own = self._stems(row.predicate)
+        spellings = self._stems(" ".join(predicate_spellings(canonical_predicate(row.predicate))))
+        groups = (stems for stems in map(self._stems, _RELATED_WORDS) if stems & own)
+        return own.union(spellings, *groups)
+
+    def _rating(self, row: FactRow) -> tuple[float, bool]:
+        if row.id not in self._ratings:
+            self._ratings[row.id] = self._compare(row)
+        return self._ratings[row.id]
+
+    def _compare(self, row: FactRow) -> tuple[float, bool]:
+        names = self._names_by_subject[row.subject_key]
+        if not self.has_names(row) or row.id in self._namesakes:
+            return 0.0, False
+        subject, value = self._subjects[row.id], self._stems(row.object)
+        core = self._weights.keys() - subject
+        own = self._stems(row.predicate)
+        spellings = self._stems(" ".join(predicate_spellings(canonical_predicate(row.predicate))))
+        related = spellings.union(*(stems for stems in self._related if stems & own))
+        in_own, in_related = core & own, (core & related) - own
+        named_value = (self._names & value) - subject
+        in_value = (core & value) - own - self._names
+        answer = 2 * self._sum(in_own) + self._sum(in_value)
+        answer += 1.2 * max((self._weights[stem] for stem in in_related), default=0.0)
+        is_direct = bool(in_own or in_related)
+        if not is_direct and self._sum(in_value) < LEAST_SHARE * self._sum(core - named_value):
+            answer = 0.0
+        if not answer and named_value and not self.asks_for_more:
+            answer = self._sum(named_value)
+        if not answer:
+            return 0.0, False
+        if not all(pattern.search(row.object) for pattern in self._values):
+            answer /= 2
+        is_answer = bool(names) and (
+            is_direct or bool(named_value) or 2 * self._sum(in_value) >= self._sum(core)
+        )
+        return answer + 0.5 * self._sum((self._weights.keys() & subject) | named_value), is_answer
+
+    def _sum(self, stems: "Iterable[str]") -> float:
+        return sum(self._weights[stem] for stem in stems)
 
     def _stems(self, text: str) -> frozenset[str]:
-        return text_search.stem_text(self._stemmer, text.replace("_", " ")).telling
+        return text_search.content_stems(self._stemmer, text)
 
 
-def _facts_of_first_pages(db: Database, ranked: RankedQuestion, judge: "_FactJudge") -> dict[int, FactRow]:
-    """Return facts of the pages that match best whose predicate has a word of the question.
+def _facts_by_object(db: Database, named: _NamedPages) -> list[FactRow]:
+    """Return facts whose object is or contains a name of the question, and other facts of the same subjects.
 
-    Some questions name no subject, because the context makes it clear, as in "who sends our mails?".
-    """
-    rows = [row for page in ranked.pages[:MOST_FIRST_PAGES] for row in facts.read_facts(db, page)]
-    return {row.id: row for row in rows if judge.has_predicate(row)}
-
-
-def _facts_by_object(db: Database, named: _NamedPages, judge: _FactJudge) -> list[FactRow]:
-    """Return facts whose object is or contains a name of the question, the best matches first.
-
-    Other facts of the same subjects follow if they have a word of the question: a question for the head of
-    sales at a company is answered by two facts, the employer and the post.
+    A question for the head of sales at a company is answered by two facts, the employer and the post.
     """
     rows = facts.facts_naming(db, named.objects)
-    if not rows:
-        return []
     subjects = list(dict.fromkeys(row.subject_key for row in rows))[:MOST_SUBJECTS]
-    names = " ".join(named.objects)
-    others = [
-        row for row in facts.facts_about(db, subjects) if judge.has_words(row, names) and row not in rows
-    ]
-    answering = {row.subject_key for row in others}
-    rows.sort(key=lambda row: (row.subject_key not in answering, not judge.has_words(row, names)))
-    return [*rows, *others]
+    return [*rows, *(row for row in facts.facts_about(db, subjects) if row not in rows)]
 
 
 def _holds(row: FactRow, today: str) -> bool:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from quaid.model.dates import fold_days
 from quaid.search.plan import STOP_WORDS, QueryPlan, Term, plan_query, whole_phrase
 from quaid.storage import pages, text_index
 from quaid.storage.sqlite.connection import Database
@@ -204,6 +205,19 @@ def stem_text(stemmer: Stemmer, text: str) -> TextStems:
         if raw[start:end].lower().decode("utf-8", "replace") not in STOP_WORDS:
             telling.add(stem)
     return TextStems(frozenset(every), frozenset(telling))
+
+
+_DERIVED = re.compile(r"(?<=\w{5})(?:is|iz|ist|er|or|ment)\Z")
+"""Endings that the stemmer leaves on some words of a family: randomised, supplier, deployment."""
+
+
+def content_stems(stemmer: Stemmer, text: str) -> frozenset[str]:
+    """Return the stems of the words that are no stop words, so that related words and spellings compare equal.
+
+    Words of one family have one stem (random and randomised), and so has a day in digits or in words.
+    """
+    stems = stem_text(stemmer, fold_days(text.replace("_", " "))).telling
+    return frozenset(re.sub(r"i\Z", "y", _DERIVED.sub("", stem)) for stem in stems)
 
 
 def match_stems(stemmer: Stemmer, text: str, stems: frozenset[str]) -> list[tuple[int, str, bool]]:
