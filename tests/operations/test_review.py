@@ -280,7 +280,7 @@ def test_an_agent_proposes_to_remove_a_line(reviewed: Brain, tmp_path: Path) -> 
     run(reviewed, "remember", content="The boat key hangs in the hall")
     with pytest.raises(InvalidArgument, match="is required, or query"):
         ask(reviewed, "memory_forget", reason="He asked.")
-    with pytest.raises(InvalidArgument, match="matches no line"):
+    with pytest.raises(InvalidArgument, match="matches no sentence"):
         ask(reviewed, "memory_forget", query="the mountain hut", reason="He asked.")
     words = "spare key of Arvid with his sister Tone"
     answer = ask(reviewed, "memory_forget", query=words, reason="He asked.")

@@ -521,7 +521,7 @@ def _correct(record: Any) -> Lines:
         yield f"Now: {record.now}"
     place = record.path or slugs.address(record.collection, record.slug)
     yield f"{place}, version {record.version}{_optional(', fact {}', record.fact)}"
-    yield from (f"Still says: {row.says} ({row.id})" for row in record.remaining)
+    yield from (f"Still says: {row.says} ({row.id})" for row in record.still_says)
 
 
 @_renders("Proposed")

@@ -1,13 +1,16 @@
-"""Corrections: find the statement that a correction is about, and replace it by the new statement."""
+"""Corrections: split text into statements, compare them with the words of a correction, and edit them.
+
+A statement matches only by its own words: the old words stand in it, or it has the label that the new words have.
+"""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from quaid.model import facts
 from quaid.model.claims import stem_words
 from quaid.model.english import split_sentences
-from quaid.model.facts import canonical_predicate
 from quaid.model.plain_text import has_cjk
 from quaid.model.slug import fold_name
 
@@ -26,47 +29,39 @@ DONE_WORDS = (
 )
 """Words that say that a task is finished, as part of a pattern."""
 _DONE = re.compile(rf"(?:is |it's |was |all )*(?:{DONE_WORDS}|bought)", re.IGNORECASE)
-_NEVER_HELD = re.compile(
-    r"\b(?:(?:that|this|it) (?:is|was) )?(?:wrong|false|incorrect|not true|never true|never held|untrue|a mistake"
-    r"|mistaken|an error|a typo|a misunderstanding)\b[.!]?",
-    re.IGNORECASE,
+_CANCELLED = re.compile(
+    r"(?:(?:it |this |that )?(?:is|was|has been) )?"
+    r"(?:cancell?ed|dropped|abandoned|called off|written off|(?:it )?(?:will not|won['’]t) happen|never kept"
+    r"|not needed(?: any ?more)?|no longer needed|abgesagt|gestrichen|annulée?|cancelad[oa]|取消了?)"
+    r"(?![\w-])[\s,;:.!–—(-]*(?P<reason>.*)",
+    re.IGNORECASE | re.DOTALL,
 )
-_FILLER = re.compile(
-    r"^(?:(?:is|are|was|has|have)\s+)?(?:now|actually|currently|instead)\b[:,]?\s*", re.IGNORECASE
+_WRONG = (
+    r"(?:(?:(?:that|this|it) )?(?:is|was) )?(?:wrong|false|incorrect|not true|never true|never held|untrue|a mistake"
+    r"|mistaken|an error|a typo|a misunderstanding)"
 )
-_NOW_VERB = re.compile(r"\b(is|are|has|have) now\b", re.IGNORECASE)
+_SAYS_WRONG = re.compile(rf"(?:^|[\s,;:.–—-]+){_WRONG}[.!]?\Z", re.IGNORECASE)
 _VALUE = re.compile(r"(.*?(?:\s(?:is|are|was|ist|sind|est|sont|es|está)\s|[:=]\s*))(\S.*?)([.!]?)")
+_LABEL_END = re.compile(r"\s(?:is|are|was|ist|sind|est|sont|es|está)\s\Z|[:=]\s*\Z")
 _PREPOSITION = re.compile(r"(?:in|at|on|by|from|for|until|to|near|bei|à|en)\s+", re.IGNORECASE)
-_CHANGE_VERB = re.compile(
-    r"^(?:raised|moved|changed|set|reduced|cut|increased|lowered|postponed) to ", re.IGNORECASE
+_CHANGE_VERBS = frozenset("moved joined switched changed raised set reduced cut increased lowered".split())
+_LABEL_LEADS = frozenset(
+    "the a an his her its their my our she he it they has have had is are was now new".split()
 )
-_PRONOUN = re.compile(r"^(?:she|he|they|it)\s+", re.IGNORECASE)
+_AFTER_LABEL = frozenset("is are was were be now to in at on as of".split())
+_SMALL_LABEL_WORDS = frozenset("of in at on to the a an is for by with".split())
 _TRAILING_WORDS = ("as of now", "as of today", "from now on", "instead", "now")
-_VALUE_LEADS = frozenset(
-    "is are was were be now has have had the a an to in at as of for on with from moved changed new its his her"
-    " their became becomes it he she they".split()
-)
+_RELATION_WORDS = {"lives_in": "moved", "works_at": "joined", "deadline": "due"}
+"""Other words by which a sentence may state a predicate."""
+_CLAUSE_START = re.compile(r"(?:\A|[,;:–—(-]\s*|\b(?:and|but|und|et|y)\s+)\Z", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"\s*(?:\Z|[,;)]|[.!]\Z)")
+_NO_CONTENT = frozenset("he she it they we i".split())
 
-MIN_SHARE_OF_WAS = 0.6
-"""A statement matches a correction only if it contains at least this share of the words of `was`."""
+LEAST_QUOTE = 0.75
+"""A to-do is quoted by words that have at least this share of its own words."""
 
-MIN_WORDS_LEFT = 3
-"""A sentence is changed as a whole only if fewer than this many other words would be lost."""
-
-MIN_SHARE_OF_NOW = 0.5
-"""Without `was`, a statement matches only if it contains at least this share of the words of `now`.
-
-Words of the subject are not counted.
-"""
-
-
-MAX_VALUE_WORDS = 4
-
-_CHANGE_VERBS = (
-    (re.compile(r"\bmov(?:e|es|ed|ing)\b", re.IGNORECASE), "lives"),
-    (re.compile(r"\bjoin(?:s|ed|ing)?\b", re.IGNORECASE), "works"),
-)
-"""Verbs that tell a change, and a word for the relation that changes: a person who moves lives elsewhere."""
+MAX_VALUE_WORDS = 6
+"""More words after a label are a sentence that says several things, not a value."""
 
 
 class Wording(NamedTuple):
@@ -75,13 +70,13 @@ class Wording(NamedTuple):
     was: str
     """The wrong or former statement or value, or ""."""
     now: str
-    """The new statement or value, or ""."""
-    never_held: bool
+    """The new statement or value, as given, or ""."""
+    never_held: bool = False
     """True if the old statement was never true; False if it was true until now."""
-    is_done: bool
-    """True if a to-do is to be ticked."""
-    ends: bool = False
-    """True if `now` only says that the old statement has ended, as in "Jo no longer works at Acme"."""
+    outcome: Literal["", "done", "cancelled"] = ""
+    """What `now` says about a to-do."""
+    reason: str = ""
+    """Why a to-do was cancelled."""
 
 
 class StatementPlace(NamedTuple):
@@ -98,20 +93,31 @@ class StatementPlace(NamedTuple):
     """The content of the checkbox, which is a space; None without a checkbox."""
     is_row: bool = False
     """True for a row of a table."""
-    score: float = 1
 
 
-def read_wording(was: str, now: str) -> Wording:
-    """Return what the caller means by the old and the new words, such as "that was wrong" or "is now Oslo"."""
-    old, new = _NEVER_HELD.sub("", was).strip(" ,;:-"), _NEVER_HELD.sub("", now).strip(" ,;:-")
-    says_wrong = old != was.strip(" ,;:-") or new != now.strip(" ,;:-")
-    done = bool(_DONE.fullmatch(new.strip(" .!")))
-    new = "" if done else _NOW_VERB.sub(r"\1", _FILLER.sub("", new))
-    return Wording(old, new, says_wrong or (bool(old) and not new and not done), done)
+def read_wording(was: str, now: str, *, has_date: bool = False) -> Wording:
+    """Return what the caller means by the old and the new words, such as "that was wrong" or "done".
+
+    Old words alone were never true, or with a date were true until that date.
+    """
+    old, new = _SAYS_WRONG.sub("", was.strip()).strip(), now.strip()
+    says_wrong = old != was.strip()
+    if _SAYS_WRONG.fullmatch(new):
+        says_wrong, new = True, ""
+    cancelled = _CANCELLED.fullmatch(new)
+    outcome: Literal["", "done", "cancelled"] = (
+        "done" if _DONE.fullmatch(new.strip(" .!")) else "cancelled" if cancelled else ""
+    )
+    reason = cancelled["reason"].strip(" .)") if cancelled else ""
+    never_held = says_wrong or bool(old and not new and not has_date)
+    return Wording(old, new, never_held, outcome, reason)
 
 
-def statements(text: str) -> Iterator[StatementPlace]:
-    """Yield the sentences of a text. Headings, code, ticked to-dos and lines with struck text are skipped."""
+def statements(text: str, *, closed: bool = False) -> Iterator[StatementPlace]:
+    """Yield the sentences of a text. Headings and code are skipped.
+
+    Ticked to-dos and lines with struck text are skipped too, unless `closed` is set.
+    """
     offset, fenced, heading = 0, False, ""
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
@@ -126,7 +132,8 @@ def statements(text: str) -> Iterator[StatementPlace]:
             start = offset + entry.end()
         is_todo = lead is not None and OPEN_BOX.search(lead[0]) is not None
         is_ticked = lead is not None and TICKED_BOX.search(lead[0]) is not None
-        skipped = fenced or is_heading or is_ticked or STRUCK.search(line) or not _LETTER.search(line)
+        is_closed = not closed and (is_ticked or STRUCK.search(line))
+        skipped = fenced or is_heading or is_closed or not _LETTER.search(line)
         body = line[start - offset :]
         is_row = body.startswith("|")
         for count, sentence in enumerate([] if skipped else _sentences(body, is_todo or is_row), 1):
@@ -145,278 +152,22 @@ def _sentences(body: str, is_whole: bool) -> list[str]:
     return [part for sentence in split_sentences(body) for part in _CJK_STOP.split(sentence)]
 
 
-def score(
-    place: StatementPlace,
-    wording: Wording,
-    about: frozenset[str],
-    known: frozenset[str],
-    topic: frozenset[str] = frozenset(),
-) -> float:
-    """Return from 0 to 1 how likely it is that a correction is about this statement.
-
-    `about` has the stems of the subject. `known` has the stems that apply to the whole text, such as those of
-    its title; the heading above a sentence applies to it too. `topic` has the stems that name one statement about
-    the subject, such as "birthday".
-    """
-    sentence = place.text
-    if place.is_row and not (wording.was and has_value(sentence, wording.was)):
-        return 0
-    if place.box and not wording.was:
-        return 0  # a new value alone never changes an open to-do, which may only name the person
-    stems = stem_words(sentence.lower())
-    known |= stem_words(place.heading.lower())
-    if about and not about <= stems | known:
-        return 0
-    if wording.was:
-        if has_value(sentence, wording.was):
-            return 1
-        return _share(stem_words(wording.was.lower()) - about, stems, MIN_SHARE_OF_WAS)
-    if wording.now:
-        if fold_name(wording.now) == fold_name(sentence):
-            return 0
-        is_value = len(wording.now.split()) <= MAX_VALUE_WORDS
-        if is_value and topic & stems and topic <= stems | known:
-            return 1  # the sentence names the topic, and the new words are its value
-        if _have_same_label(wording.now, sentence):
-            return 1
-        return _share(stem_words(wording.now.lower()) - about, stems, MIN_SHARE_OF_NOW)
-    # The words of the subject name the statement itself, as in "milk" for an item that was bought.
-    return len(about & stems) / len(about) if about else 0
+# Comparing words
 
 
-def _have_same_label(one: str, other: str) -> bool:
-    """Return True if both texts have the form "LABEL: value" or "LABEL is value" with the same words as label."""
-    matches = [_VALUE.fullmatch(text.strip()) for text in (one, other)]
-    labels = [
-        re.sub(r"^(?:the|a|an|his|her|its|their|my|our) | (?:is|are|was)$", "", fold_name(match[1]))
-        for match in matches
-        if match
-    ]
-    return (
-        len(labels) == 2
-        and labels[0] == labels[1]
-        and labels[0] not in ("", "it", "he", "she", "they", "this")
-    )
-
-
-def _shares_words(one: str, other: str) -> bool:
-    return bool(stem_words(one.lower()) & stem_words(other.lower()))
-
-
-def _has_words(text: str, words: str) -> bool:
-    """Return True if a text has these words next to each other, regardless of case and accents."""
-    return bool(words.strip()) and f" {fold_name(words)} " in f" {fold_name(text)} "
-
-
-def _share(wanted: frozenset[str], stems: frozenset[str], minimum: float) -> float:
-    share = len(wanted & stems) / len(wanted) if wanted else 0
-    return share if share >= minimum else 0
-
-
-def fact_score(predicate: str, value: str, wording: Wording, about: frozenset[str]) -> float:
-    """Return from 0 to 1 how likely it is that a correction about a subject is about this fact."""
-    usual = canonical_predicate(predicate)
-    if usual != predicate:  # "employer" is also "works_at"
-        return max(_fact_score(name, value, wording, about) for name in (predicate, usual))
-    return _fact_score(predicate, value, wording, about)
-
-
-def _fact_score(predicate: str, value: str, wording: Wording, about: frozenset[str]) -> float:
-    relation = predicate.replace("_", " ")
-    if wording.was:
-        if _has_words(f"{relation} {value}", wording.was) or states_fact(wording.was, predicate, value):
-            return 1
-        return 0.5 * _has_words(wording.was, value)
-    if wording.now:
-        if _has_words(wording.now, value):
-            return 0
-        words = stem_words(relation.lower())
-        if not words:
-            return float(_has_words(wording.now, relation))
-        stems = stem_words(wording.now.lower()) | about
-        for verb, relation_word in _CHANGE_VERBS:
-            if verb.search(wording.now):
-                stems |= stem_words(relation_word)
-        return _share(words, stems, 0.67)
-    return float(bool(about) and stem_words(value.lower()) <= about)
-
-
-def states_fact(sentence: str, predicate: str, value: str) -> bool:
-    """Return True if a sentence has the value of a fact and a word of its predicate."""
-    return _has_words(sentence, value) and _shares_words(sentence, predicate.replace("_", " "))
-
-
-def statements_of_fact(text: str, predicate: str, values: Sequence[str]) -> list[StatementPlace]:
-    """Return the sentences of a text that have the value of a fact, in one of its spellings.
-
-    If some of them also have a word of its predicate, only these are returned.
-    """
-    places = [place for place in statements(text) if any(has_value(place.text, value) for value in values)]
-    relation = predicate.replace("_", " ")
-    return [place for place in places if _shares_words(place.text, relation)] or places
+def stems(text: str) -> frozenset[str]:
+    return stem_words(text.lower())
 
 
 def has_value(sentence: str, value: str) -> bool:
-    """Return True if a sentence has these words next to each other, or this text in a script without spaces."""
-    return _has_words(sentence, value) or _find_words(sentence, value) is not None
+    """Return True if a sentence has these words next to each other, or this text in a script without spaces.
 
-
-def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str:
-    """Return the new value of a fact, from the words of a correction such as "Alice lives in Oslo now"."""
-    new = _new_value(wording, subject, predicate, value)
-    is_abbreviated = value.endswith(".") and f"{new}." in wording.now  # as in "Acme Inc."
-    return f"{new}." if is_abbreviated and not new.endswith(".") else new
-
-
-def _new_value(wording: Wording, subject: str, predicate: str, value: str) -> str:
-    now = _without_trailing(wording.now)
-    old_words, new_words = wording.was.rstrip(".!").split(), now.split()
-    if fold_name(wording.was) == fold_name(value):
-        return now
-    if exact := value_in_place(now, wording.was, value):
-        return exact
-    label = _VALUE.fullmatch(now)
-    if not wording.was and label and fold_name(predicate).split()[-1:] == _last_word(label[1]):
-        return _CHANGE_VERB.sub("", label[2])
-    relations = f"{predicate} {canonical_predicate(predicate)}".replace("_", " ")
-    same = [fold_name(word) for word in f"{subject} {relations}".split()]
-    if old_words:
-        while len(new_words) > 1 and old_words and fold_name(new_words[0]) == fold_name(old_words[0]):
-            new_words, old_words = new_words[1:], old_words[1:]
-        while len(new_words) > 1 and old_words and fold_name(new_words[-1]) == fold_name(old_words[-1]):
-            new_words, old_words = new_words[:-1], old_words[:-1]
-    stems = stem_words(" ".join(same))
-    while len(new_words) > 1 and (
-        fold_name(new_words[0]).removesuffix("'s") in (*same, *_VALUE_LEADS)
-        or stem_words(new_words[0].lower()) & stems
-    ):
-        new_words = new_words[1:]
-    return " ".join(new_words)
-
-
-def _without_trailing(text: str) -> str:
-    """Return a text without full stop and without words such as "now" at its end."""
-    text = text.strip().rstrip(".! ")
-    words = next((words for words in _TRAILING_WORDS if text.lower().endswith(f" {words}")), "")
-    return text[: len(text) - len(words)].rstrip(" ,.!")
-
-
-def _last_word(label: str) -> list[str]:
-    """Return the last word of a label such as "The beta deadline is ", as a list with at most one item."""
-    return re.sub(r" (?:is|are|was)$", "", fold_name(label)).split()[-1:]
-
-
-def value_in_place(now: str, was: str, value: str) -> str:
-    """Return the words of `now` that stand where `was` has the value, or "".
-
-    For "the rent is EUR 900 a month", "EUR 900" and "his rent is EUR 950 a month" this is "EUR 950".
+    Case and accents are ignored.
     """
-    match = _find_words(was, value)
-    if match is None:
-        return ""
-    words = now.split()
-    before, after = was[: match.start()].split(), was[match.end() :].rstrip(".!").split()
-    begin = next(
-        (place + n for n in range(len(before), 0, -1) if (place := _position(words, before[-n:])) >= 0), 0
-    )
-    rest = words[begin:]
-    end = next(
-        (place for n in range(len(after), 0, -1) if (place := _position(rest, after[:n])) >= 0), len(rest)
-    )
-    if (before and not begin) or (after and end == len(rest)):
-        return ""
-    new = " ".join(rest[:end]).strip(" ,;")
-    return new if value.endswith(".") else new.rstrip(".!。")
-
-
-def _position(words: list[str], part: list[str]) -> int:
-    """Return the index at which some words occur one after the other in a list of words, or -1."""
-    folded, wanted = [word.casefold() for word in words], [word.casefold() for word in part]
-    starts = range(len(folded) - len(wanted) + 1)
-    return next((start for start in starts if folded[start : start + len(wanted)] == wanted), -1)
-
-
-def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, str] | None) -> str:
-    """Return the sentence that replaces an old sentence; "" if the old sentence is only withdrawn.
-
-    `about` has the words that name the subject. `value` is the old and the new value of the fact that the
-    sentence states, if there is one.
-    """
-    if not wording.now:
-        return _without_clause(old, wording.was)
-    for before, after in ((wording.was, wording.now), value or ("", "")):
-        left, place, right = _cut_words(old, before)
-        if not place:
-            continue
-        after = _without_adjacent(after, left, right)
-        is_as_short = len(after.split()) <= len(before.split()) + 1
-        if is_as_short or not _shares_words(after, left + right):
-            after = after.rstrip(".!") if right.startswith((".", "!")) else after
-            if not left and not _shares_words(after, about):
-                after = " ".join([*_leading_words(before, about), after])
-            return left + after + right
-    if core := _changed_words(wording.was, wording.now):
-        left, place, right = _cut_words(old, core[0])
-        if place and not _shares_words(core[1], left + right):
-            return left + core[1] + right
-    match, new = _VALUE.fullmatch(old), _VALUE.fullmatch(wording.now)
-    if match and new and (fold_name(match[1]) == fold_name(new[1]) or _have_same_label(wording.now, old)):
-        return match[1] + new[2] + match[3]
-    if match and len(wording.now.split()) <= MAX_VALUE_WORDS and not _shares_words(wording.now, match[1]):
-        kept = _PREPOSITION.match(match[2]) if not _PREPOSITION.match(wording.now) else None
-        return match[1] + (kept[0] if kept else "") + wording.now.rstrip(".!") + match[3]
-    now = wording.now
-    if not _shares_words(now, about) and (names := _leading_words(old, about)):
-        now = " ".join([*names, _PRONOUN.sub("", now)])
-    now = now[:1].upper() + now[1:] if old[:1].isupper() else now
-    return now if now.endswith((".", "!", "?", "。")) or not old.endswith(".") else f"{now}."
-
-
-def _without_adjacent(new: str, before: str, after: str) -> str:
-    """Return new words without those at their ends that the sentence has right before or after their place.
-
-    With "lives in Oslo" for "Paris" in "Alice lives in Paris", this is "Oslo".
-    """
-    words, left, right = new.split(), before.split(), after.rstrip(".! ").split()
-    for count in range(min(len(words) - 1, len(left)), 0, -1):
-        if [word.casefold() for word in words[:count]] == [word.casefold() for word in left[-count:]]:
-            words = words[count:]
-            break
-    for count in range(min(len(words) - 1, len(right)), 0, -1):
-        if [word.casefold() for word in words[-count:]] == [word.casefold() for word in right[:count]]:
-            words = words[:-count]
-            break
-    return " ".join(words)
-
-
-def _without_clause(sentence: str, clause: str) -> str:
-    """Return a sentence without one of its clauses, or "" if too little of the sentence would be left."""
-    match = _find_words(sentence, clause.rstrip(".!"))
-    if match is None:
-        return ""
-    before, after = sentence[: match.start()].rstrip(" ,;:–—-"), sentence[match.end() :]
-    rest = re.sub(r"\b(?:and|but|because|und|et|y)$", "", before).rstrip(" ,;") + after
-    return rest if len(before.split()) >= MIN_WORDS_LEFT else ""
-
-
-def says_more(sentence: str, wording: Wording, about: str) -> bool:
-    """Return True if a sentence has several words that neither wording has, which would be lost."""
-    if not wording.was or _find_words(sentence, wording.was.rstrip(".!")):
-        return False
-    words = stem_words(f"{wording.was} {wording.now} {about}".lower())
-    return len(stem_words(sentence.lower()) - words) >= MIN_WORDS_LEFT
-
-
-def _changed_words(was: str, now: str) -> tuple[str, str] | None:
-    """Return the words in which two wordings of a statement differ, if that is one place with words in both."""
-    old, new = was.rstrip(".!").split(), now.rstrip(".!").split()
-    changes = [
-        row for row in SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if row[0] != "equal"
-    ]
-    if len(changes) != 1 or changes[0][0] != "replace" or len(old) < 3:
-        return None
-    _, start, end, new_start, new_end = changes[0]
-    return " ".join(old[start:end]), " ".join(new[new_start:new_end])
+    value = value.strip().rstrip(".!")
+    folded = fold_name(value)
+    whole = bool(folded) and f" {folded} " in f" {fold_name(sentence)} "
+    return whole or (has_cjk(value) and _find_words(sentence, value) is not None)
 
 
 def _find_words(text: str, words: str) -> "re.Match[str] | None":
@@ -425,7 +176,181 @@ def _find_words(text: str, words: str) -> "re.Match[str] | None":
     return re.search(pattern, text, re.IGNORECASE) if words else None
 
 
-def _cut_words(text: str, words: str) -> tuple[str, str, str]:
+def relation_stems(predicate: str) -> frozenset[str]:
+    """Return the stems of the words by which a sentence may state a predicate."""
+    name = facts.canonical_predicate(predicate)
+    words = [predicate, *facts.predicate_spellings(name), _RELATION_WORDS.get(name, "")]
+    return stems(" ".join(words).replace("_", " "))
+
+
+def states_fact(sentence: str, predicate: str, values: Iterable[str]) -> bool:
+    """Return True if a sentence has a value of a fact, in one of its spellings, and a word of its predicate."""
+    return any(has_value(sentence, value) for value in values) and bool(
+        stems(sentence) & relation_stems(predicate)
+    )
+
+
+def statements_of_fact(text: str, predicate: str, values: Sequence[str]) -> list[StatementPlace]:
+    """Return the sentences of a text that have the value of a fact, in one of its spellings.
+
+    If some of them also have a word of its predicate, only these are returned.
+    """
+    places = [place for place in statements(text) if any(has_value(place.text, value) for value in values)]
+    return [place for place in places if stems(place.text) & relation_stems(predicate)] or places
+
+
+def split_label(text: str, subject: str, predicate: str, *, strict: bool = False) -> tuple[bool, str]:
+    """Return whether a text begins with the predicate, and the text without it.
+
+    Words that name the subject, articles and pronouns may stand before the predicate. "Alice moved to Rome" has the
+    label "moved"; with `strict`, only if that verb belongs to the predicate.
+    """
+    words = _without_trailing(text).split()
+    names = {*fold_name(subject).split(), *_LABEL_LEADS}
+    start = 0
+    while start < len(words) - 1 and set(_plain(words[start]).split()) <= names:
+        start += 1
+    for begin in range(start, -1, -1):
+        end = _end_of_label(words, begin, predicate)
+        if end:
+            return True, _after_label(words[end:])
+    verb = _plain(words[start]) if words else ""
+    own = _RELATION_WORDS.get(facts.canonical_predicate(predicate), "")
+    if verb and start < len(words) - 1 and (verb == own if strict else verb in _CHANGE_VERBS):
+        return True, _after_label(words[start + 1 :])
+    label = _VALUE.fullmatch(_without_trailing(text))
+    last = re.sub(r" (?:is|are|was)$", "", fold_name(label[1])).split()[-1:] if label else []
+    if label and last == fold_name(predicate).split()[-1:]:
+        return True, _after_label(label[2].split())
+    return False, " ".join(words)
+
+
+def _plain(word: str) -> str:
+    return fold_name(re.sub(r"['’]s\Z", "", word.strip(",:;")))
+
+
+def _end_of_label(words: list[str], begin: int, predicate: str) -> int:
+    """Return the index after the words of a predicate that stand at `begin`, or 0."""
+    spellings = {predicate, facts.canonical_predicate(predicate)}
+    for spelling in sorted(spellings):
+        wanted = [word for word in spelling.split("_") if word not in _SMALL_LABEL_WORDS]
+        place = begin
+        while wanted and place < len(words):
+            parts = _plain(words[place]).split()
+            part, head = " ".join(parts), " ".join(wanted[: len(parts)])
+            if part and (part == head or stems(part) == stems(head) != frozenset()):
+                wanted = wanted[len(parts) :]
+            elif place == begin or _plain(words[place]) not in _SMALL_LABEL_WORDS:
+                break
+            place += 1
+        if not wanted and begin < place < len(words):
+            return place
+    return 0
+
+
+def _after_label(words: list[str]) -> str:
+    """Return the words after a label without "is", "now to" and the like."""
+    if len(words) > 2 and words[0].lower() in _CHANGE_VERBS and words[1].lower() == "to":
+        words = words[2:]
+    while len(words) > 1 and words[0].lower().strip(":=") in {*_AFTER_LABEL, ""}:
+        words = words[1:]
+        if len(words) > 2 and words[0].lower() in _CHANGE_VERBS and words[1].lower() == "to":
+            words = words[2:]
+    return " ".join(words)
+
+
+def _without_trailing(text: str) -> str:
+    """Return a text without full stop and without words such as "now" at its end."""
+    text = text.strip()
+    bare = text.rstrip("! ") if text.endswith("!") else text.removesuffix(".").rstrip()
+    words = next((words for words in _TRAILING_WORDS if bare.lower().endswith(f" {words}")), "")
+    return bare[: len(bare) - len(words)].rstrip(" ,") if words else bare
+
+
+def match_fact(wording: Wording, subject: str, predicate: str, value: str) -> int:
+    """Return how clearly the old words of a correction name a fact: 3 is clearest, 0 is not at all."""
+    was = wording.was
+    labelled, rest = split_label(was, subject, predicate)
+    if any(facts.object_key(text) == facts.object_key(value) for text in (was, rest)):
+        return 3
+    if labelled and (has_value(value, rest) or has_value(rest, value)):
+        return 3
+    if has_value(value, was):
+        return 2
+    if has_value(was, value):
+        has_label = bool(stems(was) & stems(predicate.replace("_", " ")))
+        is_exact = any(map(str.isdigit, value)) and bool(value_in_place(wording.now, was, value))
+        return 2 if has_label else int(is_exact)
+    return 0
+
+
+def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str:
+    """Return the new value of a fact: the new words as given, without a label that repeats the predicate."""
+    was, now = wording.was, wording.now
+    labelled_was, _ = split_label(was, subject, predicate) if was else (False, "")
+    labelled, rest = split_label(now, subject, predicate)
+    if in_place := value_in_place(now, was, value):
+        return min(in_place, rest, key=len) if labelled else in_place
+    if labelled or labelled_was or not has_value(value, was):
+        is_abbreviated = value.endswith(".") and now.endswith(f"{rest}.")  # as in "Acme Inc."
+        return f"{rest}." if is_abbreviated else rest
+    left, place, right = cut_words(value, was)
+    return f"{left}{now}{right}" if place and (left or right) else now
+
+
+def value_in_place(now: str, was: str, value: str) -> str:
+    """Return the words of `now` that stand where `was` has the value, or "".
+
+    For "the rent is EUR 900 a month", "EUR 900" and "his rent is EUR 950 a month" this is "EUR 950". The words after
+    the value have to be the same in both.
+    """
+    match = _find_words(was, value)
+    if match is None or not now:
+        return ""
+    words = now.rstrip(".!").split()
+    before, after = was[: match.start()].split(), was[match.end() :].rstrip(".!").split()
+    if not before and not after:
+        return ""
+    begin = next(
+        (place + n for n in range(len(before), 0, -1) if (place := _position(words, before[-n:])) >= 0), 0
+    )
+    rest = words[begin:]
+    end = len(rest) - len(after)
+    if (before and not begin) or end < 1 or _folded(rest[end:]) != _folded(after):
+        return ""
+    new = " ".join(rest[:end]).strip(" ,;")
+    return f"{new}." if value.endswith(".") and now.endswith(f"{new}.") else new
+
+
+def _folded(words: list[str]) -> list[str]:
+    return [word.casefold() for word in words]
+
+
+def _position(words: list[str], part: list[str]) -> int:
+    """Return the index at which some words occur one after the other in a list of words, or -1."""
+    folded, wanted = _folded(words), _folded(part)
+    starts = range(len(folded) - len(wanted) + 1)
+    return next((start for start in starts if folded[start : start + len(wanted)] == wanted), -1)
+
+
+def quotes_task(words: str, task: str) -> bool:
+    """Return True if some words have nearly all words of a to-do."""
+    own = stems(task)
+    return bool(own) and len(own & stems(words)) >= LEAST_QUOTE * len(own)
+
+
+def label_of(text: str) -> tuple[frozenset[str], str]:
+    """Return the stems of the label of a text such as "Budget: 3" or "The owner is Paula", and the value."""
+    match = _VALUE.fullmatch(_without_trailing(text))
+    if match is None:
+        return frozenset(), ""
+    return stems(_LABEL_END.sub("", match[1])), _after_label(match[2].split())
+
+
+# Editing a statement
+
+
+def cut_words(text: str, words: str) -> tuple[str, str, str]:
     """Split a text at the first occurrence of some words. A link that has them is not cut.
 
     If the words do not occur, the second part is "".
@@ -439,13 +364,102 @@ def _cut_words(text: str, words: str) -> tuple[str, str, str]:
     return text[:start], text[start:end], text[end:]
 
 
-def _leading_words(sentence: str, about: str) -> list[str]:
-    """Return the first words of a sentence that name the subject."""
-    names, words = set(fold_name(about).split()), sentence.split()
-    count = 0
-    while count < len(words) and fold_name(words[count]) in names:
-        count += 1
-    return words[:count]
+def rewrite(sentence: str, was: str, now: str, names: str) -> str | None:
+    """Return a sentence with the old words replaced by the new ones, or None if that is not clearly possible.
+
+    `names` has the words that name the subject. Without new words, a sentence that says nothing else becomes "", and
+    a clause is removed. New words that repeat the sentence replace it if it says nothing else.
+    """
+    old = was.rstrip(".!")
+    left, place, right = cut_words(sentence, old)
+    if not place:
+        return _rewrite_difference(sentence, was, now, names) if now else None
+    rest = stems(left + right) - stems(names) - _NO_CONTENT
+    if not now:
+        if not rest:
+            return ""
+        if _CLAUSE_START.search(left) and _CLAUSE_END.match(right) and left.strip():
+            return re.sub(r"(?:[\s,;:–—-]|\b(?:and|but|und|et|y))+\Z", "", left) + right
+        return None
+    new = _without_adjacent(now, left, right)
+    repeated = rest & stems(new)
+    if new == now and repeated and len(now.split()) > len(old.split()) + 1:
+        if not rest <= stems(now):
+            return None if len(repeated) > 1 else left + _ended(new, right) + right
+        return _ended(now, right) + right if right.strip(".! ") == "" else now
+    if not left and not right.strip(".! "):
+        return new if new.endswith((".", "!", "?", "。")) else new + right
+    if not left and (lead := _leading_names(place, names)) and not stems(new) & stems(names):
+        new = f"{lead} {new}"
+    return left + _ended(new, right) + right
+
+
+def _ended(new: str, right: str) -> str:
+    return new.rstrip(".!") if right.startswith((".", "!")) else new
+
+
+def _leading_names(text: str, names: str) -> str:
+    """Return the first words of a text that name the subject."""
+    known, words = set(fold_name(names).split()), text.split()
+    count = next((n for n, word in enumerate(words) if fold_name(word) not in known), len(words))
+    return " ".join(words[:count])
+
+
+def _rewrite_difference(sentence: str, was: str, now: str, names: str) -> str | None:
+    """Replace the words in which `was` and `now` differ, if the sentence has all words of `was` in another order."""
+    old, new = was.rstrip(".!").split(), now.rstrip(".!").split()
+    matcher = SequenceMatcher(None, _folded(old), _folded(new), autojunk=False)
+    changes = [row for row in matcher.get_opcodes() if row[0] != "equal"]
+    if len(changes) != 1 or changes[0][0] != "replace" or not stems(was) - stems(names) <= stems(sentence):
+        return None
+    _, start, end, new_start, new_end = changes[0]
+    words = " ".join(old[start:end])
+    left, place, right = cut_words(sentence, words)
+    if len(old) < 3 or not place or _find_words(right, words):
+        return None
+    return left + " ".join(new[new_start:new_end]) + right
+
+
+def _without_adjacent(new: str, before: str, after: str) -> str:
+    """Return new words without those at their ends that the sentence has right before or after their place.
+
+    With "lives in Oslo" for "Paris" in "Alice lives in Paris", this is "Oslo".
+    """
+    words, left, right = new.split(), before.split(), after.rstrip(".! ").split()
+    for count in range(min(len(words) - 1, len(left)), 0, -1):
+        if _folded(words[:count]) == _folded(left[-count:]):
+            words = words[count:]
+            break
+    for count in range(min(len(words) - 1, len(right)), 0, -1):
+        if _folded(words[-count:]) == _folded(right[:count]):
+            words = words[:-count]
+            break
+    return new if len(words) == len(new.split()) else " ".join(words)
+
+
+def replace_labelled(sentence: str, value: str) -> str | None:
+    """Return a sentence such as "Budget: 3" with another value, or None if it says more than a label and a value."""
+    match = _VALUE.fullmatch(sentence.strip())
+    if match is None or len(match[2].split()) > MAX_VALUE_WORDS or re.search(r"[,;] |\band\b", match[2]):
+        return None
+    kept = _PREPOSITION.match(match[2]) if not _PREPOSITION.match(value) else None
+    return match[1] + (kept[0] if kept else "") + value.rstrip(".!") + match[3]
+
+
+def replace_after_prefix(sentence: str, text: str) -> str | None:
+    """Return a sentence with the value of a text that begins with the same words, or None if it says more."""
+    old, new = sentence.rstrip(".!").split(), _without_trailing(text).split()
+    pairs = enumerate(zip(_folded(old), _folded(new), strict=False))
+    count = next((n for n, (one, other) in pairs if one != other), min(len(old), len(new)))
+    rest = " ".join(old[count:])
+    if (
+        count < 2
+        or not new[count:]
+        or len(old) - count > MAX_VALUE_WORDS
+        or re.search(r"[,;] |\band\b", rest)
+    ):
+        return None
+    return " ".join([*old[:count], *new[count:]]) + sentence[len(sentence.rstrip(".!")) :]
 
 
 def replace_in_page(truth: str, place: StatementPlace, new: str) -> str:
@@ -459,11 +473,13 @@ def replace_in_page(truth: str, place: StatementPlace, new: str) -> str:
     begin = text.rfind("\n", 0, place.start) + 1
     end = text.find("\n", place.start)
     end = len(text) if end < 0 else end
-    line = text[begin:end]
-    lead = _LEAD.match(line)
-    if line[lead.end() if lead else 0 :].strip():
-        return text[:begin] + line.rstrip().replace("  ", " ") + text[end:]
-    return text[:begin] + text[end + 1 :]
+    lead = _LEAD.match(text, begin, end)
+    left, right = text[lead.end() if lead else begin : place.start], text[place.start : end]
+    if not (left + right).strip():
+        return text[:begin] + text[end + 1 :]
+    if right.strip():
+        return text[: place.start] + right.lstrip() + text[end:]
+    return text[: place.start].rstrip(" ") + right + text[end:]
 
 
 def strike_in_notebook(text: str, place: StatementPlace, new: str, day: str) -> str:
@@ -479,14 +495,18 @@ def strike_in_notebook(text: str, place: StatementPlace, new: str, day: str) -> 
     return f"{head}{line_end}\n{lead}{new}\n{below}"
 
 
-def tick_box(text: str, place: StatementPlace, day: str | None) -> str | None:
-    """Return the text with the to-do of this place ticked, or None if its line has no open box.
+def close_task(text: str, place: StatementPlace, wording: Wording, day: str | None, today: str) -> str | None:
+    """Return the text with the to-do of this place ticked or cancelled, or None if its line has no open box.
 
-    If a day is given, it is added to the line.
+    A given day is added to a ticked to-do. A cancelled one is struck, and has the day and the reason.
     """
     begin = text.rfind("\n", 0, place.start) + 1
     box = OPEN_BOX.search(text, begin, place.start)
     if box is None:
         return None
+    if wording.outcome == "cancelled":
+        why = f": {wording.reason}" if wording.reason else ""
+        head = text[: box.start()] + text[box.end() : place.start].lstrip()
+        return f"{head}~~{place.text}~~ (cancelled {day or today}{why}){text[place.end :]}"
     done = f" (done {day})" if day else ""
     return f"{text[: box.start()]}[x]{text[box.end() : place.end]}{done}{text[place.end :]}"

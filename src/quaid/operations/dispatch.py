@@ -188,6 +188,8 @@ def _operation(key: str) -> Operation:
 
 
 def _string(param: Param, value: Any) -> str:
+    if param.name == "id" and type(value) is int:
+        value = str(value)  # tools show ids of facts as numbers
     if not isinstance(value, str):
         raise InvalidArgument(name=param.name, problem=f"must be text, not {_type_name(value)}")
     text: str = value

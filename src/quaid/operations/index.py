@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rename": ("cleanup.rename", "Rename a page. Links are updated, and the old slug redirects to the page."),
     "forget": ("cleanup.forget", "Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains."),
     "review": ("review.review", "List changes proposed by agents with their diffs, or accept or reject them."),
-    "propose forget": ("review.propose_forget", "Propose to erase a page for good, or to remove one line; a person confirms it. To correct: memory_correct."),
+    "propose forget": ("review.propose_forget", "Propose to erase a page or sentence for good; a person confirms it. To correct: memory_correct."),
     "propose merge": ("review.propose_merge", "Propose to merge two pages about the same thing. A person confirms it."),
     "correct": ("corrections.correct", "Correct what is stored: \"X is now Y\", \"that was wrong\", \"done\". The old fact and line stay in the history."),
     "briefing": ("overview.briefing", "Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people."),

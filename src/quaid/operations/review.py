@@ -413,10 +413,10 @@ def propose_forget(
     reason: Reason,
     slug: Annotated[str | None, Arg("The page, by slug or title.", positional=True)] = None,
     query: Annotated[
-        str | None, Arg("Instead of a page: words of the one line to remove.", question=True)
+        str | None, Arg("Instead of a page: words or id of one sentence to erase.", question=True)
     ] = None,
 ) -> Any:
-    """Propose to erase a page for good, or to remove one line; a person confirms it. To correct: memory_correct."""
+    """Propose to erase a page or sentence for good; a person confirms it. To correct: memory_correct."""
     if not reason.strip():
         raise InvalidArgument(name="reason", problem="is empty; say why it should be forgotten")
     if (slug is None) == (query is None):

@@ -316,11 +316,16 @@ def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> 
     tx.execute("DELETE FROM pages WHERE id = ?", (target.id,))
     vectors.drop_unused_vectors(tx, hashes)
     links.resolve_again(tx, names)
-    for index in PAGE_INDEXES:  # without this, deleted words stay in the segments of the index
-        tx.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608
+    optimize_indexes(tx)
     if tx.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'").fetchone():
         # sqlite_stat4 contains samples of slugs and names; `quaid compact` collects new samples
         tx.execute("DELETE FROM sqlite_stat4")
+
+
+def optimize_indexes(tx: "Transaction") -> None:
+    """Merge the segments of the word indexes. Otherwise deleted words stay in them."""
+    for index in PAGE_INDEXES:
+        tx.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608
 
 
 _LAYERS_WITHOUT_CASCADE = (

@@ -89,7 +89,13 @@ class FactChange(NamedTuple):
 
 
 def add_fact(
-    tx: "Transaction", page_id: int, fact: FactInput, now: str, batch: "Collection[int]" = ()
+    tx: "Transaction",
+    page_id: int,
+    fact: FactInput,
+    now: str,
+    batch: "Collection[int]" = (),
+    *,
+    alone: bool = False,
 ) -> FactChange:
     """Add a fact to a page, or update the matching fact that is already there.
 
@@ -97,7 +103,8 @@ def add_fact(
     `supersedes_id` and, unless the new fact has an end date, earlier facts with the same page, subject and
     single-valued predicate. A fact with a start date that is added late is inserted between its neighbours in
     time, so the order of insertion does not matter. `batch` has the ids of facts from the same call. These
-    are not superseded, because values that are stated together hold together.
+    are not superseded, because values that are stated together hold together. With `alone`, only the fact named by
+    `supersedes_id` is ended.
     """
     key, predicate = fold_name(fact.subject), canonical_predicate(fact.predicate)
     named = _require_superseded(tx, page_id, fact) if fact.supersedes_id else None
@@ -109,7 +116,7 @@ def add_fact(
         return _update_fact(tx, match, fact, named, now)
     earlier: list[FactRow] = []
     later = None
-    if not fact.valid_until:
+    if not fact.valid_until and not alone:
         others = [
             row
             for row in existing
@@ -129,7 +136,7 @@ def add_fact(
         tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (new, later.id))
     ended = {row.id: row for row in [*earlier, *([named] if named else [])]}
     for row in ended.values():
-        _end_fact(tx, row, fact.valid_from or now[:10])
+        end_fact(tx, row, fact.valid_from or now[:10])
     return FactChange(new, True, tuple(ended), True)
 
 
@@ -276,7 +283,7 @@ def _update_fact(
             " supersedes_id = ? WHERE id = ?",
             (*after, row.id),
         )
-    ended = named is not None and _end_fact(tx, named, row.valid_from or now[:10])
+    ended = named is not None and end_fact(tx, named, row.valid_from or now[:10])
     return FactChange(
         row.id,
         False,
@@ -361,7 +368,7 @@ def _probable_start(row: FactRow, others: list[FactRow], day: str) -> str:
     return recorded if day < shift_date(recorded, -recent) else ""
 
 
-def _end_fact(tx: "Transaction", row: FactRow, day: str) -> bool:
+def end_fact(tx: "Transaction", row: FactRow, day: str) -> bool:
     """End a fact on a day, but not before it began. Return True if the row changed.
 
     A fact that is superseded from its first day on gets an empty validity interval.
@@ -371,6 +378,14 @@ def _end_fact(tx: "Transaction", row: FactRow, day: str) -> bool:
         return False
     tx.execute("UPDATE assertions SET valid_until = ? WHERE id = ?", (day, row.id))
     return True
+
+
+def delete_facts(tx: "Transaction", ids: "Iterable[int]") -> None:
+    """Delete facts, and overwrite their bytes in the file."""
+    tx.pragma("secure_delete", "ON")
+    for id in ids:
+        tx.execute("UPDATE assertions SET supersedes_id = NULL WHERE supersedes_id = ?", (id,))
+        tx.execute("DELETE FROM assertions WHERE id = ?", (id,))
 
 
 def shorten_fact(

@@ -7,6 +7,7 @@ Paths of ingested sources begin with './', which paths in a folder never do.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -151,12 +152,26 @@ def versions_of_page(db: "Database", page_id: int) -> list[PageVersion]:
 
 
 def drop_versions_with(tx: "Transaction", page_id: int, text: str) -> None:
-    """Delete the former versions of a page that contain a text, and overwrite their bytes in the file."""
+    """Delete the former versions of a page that contain a text, and overwrite their bytes in the file.
+
+    The text is cut out of the original bytes of an ingested source.
+    """
     tx.pragma("secure_delete", "ON")
     tx.execute(
         "DELETE FROM raw_imports WHERE page_id = ? AND is_active = 0 AND instr(raw_bytes, ?)",
         (page_id, text.encode()),
     )
+    rows = tx.rows(
+        "SELECT id, raw_bytes FROM raw_imports WHERE page_id = ? AND instr(raw_bytes, ?)"
+        " AND substr(file_path, 1, ?) = ?",
+        (page_id, text.encode(), len(INGESTED_PREFIX), INGESTED_PREFIX),
+    )
+    for id, data in rows:
+        rest = re.sub(re.escape(text.encode()) + rb"[ ]?", b"", bytes(data))
+        tx.execute(
+            "UPDATE raw_imports SET raw_bytes = ?, content_hash = ? WHERE id = ?",
+            (rest, hashlib.sha256(rest).hexdigest(), id),
+        )
 
 
 def version_bytes(db: "Database", version_id: int) -> bytes:

@@ -579,7 +579,7 @@ clear	@command	Close every open gap whose text is not stored
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'propose'
-        printf '%s\n' 'forget	@command	Propose to erase a page for good, or to remove one line; a person confirms it
+        printf '%s\n' 'forget	@command	Propose to erase a page or sentence for good; a person confirms it
 merge	@command	Propose to merge two pages about the same thing
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -588,7 +588,7 @@ merge	@command	Propose to merge two pages about the same thing
     case 'propose forget'
         printf '%s\n' '1	@slugs	The page, by slug or title
 --reason	@any	Why, for the person who decides
---query	@any	Instead of a page: words of the one line to remove
+--query	@any	Instead of a page: words or id of one sentence to erase
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -604,10 +604,10 @@ merge	@command	Propose to merge two pages about the same thing
 --help	-	help on a command'
     case 'correct'
         printf '%s\n' '*	@any	The page, person, thing or to-do
---now	@any	What is true now, or done for a to-do
---was	@any	What is no longer true, or was wrong
+--now	@any	What is true; done or cancelled for a to-do; or: same as PAGE (merge)
+--was	@any	The old words
 --date	@any	Since when, YYYY-MM-DD [today]
---id	@any	The candidate to change, if an earlier call listed several
+--id	@any	The fact or line to change, as any tool shows it
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1570,7 +1570,7 @@ approve	@command	Approve a gap\'s question, or a redacted form of it, for storag
 resolve	@command	Close a gap, because a page answers it or it no longer matters
 clear	@command	Close every open gap whose text is not stored'
     case 'help propose'
-        printf '%s\n' 'forget	@command	Propose to erase a page for good, or to remove one line; a person confirms it
+        printf '%s\n' 'forget	@command	Propose to erase a page or sentence for good; a person confirms it
 merge	@command	Propose to merge two pages about the same thing'
     case 'help notebook'
         printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily

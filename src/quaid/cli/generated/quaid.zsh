@@ -526,7 +526,7 @@ clear	@command	Close every open gap whose text is not stored
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'propose') printf '%s\n' 'forget	@command	Propose to erase a page for good, or to remove one line; a person confirms it
+    'propose') printf '%s\n' 'forget	@command	Propose to erase a page or sentence for good; a person confirms it
 merge	@command	Propose to merge two pages about the same thing
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -534,7 +534,7 @@ merge	@command	Propose to merge two pages about the same thing
 --help	-	help on a command' ;;
     'propose forget') printf '%s\n' '1	@slugs	The page, by slug or title
 --reason	@any	Why, for the person who decides
---query	@any	Instead of a page: words of the one line to remove
+--query	@any	Instead of a page: words or id of one sentence to erase
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -548,10 +548,10 @@ merge	@command	Propose to merge two pages about the same thing
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'correct') printf '%s\n' '*	@any	The page, person, thing or to-do
---now	@any	What is true now, or done for a to-do
---was	@any	What is no longer true, or was wrong
+--now	@any	What is true; done or cancelled for a to-do; or: same as PAGE (merge)
+--was	@any	The old words
 --date	@any	Since when, YYYY-MM-DD [today]
---id	@any	The candidate to change, if an earlier call listed several
+--id	@any	The fact or line to change, as any tool shows it
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1397,7 +1397,7 @@ token	@command	List the tokens with their scope, creation date and last use' ;;
 approve	@command	Approve a gap'\''s question, or a redacted form of it, for storage and outside research
 resolve	@command	Close a gap, because a page answers it or it no longer matters
 clear	@command	Close every open gap whose text is not stored' ;;
-    'help propose') printf '%s\n' 'forget	@command	Propose to erase a page for good, or to remove one line; a person confirms it
+    'help propose') printf '%s\n' 'forget	@command	Propose to erase a page or sentence for good; a person confirms it
 merge	@command	Propose to merge two pages about the same thing' ;;
     'help notebook') printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
