@@ -1,5 +1,6 @@
 """Facts as they follow one another, on a real database."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -192,10 +193,31 @@ def test_an_end_before_the_beginning_is_refused(brain: Brain, page: int) -> None
         add(brain, page, "works_at", "Hexa", valid_until="2019-01-01")
 
 
-def test_ended_fact_is_not_reopened_by_repeating_it(brain: Brain, page: int) -> None:
+def test_fact_that_ended_and_is_stated_again_holds_from_its_end_on(brain: Brain, page: int) -> None:
     add(brain, page, "works_at", "Hexa", "2020-01-01")
     add(brain, page, "works_at", "Hexa", valid_until="2024-01-01")
+    again = add(brain, page, "works_at", "Hexa", "2020-01-01")
+    assert (again.added, again.restarted) == (True, "2024-01-01")
+    assert [row[1:3] for row in held(brain, page)] == [("2020-01-01", "2024-01-01"), ("2024-01-01", None)]
     assert add(brain, page, "works_at", "Hexa", "2020-01-01").changed is False
+
+
+def test_superseded_fact_that_is_stated_again_stays_ended_and_says_so(brain: Brain, page: int) -> None:
+    add(brain, page, "works_at", "Hexa", "2020-01-01")
+    add(brain, page, "works_at", "Tarn", "2024-01-01")
+    again = add(brain, page, "works_at", "Hexa", "2020-01-01")
+    assert (again.changed, again.ended_on) == (False, "2024-01-01")
+
+
+def test_values_of_written_cases_replace_each_other_or_stay(brain: Brain, page: int) -> None:
+    """A fact that is ended wrongly is worse than two open ones, so no case may be."""
+    path = Path(__file__).parents[2] / "bench" / "data" / "succession.txt"
+    rows = [line.split(" | ") for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    ended = {"replaces": 0, "both": 0}
+    for number, (predicate, old, new, expected) in enumerate(rows):
+        add(brain, page, predicate, old, subject=f"Subject {number}")
+        ended[expected] += bool(add(brain, page, predicate, new, subject=f"Subject {number}").superseded)
+    assert ended == {"replaces": sum(row[3] == "replaces" for row in rows), "both": 0}
 
 
 def test_fact_supersedes_only_the_same_subject_and_predicate(brain: Brain, page: int) -> None:

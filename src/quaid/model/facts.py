@@ -265,11 +265,28 @@ of the page types are included. Lists (roles, affiliations, funding, parties, st
 _SINGLE_VALUED_ENDINGS = SINGLE_VALUED | frozenset(
     """budget cost salary rent fee total amount count size capacity limit quota target goal version phase state health
     lead address title start end eta timezone currency color colour weight height length width duration year
+    threshold share rate percentage headcount ceo cto cfo coo chair president manager
     successor predecessor default license licence provider vendor supplier host database region office site plan tier
     employer""".split()
 )
 _SINGLE_VALUED_BEGINNINGS = frozenset("current primary main latest next preferred favourite favorite".split())
 _MANY_VALUED_WORDS = frozenset("history log past previous former other additional alternative".split())
+_EVENT_WORDS = frozenset(
+    """donation donated payment paid invoice invoiced expense order ordered purchase bought sold visit visited meeting
+    met call called attended received measured measurement reading observation sample result saving savings effect
+    milestone release session won lost tag skill member grant quote offer bid loan fine gift award refund deposit
+    transfer""".split()
+)
+"""Words of predicates that have a value for each event, place or study, so that a new number or date is one more."""
+_NUMBER_WORDS = (
+    "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty".split()
+)
+_QUANTITY = re.compile(
+    rf"(?:about |around |approx\.? |~ ?)?(?:{_CURRENCY})?\s*(?:-?\d[\d.,' \u00a0]*|{'|'.join(_NUMBER_WORDS)})\s*"
+    r"(?P<unit>%|(?:[^\W\d_]+[23²³]?\.?(?:/[^\W\d_]+)?)(?: [^\W\d_]+)?|°[CF])?",
+    re.IGNORECASE,
+)
+_REMARK = re.compile(r"\s*\([^()]*\)\s*\Z")
 
 MIN_SUBJECTS_SHOWN = 5
 """The stored facts show how many values a predicate has if at least this many subjects have it."""
@@ -358,7 +375,8 @@ def single_valued_predicates(setting: str | None) -> frozenset[str]:
 def is_single_valued(predicate: str, listed: frozenset[str], setting: str | None) -> bool:
     """Return True if a canonical predicate is listed as single-valued, or its name implies it.
 
-    The last word of the name decides: migration_deadline has one value, because deadline has one value. A
+    The last word of the name decides: migration_deadline has one value, because deadline has one value. So do
+    head_of_operations, which names one holder, and number_of_seats. A
     predicate that the setting marks `:many` is never single-valued.
     """
     if predicate in listed:
@@ -368,6 +386,8 @@ def is_single_valued(predicate: str, listed: frozenset[str], setting: str | None
     words = predicate.split("_")
     if not _MANY_VALUED_WORDS.isdisjoint(words):
         return False
+    if words[1:2] == ["of"] and len(words) > 2 and words[-1] not in ("of", "at"):
+        return words[0] in ("head", "lead", "manager", "owner", "chief", "chair", "number", "share", "rate")
     return words[-1] in _SINGLE_VALUED_ENDINGS or words[0] in _SINGLE_VALUED_BEGINNINGS
 
 
@@ -379,16 +399,46 @@ def is_marked_many(predicate: str, setting: str | None) -> bool:
     )
 
 
-def shows_single_value(values_by_subject: Mapping[str, set[str]], old: str, new: str) -> bool:
-    """Return True if the stored facts of a predicate show that a subject has one value of it at a time.
+def have_same_kind(old: str, new: str) -> bool:
+    """Return True if two values are both dates, or both quantities of which the units are equal or one has none.
 
-    `values_by_subject` maps each subject to its current values. If `old` and `new` are both numbers, amounts
-    or dates, no subject may have several values. Otherwise at least MIN_SUBJECTS_SHOWN subjects are needed,
-    of which at most MAX_SHARE_WITH_MANY may have several values.
+    A remark in parentheses is ignored. "11 percent in the first summer" is no quantity: it says when or where.
+    """
+    old, new = _REMARK.sub("", old).strip(), _REMARK.sub("", new).strip()
+    days = [bool(_day_key(text)) for text in (old, new)]
+    if any(days):
+        return all(days)
+    matches = [_QUANTITY.fullmatch(text) for text in (old, new)]
+    units = {
+        _UNIT_NAMES.get(unit, unit) for match in matches if match and (unit := (match["unit"] or "").lower())
+    }
+    return all(matches) and len(units) <= 1
+
+
+_UNIT_NAMES = {
+    "percent": "%",
+    "per cent": "%",
+    "prozent": "%",
+    "euro": "eur",
+    "euros": "eur",
+    "dollars": "usd",
+}
+
+
+def shows_single_value(predicate: str, values_by_subject: Mapping[str, set[str]], old: str, new: str) -> bool:
+    """Return True if two values, or the stored facts of a predicate, show that a subject has one value at a time.
+
+    `values_by_subject` maps each subject to its current values. If `old` and `new` are both quantities of one unit or
+    both dates, no subject may have several values, and the predicate must not name events. Otherwise at least
+    MIN_SUBJECTS_SHOWN subjects are needed, of which at most MAX_SHARE_WITH_MANY may have several values.
     """
     several = sum(len(values) > 1 for values in values_by_subject.values())
-    if value_key(old) and value_key(new):
-        return not several
+    if have_same_kind(old, new):
+        words = predicate.split("_")
+        is_event = any(
+            word in _EVENT_WORDS or word in _MANY_VALUED_WORDS or word.endswith("ed") for word in words
+        )
+        return not several and not is_event
     enough = len(values_by_subject) >= MIN_SUBJECTS_SHOWN
     return enough and several <= MAX_SHARE_WITH_MANY * len(values_by_subject)
 

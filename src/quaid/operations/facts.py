@@ -159,6 +159,10 @@ class AssertRecord(NamedTuple):
     still_says: tuple[OldLine, ...] = ()
     """Lines of pages that still have the value of a replaced fact."""
     hint: str = ""
+    restarted: str | None = None
+    """The day on which a fact that had ended begins again."""
+    ended_on: str | None = None
+    """The day on which the fact ended, if it stays ended because a current fact has superseded it."""
 
 
 class CheckRecord(NamedTuple):
@@ -298,6 +302,7 @@ def assert_(
         *(stored.slug, version, added.id, added.added, added.changed, added.superseded),
         *(added.ended, added.ended_before, added.witnessed, fact, stored.collection),
         *(receipt.replaced, receipt.contradicts, receipt.open_facts, receipt.still_says, receipt.hint),
+        *(added.restarted, added.ended_on),
     )
 
 

@@ -74,6 +74,8 @@ class PageOutcome(NamedTuple):
     """Front matter keys that the page had and the new content does not have."""
     tags_removed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    facts: tuple[int, ...] = ()
+    """The ids of the facts that are new or changed."""
 
 
 class SkippedLink(NamedTuple):
@@ -355,16 +357,17 @@ class Ingestion:
             _, version = page_edits.touch(
                 self.tx, change.slug, expected_version=None, now=self.now, collection=_collection_name(change)
             )
-        changed = saved.changed or linked or stated
+        changed = saved.changed or bool(linked or stated)
         return outcome._replace(
             version=version,
             outcome="created" if saved.created else "updated" if changed else "unchanged",
             links=linked,
-            assertions=stated,
+            assertions=len(stated),
+            facts=stated,
         )
 
-    def _assert(self, change: PageChange, page_id: int, title: str) -> int:
-        """Store facts. Return how many are new or changed."""
+    def _assert(self, change: PageChange, page_id: int, title: str) -> tuple[int, ...]:
+        """Store facts. Return the ids of those that are new or changed."""
         stated: list[assertions.FactChange] = []
         for place, values in enumerate(change.assertions, 1):
             values = {**values, "source_ref": values.get("source_ref") or self.source.ref}
@@ -372,7 +375,7 @@ class Ingestion:
             batch = [earlier.id for earlier in stated]
             stated.append(assertions.add_fact(self.tx, page_id, fact, self.now, batch))
         self.facts += [fact for fact in stated if fact.changed]
-        return sum(fact.changed for fact in stated)
+        return tuple(fact.id for fact in stated if fact.changed)
 
     def _link(self, change: PageChange, saved: SaveResult, link: LinkInput) -> bool:
         """Add a link, or set the end date of an open link. Return False if nothing changed.
@@ -563,7 +566,7 @@ def ingest(
             "Other pages that it changes, each {slug, content | compiled_truth, with content_hash if it exists;"
             " frontmatter, timeline_append, links [{to, relationship, context, valid_from, valid_until}],"
             " timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object,"
-            " valid_from, valid_until, evidence_text}], tags []}."
+            " valid_from, valid_until, evidence_text, supersedes_id: the fact it replaces}], tags []}."
         ),
     ] = None,
     force: Annotated[bool, Arg("Ingest even if the source or a truth is already known.")] = False,

@@ -86,6 +86,10 @@ class FactChange(NamedTuple):
     """The previous end date, if the end date was replaced."""
     witnessed: bool = False
     """True if the source, evidence or confidence of an existing fact changed."""
+    restarted: str | None = None
+    """The day on which a fact that had ended begins again, because it was stated again."""
+    ended_on: str | None = None
+    """The day on which the stated fact ended. It stays ended, because a current fact has superseded it."""
 
 
 def add_fact(
@@ -112,6 +116,17 @@ def add_fact(
         row for row in _facts_of_subject(tx, page_id, key) if canonical_predicate(row.predicate) == predicate
     ]
     match = _matching_fact(existing, fact, now[:10])
+    ended_on = _end_of_stated(existing, fact, now[:10])
+    restarted = None
+    if (
+        ended_on
+        and match
+        and any(row.supersedes_id == match.id and _holds_on(row, now[:10]) for row in existing)
+    ):
+        return _update_fact(tx, match, fact, named, now)._replace(ended_on=ended_on)
+    if ended_on:
+        restarted = max(fact.valid_from or now[:10], ended_on)
+        match, fact = None, fact._replace(valid_from=restarted)
     if match:
         return _update_fact(tx, match, fact, named, now)
     earlier: list[FactRow] = []
@@ -137,7 +152,19 @@ def add_fact(
     ended = {row.id: row for row in [*earlier, *([named] if named else [])]}
     for row in ended.values():
         end_fact(tx, row, fact.valid_from or now[:10])
-    return FactChange(new, True, tuple(ended), True)
+    return FactChange(new, True, tuple(ended), True, restarted=restarted)
+
+
+def _end_of_stated(existing: list[FactRow], fact: FactInput, today: str) -> str | None:
+    """Return the day on which the stated fact ended; None if it holds, is new, or the same source is replayed."""
+    same = [row for row in existing if object_key(row.object) == object_key(fact.object)]
+    if fact.valid_until or any(_holds_on(row, today) for row in same):
+        return None
+    if fact.valid_from:
+        same = [row for row in same if row.valid_from == fact.valid_from]
+    if any(_is_replay(row, fact) for row in same):
+        return None
+    return max((row.valid_until for row in same if row.valid_until), default=None)
 
 
 def _insert_fact(tx: "Transaction", page_id: int, fact: FactInput, created_at: str) -> int:
@@ -238,7 +265,9 @@ def _matching_fact(existing: list[FactRow], fact: FactInput, today: str) -> Fact
     if not fact.valid_until:
         # A fact that ended and has no start date may become valid again, so a new row is added, unless the
         # same source and evidence are being replayed.
-        return next((row for row in began if _holds_on(row, today) or _is_replay(row, fact)), None)
+        ends = [row.valid_until for row in same if row.valid_until is not None]
+        again = [row for row in same if row.valid_from and ends and row.valid_from >= min(ends)]
+        return next((row for row in began + again if _holds_on(row, today) or _is_replay(row, fact)), None)
     fitting = [row for row in same if row.valid_until == fact.valid_until]
     fitting += [row for row in (*began, *same) if row.valid_until is None]
     if len(same) == 1 and (same[0].valid_from or "") <= fact.valid_until:
@@ -516,7 +545,7 @@ def _is_single_valued(tx: "Transaction", predicate: str, others: list[FactRow], 
     )
     for subject, value in rows:
         current.setdefault(str(subject), set()).add(object_key(str(value)))
-    return all(facts.shows_single_value(current, row.object, new.object) for row in others)
+    return all(facts.shows_single_value(predicate, current, row.object, new.object) for row in others)
 
 
 def _select_facts(db: "Database", rest: str, values: tuple[Any, ...]) -> list[FactRow]:

@@ -457,7 +457,7 @@ clear	@command	Close every open gap whose text is not stored
 --title	@any	The title of its page [its first line]
 --date	@any	Its day; adds an entry to the timeline of its page
 --source	@any	Its name, as in meeting/17 or a URL [from type, date and title]
---pages	@any	Other pages that it changes, each {slug, content | compiled_truth, with content_hash if it exists; frontmatter, timeline_append, links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text}], tags []}
+--pages	@any	Other pages that it changes, each {slug, content | compiled_truth, with content_hash if it exists; frontmatter, timeline_append, links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text, supersedes_id: the fact it replaces}], tags []}
 --force	-	Ingest even if the source or a truth is already known
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
