@@ -126,7 +126,7 @@ def test_a_version_that_is_not_listed_is_explained(quaid: Quaid) -> None:
 
 
 def test_a_page_whose_name_begins_like_the_input_is_a_match(quaid: Quaid) -> None:
-    assert quaid("glance", "gre")[1].startswith("Weak matches: ")
+    assert quaid("glance", "gre")[1].startswith("Possible answers (weak evidence)")
 
 
 def test_one_of_a_kind_is_named_in_the_singular(quaid: Quaid) -> None:

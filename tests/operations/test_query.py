@@ -112,7 +112,7 @@ def test_filter_by_an_unused_type_finds_nothing_and_says_so(brain: Brain, tool: 
 
 def test_a_person_reads_why_and_where(brain: Brain) -> None:
     text = render(ask(brain, "dendrites", explain=True))
-    assert "1. concepts/zinc  Zinc (concept, 1.00, words)" in text
+    assert "1. concepts/zinc  Zinc (concept, strong)" in text
     assert "holds dendrites [truth 1-5]" in text
     assert "Zinc grows dendrites in sea water." in text
     assert "(by words only: " in text

@@ -30,7 +30,7 @@ def found(words: float, meaning: float | None, **more: float) -> Found:
     ("words", "meaning", "strength"),
     [
         (0.7, 0.15, "strong"),  # its own conversation
-        (0.2, -0.1, "none"),  # the questions of another
+        (0.1, -0.2, "none"),  # the questions of another
         (0.5, 0.05, "weak"),
         (0.1, 0.6, "strong"),  # said in other words
         (0.8, None, "strong"),  # no model

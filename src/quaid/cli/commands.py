@@ -435,10 +435,10 @@ QUESTIONS = (
         "Words, any words: pages with all of them come first. No model is needed for this.",
     ),
     (
-        "Who could help to dry something without burning gas?",
-        ("query", "warm air for drying without burning fuel", "--limit", "3"),
-        "A question by meaning: the decision contains none of the important words, only their meaning. The first line"
-        "\n   says how strong the evidence is, and each answer which lines it rests on.",
+        "Why is gas no longer used for drying?",
+        ("query", "why is gas no longer used for drying?", "--limit", "3"),
+        "A question by meaning: the decision has only one word of the question, so the evidence is called weak. Each"
+        "\n   answer says which words it holds, how near it is in meaning, and on which lines it rests.",
     ),
     (
         "Who is Ines?",

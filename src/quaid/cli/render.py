@@ -618,7 +618,7 @@ LONG_CONTENT = 300
 
 STRENGTH_NOTES = {
     "strong": "Found (strong):",
-    "weak": "Weak matches: the memory holds little on this.",
+    "weak": "Possible answers (weak evidence):",
     "none": "The memory probably does not have an answer. The nearest matches:",
 }
 
@@ -632,7 +632,7 @@ def _answer(record: Any) -> Lines:
             yield from (f"* {line}" for line in record.facts)
             yield ""
         for number, result in enumerate(record.results, 1):
-            rating = "no match" if result.strength == "none" else result.strength
+            rating = "unlikely" if result.strength == "none" else result.strength
             about = ", ".join(filter(None, (result.type, rating, result.date, result.status)))
             place = f"[{result.part} {result.start_line}-{result.end_line}]" if result.part else ""
             yield f"{number}. {_address(result) if result.slug else result.session}  {result.title} ({about})"

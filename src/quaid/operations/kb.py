@@ -370,6 +370,8 @@ def _index_problem(brain: Brain, catalog: Catalog) -> str:
 
 
 KB_COLLECTION = KB_COLLECTION_KIND = "kb"
+LEAST_RELEVANCE = 0.2
+"""A node that was found only by meaning needs this relevance, because every node is somewhat similar."""
 
 
 def with_semantic_matches(
@@ -402,12 +404,10 @@ def with_semantic_matches(
     nodes = {node.path: node for node in catalog.nodes if filters.match(node)}
     paths = {file.slug: file.path or "" for file in collections.page_files(brain.db, collection.id)}
     by_words = {match.path: match for match in matches}
-    # Drop weak matches, because every node is somewhat similar.
-    least = float(brain.option("search.min_score"))
     reordered: dict[str, KbMatch] = {}
-    for result in answer.results if answer.strength != "none" else ():
+    for result in answer.results:
         path = paths.get(result.slug, "")
-        if path in nodes and path not in reordered and (result.score >= least or path in by_words):
+        if path in nodes and path not in reordered and (result.score >= LEAST_RELEVANCE or path in by_words):
             had = by_words.get(path) or kb_match(nodes[path], (), 0.0)
             more = ("meaning",) if result.lane in ("meaning", "both") else () if had.match else ("words",)
             reordered[path] = had._replace(match=had.match + more, relevance=round(result.score, 4))

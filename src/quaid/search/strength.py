@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 
 Strength = Literal["strong", "weak", "none"]
 
-STRONG, WEAK = 0.68, 0.12
+STRONG, WEAK = 0.68, 0.0
 """The limits of the evidence for strong and weak."""
 
 SHARE_WEIGHT, NEAR_WEIGHT, BM25_WEIGHT, MEANING_WEIGHT, LEAD_WEIGHT = 0.25, 0.35, 0.4, 1.0, 0.3
