@@ -12,7 +12,7 @@ The nearest of many unrelated chunks is nearer than the nearest of a few, so the
 large memory. For n independent values, the highest is about sqrt(2 ln n) standard deviations above the mean.
 The standard deviation is that of the memory itself: the distance of its chunks from their mean, spread
 evenly over all dimensions. Therefore the limits hold for memories of any size and for any model.
-`python -m bench strength` measures them, and docs/decisions/080-strength.md has the figures.
+`python -m bench strength` measures them, and docs/decisions/076-strength.md has the figures.
 """
 
 import math
