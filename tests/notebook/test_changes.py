@@ -146,6 +146,12 @@ def test_line_that_a_correction_replaces(text: str, old: str | None, lines: list
     assert [line.text for line in changes.find_corrected(text, lines)] == ([old] if old else [])
 
 
+def test_line_that_prefers_the_same_is_no_other_value() -> None:
+    lines = open_lines("reference/preferences.md", "- Sarah prefers email to phone\n- Sarah prefers phone\n")
+    found = changes.find_corrected("Sarah prefers email, not phone", lines)
+    assert [line.text for line in found] == ["Sarah prefers phone"]
+
+
 @pytest.mark.parametrize(
     ("text", "rest"),
     [

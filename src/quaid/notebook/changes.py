@@ -441,6 +441,9 @@ class _Statement:
             return False
         if all("NAME" in word.classes for word in self._words[:count]):
             return False  # a name alone is the subject, but says nothing about it
+        prefers = any("LIKE" in word.classes for word in self._words[:count])
+        if prefers and value[0].text == "," and old_value[0].text in ("to", "over"):
+            return False  # "prefers tea, not coffee" says the same as "prefers tea to coffee"
         if self._denies({key for key in old._keys[count:] if key not in self._keys[:count]}):
             return True
         weak = {"be", "ha", "hav", "have", "has"}
