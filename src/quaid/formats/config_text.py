@@ -13,11 +13,11 @@ _SPACE = " \t\r\n\ufeff"
 
 
 class UnreadableConfig(ValueError):
-    """The text cannot be parsed or edited; the message says why."""
+    """The text cannot be parsed or edited; the message gives the reason."""
 
 
 class NotJson(UnreadableConfig):
-    """The text is not valid JSONC; the message says what is wrong and where."""
+    """The text is not valid JSONC; the message describes the error."""
 
 
 class JsonNode(NamedTuple):
@@ -77,7 +77,10 @@ def has_json(text: str, path: tuple[str | int, ...]) -> bool:
 
 
 def remove_json(text: str, path: tuple[str | int, ...], keep: JsonPaths = ()) -> str:
-    """Remove the member at a path, and parents left empty, except the root and the paths in `keep`."""
+    """Remove the member at a path, and each parent that becomes empty.
+
+    The root, the paths in `keep` and parents that contain a comment are not removed.
+    """
     parent = _find_node(text, path[:-1])
     if parent is None or not isinstance(parent.value, dict) or path[-1] not in parent.value:
         return text
@@ -90,9 +93,10 @@ def remove_json(text: str, path: tuple[str | int, ...], keep: JsonPaths = ()) ->
 def remove_json_items(
     text: str, path: tuple[str | int, ...], unwanted: Callable[[Any], bool], keep: JsonPaths = ()
 ) -> str:
-    """Remove the items for which `unwanted` is true. Remove an empty list too, unless it is in `keep`.
+    """Remove the items for which `unwanted` is true from the list at a path.
 
-    Integers in the path are list indexes.
+    A list that becomes empty is removed too, unless its path is in `keep` or it contains a comment. Integers
+    in the path are list indexes.
     """
     while True:
         node = _find_node(text, path)
@@ -295,7 +299,7 @@ def _container(text: str, start: int, depth: int, close: str) -> JsonNode:
 
 
 def _white(text: str, at: int) -> int:
-    """Return the next offset that is neither whitespace nor in a comment."""
+    """Return the first offset from `at` on that is neither whitespace nor in a comment."""
     while at < len(text) and (text[at] in _SPACE or text[at] == "/"):
         at = _skip(text, at) if text[at] == "/" else at + 1
     return at

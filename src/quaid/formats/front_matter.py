@@ -75,7 +75,7 @@ class _YamlWriter:
             self.sequence(value, indent + "  ")
 
     def inline(self, value: Any) -> str | None:
-        """Return the YAML of a scalar, an empty mapping or a short list for its key's line; else None."""
+        """Return the value as YAML that fits on one line, or None if it needs a block of its own."""
         if isinstance(value, dict):
             return None if value else "{}"
         if not isinstance(value, (list, tuple)):

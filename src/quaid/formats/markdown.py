@@ -37,7 +37,7 @@ class MarkdownDocument(NamedTuple):
 
 
 def decode(data: bytes) -> tuple[str, str | None]:
-    """Return the text, and a note about replaced characters or None.
+    """Return the text, and a note if characters were replaced or another encoding was assumed, or None.
 
     UTF-8, Windows-1252, and UTF-16 with a BOM are recognized. Invalid bytes and NUL characters are replaced.
     """

@@ -230,7 +230,7 @@ class OrgDocument(NamedTuple):
     properties: dict[str, str]
     """Properties of the drawer at the top of the file.
 
-    Names are in upper case, and the first of several values is used.
+    Names are in upper case. If a name occurs twice, the first value is used.
     """
     title: str
     filetags: tuple[str, ...]
@@ -294,15 +294,14 @@ class OrgReader:
         self.line, self.counted = 1, 0
         self.marks: list[tuple[int, str, str, int]] = []  # line start, stars, sign, and offset of the sign
         self._ends: dict[int, int] | None = None
-        self.own_ends: set[int] = set()  # the :END: lines of known drawers
+        self.own_ends: set[int] = set()  # starts of the :END: lines that close a drawer
         self.ids: dict[str, int] = {}
         self.open, self.done = _todo_words(text)
 
     def run(self) -> None:
         text = self.text
         padded = "\n" + text if not self.top else " \n" + text[1:]
-        # In the padded text, the line end before a line has the offset that the line has in the original
-        # text.
+        # In `padded`, the "\n" before a line is at the offset at which the line starts in the original text.
         self.marks = [
             (mark.start(), mark[1], mark[2], mark.end() - 2)
             for mark in islice(_MARK.finditer(padded), MOST_MARKS + 1)
@@ -330,7 +329,11 @@ class OrgReader:
         return self._ends.get(start)
 
     def _paired(self) -> dict[int, int]:
-        """Map each block and drawer to the next line that closes its kind, unless a heading comes first."""
+        """Map the start of each closed block and drawer to the start of the line that closes it.
+
+        That is the next line that closes a block or drawer of that kind. A block or drawer with a heading
+        before this line is not closed.
+        """
         text = self.text
         ends: dict[int, int] = {}
         next_end: dict[str, int] = {}
@@ -522,7 +525,7 @@ class OrgReader:
 def _heading_words(
     words: str, open_words: set[str], done_words: set[str]
 ) -> tuple[str, str, bool, str, tuple[str, ...]]:
-    """Return title, keyword, True if the keyword is a done state, priority and tags."""
+    """Return the title, the TODO keyword, whether it is a done state, the priority and the tags."""
     todo = priority = ""
     tags: tuple[str, ...] = ()
     first, _, rest = words.partition(" ")
@@ -558,7 +561,7 @@ def _todo_words(text: str) -> tuple[set[str], set[str]]:
 
 
 LONGEST_TITLE = 2_000
-"""Links are resolved in titles of up to this many characters."""
+"""Links in longer titles are not replaced by their descriptions."""
 
 _LINK = re.compile(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.+?)\])?\]")
 
@@ -826,7 +829,7 @@ def _heading_date(title: str) -> str:
 
 
 def _title_without_date(title: str, date: str) -> str:
-    """Return the rest of a dated heading after a dash, or "" if only a weekday is left."""
+    """Return a dash and the title without its date, or "" if nothing or only a weekday is left."""
     for match in _DATED.finditer(title):
         if date in (match[1], match[2]):
             title = f"{title[: match.start()].strip()} {title[match.end() :].strip()}".strip()
@@ -880,7 +883,7 @@ def set_property(text: str, name: str, value: str) -> str:
 
 
 def remove_property(text: str, name: str) -> str:
-    """Remove a property, and the drawer at the top if it held nothing else."""
+    """Remove a property from the drawer at the top, and the drawer itself if it becomes empty."""
     read = parse(text)
     if read.drawer is None:
         return text
@@ -947,7 +950,11 @@ def _set_keyword(text: str, name: str, value: str) -> str:
 
 
 def _below_head(text: str, read: OrgDocument, name: str) -> int:
-    """Return the offset for a new keyword: tags go below the title, a title goes below the drawer."""
+    """Return the offset at which to insert the line of a new keyword.
+
+    A title goes below the drawer, or below the comments at the top if there is no drawer. Other keywords go
+    below the title if there is one.
+    """
     title = next((start for keyword, _, start in read.keywords if keyword == "TITLE"), None)
     if name != "title" and title is not None:
         return _next_line(text, title)

@@ -82,7 +82,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
 
 
 def detect_client(value: dict[str, Any]) -> str | None:
-    """Return the client that writes such lines, or None: claude-code, codex, or plain for {role, content}."""
+    """Return the client that wrote the line (claude-code, codex, or plain for {role, content}), or None."""
     kind = value.get("type")
     if "sessionId" in value or (kind == "summary" and "leafUuid" in value):
         return "claude-code"
