@@ -275,7 +275,8 @@ _EVENT_WORDS = frozenset(
     """donation donated payment paid invoice invoiced expense order ordered purchase bought sold visit visited meeting
     met call called attended received measured measurement reading observation sample result saving savings effect
     milestone release session won lost tag skill member grant quote offer bid loan fine gift award refund deposit
-    transfer""".split()
+    transfer race inspection survey response conference interview exam trial appointment event workshop training audit
+    trip experiment study vaccination lap""".split()
 )
 """Words of predicates that have a value for each event, place or study, so that a new number or date is one more."""
 _NUMBER_WORDS = (
