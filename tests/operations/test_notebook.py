@@ -318,3 +318,12 @@ def test_question_is_not_filed(brain: Brain, notebook: Path) -> None:
 def test_named_category_files_a_question_all_the_same(brain: Brain, notebook: Path) -> None:
     call(brain, "remember", content="Who am I?", category="lists", file="questions")
     assert (notebook / "lists/questions.md").read_text() == "## Questions\n- Who am I?\n"
+
+
+def test_a_fact_lists_the_open_todos_that_it_may_finish(brain: Brain, notebook: Path) -> None:
+    call(brain, "remember", content="Send the March invoice to Halvorsen", category="todos")
+    call(brain, "remember", content="Water the plants", category="todos")
+    record = call(brain, "remember", content="the Halvorsen invoice has gone out")
+    assert record["action"] == "added"
+    assert record["similar"] == ["lists/todos.md:2: Send the March invoice to Halvorsen"]
+    assert "Open to-dos" in record["note"]

@@ -25,7 +25,7 @@ _PAST = dict(
     found=find told=tell met=meet sold=sell fed=feed rang=ring gave=give given=give spoke=speak built=build taken=take
     hung=hang swept=sweep mown=mow dealt=deal chose=choose""".split()
 )
-_GENERAL_VERBS = frozenset("finished completed done sorted ready closed".split())
+_GENERAL_VERBS = frozenset("finished completed done sorted".split())
 """Past verbs that any task can have."""
 MAX_SENTENCE = 400
 """At most this many characters of a sentence are read."""
@@ -44,8 +44,8 @@ _HAVE_DONE = re.compile(
     re.IGNORECASE,
 )
 _PASSIVE = re.compile(
-    rf"(?i)(?P<what>.+?) (?:is|are|was|were|has been|have been|got) (?:now |already |finally |all )*"
-    rf"(?P<verb>{_PAST_VERB}|ready)(?P<rest>.*)"
+    rf"(?i)(?P<what>.+?)(?: (?:is|are|was|were|has been|have been|got)|['’]s(?: been)?)"
+    rf"(?: now| already| finally| all| ready and)* (?P<verb>{_PAST_VERB})(?P<rest>.*)"
 )
 """A thing that something was done to: "The parcel to Oslo is sent"."""
 _BARE_PAST = re.compile(rf"(?i)(?P<verb>(?:\w+[^\We]ed|{'|'.join(_PAST)}|done)\b) .+")
@@ -64,6 +64,10 @@ _TICK_OFF = (
 _ASIDE_LAST = re.compile(
     rf"(?i)(?:,? (?:already|finally|at last|today|just now)|(?:,|\.|!| -) (?:{_TICK_OFF}|all good|finally|"
     r"that[’']?s (?:that|sorted|done)|so that[’']?s done|phew|hurray|at last|enfin|endlich|por fin))+\Z"
+)
+_CROSS_OFF = re.compile(
+    r"(?i)(?:oh |and |please |you can |also )*(?:tick|check|cross|strike) "
+    r"(?:off (?P<task>[^,.;]+)|(?P<named>[^,.;]+) off)\b.*"
 )
 _TICKED_OFF = re.compile(rf"(?i)\b{_TICK_OFF}\W*\Z")
 _DONE_ALONE = re.compile(
@@ -267,7 +271,11 @@ def finished_task(text: str) -> FinishedTask | None:
     before = next((before.removesuffix(verb) for verb in _IS if before.casefold().endswith(verb)), before)
     if before.strip():
         return FinishedTask(before.strip())
+    match = _CROSS_OFF.fullmatch(text)
+    if match:
+        return FinishedTask((match["task"] or match["named"]).strip(), is_explicit=True)
     plain = _ASIDE_LAST.sub("", _ASIDE_FIRST.sub("", text.rstrip(".!。 "), count=1)).rstrip(" ,.!")
+    plain = plain.partition(", ")[0]  # what follows is a remark: "the insurance is renewed, forty euros more"
     match = _HAVE_DONE.fullmatch(plain)
     if match:
         return FinishedTask(match["task"].strip())
@@ -282,15 +290,15 @@ def _report_without_person(text: str, *, is_explicit: bool) -> FinishedTask | No
         return FinishedTask(f"{verb}{thing}", verb=verb)
     match = _PASSIVE.fullmatch(text)
     if match:
-        verb, task = match["verb"], f"{match['verb']} {match['what']}{match['rest']}"
-    else:
-        match = _BARE_PAST.fullmatch(text)
-        if match is None:
-            return None
-        verb, task = match["verb"], match[0]
-    if verb.casefold() in _GENERAL_VERBS:
-        return FinishedTask(task[len(verb) :].strip(), is_explicit)
-    return FinishedTask(task, is_explicit, verb)
+        if match["verb"].casefold() in _GENERAL_VERBS:
+            return FinishedTask(match["what"], is_explicit=True)
+        return FinishedTask(f"{match['verb']} {match['what']}{match['rest']}", is_explicit, match["verb"])
+    match = _BARE_PAST.fullmatch(text)
+    if match is None:
+        return None
+    if match["verb"].casefold() in _GENERAL_VERBS:
+        return FinishedTask(match[0][len(match["verb"]) :].strip(), is_explicit)
+    return FinishedTask(match[0], is_explicit, match["verb"])
 
 
 def says_finished(text: str) -> bool:
@@ -516,12 +524,14 @@ def _stems(text: str) -> set[str]:
     return {_stem(part) for part in re.findall(r"[^\W_]+", text)}
 
 
+_FRENCH_PARTICIPLE = re.compile(r"ée?s?\Z")
 _GERMAN_PARTICIPLE = re.compile(r"\A(ab|an|auf|aus|ein|mit|nach|vor|weg|zu|zurück)?ge(\w{3,}?)(?:e?t|en)\Z")
 
 
 def _stem(word: str) -> str:
     word = _GERMAN_PARTICIPLE.sub(r"\1\2", _PAST.get(word, word))
-    for end in ("ing", "ied", "ies", "ed", "ée", "es", "en", "er", "é", "s", "e"):
+    word = _FRENCH_PARTICIPLE.sub("er", word)
+    for end in ("ing", "ied", "ies", "ed", "es", "en", "s", "e"):
         if word.endswith(end) and len(word) - len(end) >= 3:
             word = word[: -len(end)]
             break

@@ -348,8 +348,12 @@ def _add_note(
         note = f"No line was found that this clearly {what}, so it was filed as a {name}."
     elif changes.says_finished(content):
         note = f"No to-do was found that this clearly finishes, so it was filed as a {name}."
-    if note:
-        about = changes.similar_subject(content, corrections.notebook_statements(brain))
+    statements = corrections.notebook_statements(brain)
+    about = changes.similar_subject(content, statements) if note else []
+    if not note and filed in ("fact", "pattern"):
+        about = changes.similar_subject(content, [line for line in statements if line.box is not None])
+        note = "Open to-dos on this are listed. If one is done, say so with its words." if about else ""
+    if about:
         own = {(line.path, line.line) for line in written.lines}
         shown = (_show_line(line) for line in about if (line.path, line.place.line) not in own)
         similar = tuple(dict.fromkeys((*similar, *shown)))[:MAX_SIMILAR_LINES]
