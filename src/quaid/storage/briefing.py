@@ -163,8 +163,8 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " WHERE x.resolved_at IS NULL AND x.type <> 'stale' AND p.quarantined_at IS NULL"
         " ORDER BY x.detected_at DESC, x.id DESC LIMIT :limit",
     ),
-    # Gaps (questions that the memory could not answer) whose words are stored, most frequent first. Of a
-    # redacted question only the redacted form is shown, and of an internal one nothing unless the setting says so.
+    # Gaps (questions that the memory could not answer) whose words are stored, most frequent first. A redacted
+    # question is shown in its redacted form. An internal question is left out unless the setting approved it.
     "gaps": (
         "SELECT count(*) OVER (), '', substr(last_seen_at, 1, 10),"  # noqa: S608
         " format('%s, asked %,d time%s', sensitivity, times_seen, iif(times_seen = 1, '', 's')),"
@@ -418,11 +418,14 @@ def pages_of_wing(db: "Database", wing: str, most: int) -> list[int]:
 def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
     """Return the day on which each of these links began, by link id.
 
-    The day is the link's start date. Without a start date, the day is the date of the timeline entry that
-    contains the link. Otherwise it is the first day stated by the source page (without a stated day, the day
-    the page was added to the memory), or the first day stated by the target page if that day is later, since
-    a page cannot link to something that did not exist yet. A link without a start date is left out if it
-    ended on or before the day found.
+    The day is the first of these that exists:
+
+    - the link's start date
+    - the date of the timeline entry that contains the link
+    - the first day stated by the source page, or else the day on which the page was added to the memory; if
+      the first day stated by the target page is later, that day, because a link begins after its target
+
+    A link without a start date is left out if it ended on or before that day.
     """
     undated = [edge for edge in edges if not edge.valid_from]
     ends = sorted({end for edge in undated for end in (edge.from_id, edge.to_id)})

@@ -30,7 +30,7 @@ LONGEST_REASON = 200
 """A check shows at most this many characters of an exception message."""
 
 PAGES_PER_PROGRESS = 50
-"""A progress report is made after every this many pages."""
+"""Number of pages between two progress reports."""
 
 
 def rebuild_derived_rows(
@@ -167,7 +167,10 @@ def unbuilt_pages(tx: Transaction) -> Iterator[tuple[str, str]]:
 
 
 def _built(tx: Transaction) -> Iterator[tuple[int, str, Page | str, bool]]:
-    """Yield the id, the slug, the page or a description of the problem, and True if the page is quarantined."""
+    """For each page row, yield its id, its slug, the built page, and True if the page is quarantined.
+
+    If the page cannot be built, the reason is yielded instead of the page.
+    """
     for page_id, slug, title, frontmatter, truth, timeline, quarantined in tx.execute(
         "SELECT id, slug, title, frontmatter, compiled_truth, timeline, quarantined_at IS NOT NULL FROM pages"
     ):

@@ -419,7 +419,7 @@ def places(db: "Database", chunk_ids: list[int]) -> dict[int, tuple[int, int]]:
 
 
 def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int, tuple[int, int]]:
-    """Return page id and position, by chunk id, of these chunks and of those up to `reach` positions away."""
+    """Return page id and position, by chunk id, of these chunks and of their neighbours within `reach` positions."""
     rows = db.rows(
         "SELECT near.id, near.page_id, near.chunk_index FROM json_each(?) AS wanted"
         " CROSS JOIN chunks AS c ON c.id = wanted.value"

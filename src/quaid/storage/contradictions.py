@@ -105,7 +105,10 @@ def _quote_side(cite: "Citation", page: _QuotedPage) -> EvidenceQuote:
 
 
 def _first_telling_line(lines: list[str], part: str) -> tuple[int | None, str]:
-    """Return number and text of the first line with text that is not a heading, or of the newest timeline entry."""
+    """Return number and text of the newest timeline entry, or of the first line that is not a heading.
+
+    Blank lines are skipped. Return (None, "") if all lines are blank or headings.
+    """
     if part == "timeline":
         entries = timeline.parse("\n".join(lines))
         if entries:
@@ -173,7 +176,7 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
     roots = sorted(set(page_ids))
     texts = list(_select_texts(db, sorted(_related_pages(db, roots))))
     keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
-    for text in texts:  # A text that may say that someone left a job, school or home adds the names in it.
+    for text in texts:  # Add the names in texts that may mention that someone left a job, school or home.
         for half in (text.truth, text.timeline):
             if may_mention_departure(half):
                 keys |= candidate_names(half)

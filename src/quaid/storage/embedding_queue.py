@@ -88,7 +88,7 @@ MOST_LINKS_COUNTED = 1_000
 """When the queue is ordered, at most this many links are counted per page, because more make no difference."""
 
 RECENT_PAGES = 32
-"""This many of the most recently changed pages are embedded as a whole before the beginnings of all others."""
+"""All chunks of this many most recently changed pages are embedded before the first chunks of other pages."""
 
 
 class PendingText(NamedTuple):
@@ -128,10 +128,10 @@ class ChunkQueue:
     def missing(self, slugs: list[str] | None = None) -> list[int]:
         """Return the ids of chunks without a vector in the order in which they are to be embedded.
 
-        The most recently changed pages come first, then the first chunk of every page, which has its title and
-        mostly its summary, then all other chunks. In each group, pages changed later come first; pages changed
-        at the same time, as in an import, are ordered by their number of incoming links. `slugs` limits the
-        result to these pages.
+        The chunks of the most recently changed pages come first. Then follow the first chunks of the other
+        pages, which mostly contain the summary, and then all other chunks. In each group, pages changed later
+        come first; pages changed at the same time, as in an import, are ordered by their number of incoming
+        links. `slugs` limits the result to these pages.
         """
         among = "" if slugs is None else " AND p.slug IN (SELECT value FROM json_each(?))"
         table = require_model(self._db, self._model).vec_table
@@ -267,7 +267,7 @@ class EntryQueue:
         return [entry_id for (entry_id,) in rows]
 
     def count(self) -> int:
-        """Return the number of entries without a vector; of several with the same text, only one counts."""
+        """Return the number of entries without a vector. Entries with the same text are counted once."""
         model = find_model(self._db, self._model)
         made = f" EXCEPT SELECT content_hash FROM {model.vec_table} WHERE model = ?" if model else ""  # noqa: S608
         row = self._db.one(
@@ -335,7 +335,7 @@ MOST_UPDATES = 64
 
 
 class VectorCoverage(NamedTuple):
-    """The number of chunks and the chunks without a vector, with the database state they were computed from."""
+    """The numbers of all chunks and of the chunks without a vector, with the state needed to update them."""
 
     total: int
     """The number of chunks. In a large memory, recently deleted chunks may be included."""

@@ -262,9 +262,9 @@ class Erasure:
         self._db.write(lambda tx: _erase_page(tx, self._target, self._sidecars))
 
     def places_with_text(self, piece: str) -> list[str]:
-        """Return names of the rows that still contain a string, or else of the index entries that contain it.
+        """Return the names of the rows that still contain a string, such as the slugs of pages.
 
-        A page is named by its slug.
+        If there are none, return the pages and conversations with an indexed term that contains the string.
         """
         return _rows_with_text(self._db, piece) or _pages_with_term(self._db, piece)
 
@@ -427,7 +427,7 @@ def _pages_with_term(db: "Database", piece: str) -> list[str]:
     """
     places: dict[str, None] = {}
     for index, named in _INDEX_OWNERS.items():
-        # A term without rows is a remnant of an erased page, so only terms with rows are returned.
+        # A term that no row contains is a remnant of an erased page and cannot be assigned to a page.
         rows = query_vocabulary(
             db,
             index,

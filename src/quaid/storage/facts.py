@@ -39,10 +39,10 @@ SINGLE_VALUED_SETTING = "single_valued_predicates"
 """Configuration key with the predicates that the user declares single-valued, in addition to the built-in ones."""
 
 DAYS_OF_RECENT_CHANGE = 365
-"""A new fact that began up to this many days before an undated one was recorded supersedes it."""
+"""A new fact supersedes an undated fact that was recorded at most this many days after the new fact began."""
 
 DAYS_BEFORE_RECORDED = 30
-"""The same for an undated fact that superseded another one. Its start is known better: it began after that one."""
+"""The same limit for an undated fact that superseded another fact, which makes its start more certain."""
 
 _FACT_COLUMNS = (
     "a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until, a.supersedes_id,"
@@ -107,8 +107,8 @@ def add_fact(
     `supersedes_id` and, unless the new fact has an end date, earlier facts with the same page, subject and
     single-valued predicate. A fact with a start date that is added late is inserted between its neighbours in
     time, so the order of insertion does not matter. `batch` has the ids of facts from the same call. These
-    are not superseded, because values that are stated together hold together. With `alone`, only the fact named by
-    `supersedes_id` is ended.
+    are not superseded, because values that are stated together are valid together. With `alone`, only the fact
+    named by `supersedes_id` is ended.
     """
     key, predicate = fold_name(fact.subject), canonical_predicate(fact.predicate)
     named = _require_superseded(tx, page_id, fact) if fact.supersedes_id else None
@@ -156,7 +156,11 @@ def add_fact(
 
 
 def _end_of_stated(existing: list[FactRow], fact: FactInput, today: str) -> str | None:
-    """Return the day on which the stated fact ended; None if it holds, is new, or the same source is replayed."""
+    """Return the last day on which the stated fact ended, or None.
+
+    Return None if the input has an end date, if the fact is still valid or not stored yet, or if the input
+    repeats the source and evidence of a stored row.
+    """
     same = [row for row in existing if object_key(row.object) == object_key(fact.object)]
     if fact.valid_until or any(_holds_on(row, today) for row in same):
         return None
@@ -263,8 +267,8 @@ def _matching_fact(existing: list[FactRow], fact: FactInput, today: str) -> Fact
     if fact.valid_from:
         return began[0] if began else None
     if not fact.valid_until:
-        # A fact that ended and has no start date may become valid again, so a new row is added, unless the
-        # same source and evidence are being replayed.
+        # A row that has ended matches only input that repeats its source and evidence. Other input means that
+        # the fact is valid again, and gets a new row.
         ends = [row.valid_until for row in same if row.valid_until is not None]
         again = [row for row in same if row.valid_from and ends and row.valid_from >= min(ends)]
         return next((row for row in began + again if _holds_on(row, today) or _is_replay(row, fact)), None)
@@ -382,10 +386,11 @@ def _neighbours_in_time(
 
 
 def _probable_start(row: FactRow, others: list[FactRow], day: str) -> str:
-    """Return the start date of a fact, or an estimate if it has none, for comparison with a fact from `day` on.
+    """Return the start date of a fact, or an estimate, to compare it with a new fact that begins on `day`.
 
-    A fact that superseded another one began when that one ended. It is assumed to be earlier than `day`, unless `day`
-    is long before it was recorded: then the new fact is about the past.
+    A fact without a start date that superseded another fact began when the other fact ended. If that day is
+    unknown, the estimate is "", which is before any day. However, if `day` is long before the fact was
+    recorded, the new fact is about the past, and the estimate is the day of recording.
     """
     if row.valid_from:
         return row.valid_from

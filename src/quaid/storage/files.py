@@ -118,7 +118,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def try_lock_file(handle: int) -> bool:
-        """Try to lock an open file without blocking; closing the file releases the lock."""
+        """Lock an open file and return True, or return False if it is locked. Closing it releases the lock."""
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -129,7 +129,7 @@ else:
     import fcntl
 
     def try_lock_file(handle: int) -> bool:
-        """Try to lock an open file without blocking; closing the file releases the lock."""
+        """Lock an open file and return True, or return False if it is locked. Closing it releases the lock."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -154,7 +154,7 @@ def versions_of_page(db: "Database", page_id: int) -> list[PageVersion]:
 def drop_versions_with(tx: "Transaction", page_id: int, text: str) -> None:
     """Delete the former versions of a page that contain a text, and overwrite their bytes in the file.
 
-    The text is cut out of the original bytes of an ingested source.
+    From the stored bytes of ingested sources, only the text itself is removed.
     """
     tx.pragma("secure_delete", "ON")
     tx.execute(
@@ -242,7 +242,7 @@ def pages_of_source(db: "Database", content_hash: str, source_ref: str) -> tuple
 
 
 def newest_source(db: "Database", page_id: int) -> tuple[str, int | None, bytes] | None:
-    """Return the source a page was last ingested from, the resulting page version, and the source's bytes."""
+    """Return the source a page was last ingested from, the resulting page version and the bytes, or None."""
     row = db.one(
         "SELECT l.source_ref, r.page_version, r.raw_bytes FROM raw_imports AS r JOIN ingest_log AS l"
         " ON l.content_hash = r.content_hash AND l.import_id = r.import_id"
@@ -385,9 +385,9 @@ class ImportBatch(NamedTuple):
 
 
 def pages_of_imported_file(db: "Database", path: str) -> list[tuple[str, str]]:
-    """Return slug and collection of the pages of an imported file.
+    """Return slug and collection of up to two pages of an imported file.
 
-    The path is absolute, within the imported folder, or starts with the last folders of the imported folder's path.
+    `path` is absolute, or relative to the imported folder or to one of its parent folders.
     """
     return db.rows(
         "SELECT DISTINCT p.slug, c.name FROM raw_imports r JOIN import_manifest m USING (import_id)"

@@ -35,7 +35,7 @@ class Lease:
         self._heartbeat: Thread | None = None
 
     def try_take(self) -> bool:
-        """Take the lease. Return False if another process holds it."""
+        """Take the lease and return True, or return False if another process holds it."""
         for _ in range(3):  # another process may lock or delete the file meanwhile
             with translate_os_errors(self._database_path):
                 handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)

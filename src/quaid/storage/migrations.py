@@ -286,7 +286,7 @@ def extend_v8(tx: Transaction) -> None:
 
 
 def extend_v9(tx: Transaction) -> None:
-    """Add the entries of chunks, which schema 10 has."""
+    """Add the table of schema 10: the entries of chunks."""
     statements = schema_statements()
     for name in ("chunk_entries", "chunk_entries_by_chunk", "chunk_entries_by_content"):
         tx.execute(statements[name])

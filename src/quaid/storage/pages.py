@@ -80,7 +80,7 @@ _PAGE_SQL = (
     " WHERE p.quarantined_at IS NULL AND c.name = ? AND "
 )
 LAST_CHARACTER = "\U0010ffff"
-"""Sorts after every character, so that it ends the range of texts with a common beginning."""
+"""The last character in sort order. Strings that begin with `start` sort before `start` + LAST_CHARACTER."""
 
 _MOVED_PAGE_SQL = _PAGE_SQL + "p.id = (SELECT page_id FROM redirects WHERE collection_id = c.id AND slug = ?)"  # noqa: S608
 
@@ -100,9 +100,10 @@ def find(db: "Database", slug: str, collection: str = "default") -> PageRow | No
 
 
 def _other_spelling(db: "Database", slug: str) -> str | None:
-    """Return the slug that a page has if an address spells letters of other scripts as code points, or vice versa.
+    """Return the other spelling of a slug with non-ASCII letters, or None.
 
-    Earlier versions escaped such letters: zh/用户 was zh/u7528u6237.
+    Earlier versions wrote such letters as code points: zh/用户 was zh/u7528u6237. For the new spelling, return
+    the old one. For the old spelling, return the slug of the page that has the new one, if there is such a page.
     """
     if not slug.isascii():
         return escaped_from_path(slug)
@@ -226,7 +227,10 @@ def _tags_of_pages(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
 
 
 def _did_you_mean(db: "Database", slug: str) -> str:
-    """Suggest pages for an unknown slug: with this name in another folder, this title or alias, or a similar slug."""
+    """Return a sentence that suggests pages for an unknown slug, or "" if none is similar.
+
+    Pages with this name in another folder come first, then pages with this title or alias, then similar slugs.
+    """
     import difflib
 
     name = slug.rpartition("/")[2]
@@ -276,7 +280,7 @@ def check_against_chunks(db: "Database", texts: PageTexts) -> None:
 
 
 def _first_mismatch(db: "Database", texts: PageTexts) -> int | None:
-    """Return the id of the first page with chunks that do not occur in its text in this order, or None."""
+    """Return the id of the first page whose chunks do not occur in its text in their order, or None."""
     rows = db.rows(
         "SELECT page_id, chunk_type, chunk_text FROM json_each(?) AS wanted"
         " CROSS JOIN chunks AS c INDEXED BY chunks_by_page ON c.page_id = wanted.value"
@@ -405,7 +409,7 @@ def similar_pages(db: "Database", page_id: int, most: int) -> list[str]:
 
 
 def _distinct_from(db: "Database", page_id: int, others: list[int]) -> set[int]:
-    """Return the pages, among these, that a user declared distinct from a page."""
+    """Return those of the pages `others` that a user declared distinct from the page."""
     rows = db.rows(
         "SELECT b.id FROM pages AS a JOIN pages AS b ON b.id IN (SELECT value FROM json_each(?))"
         " JOIN quaid_config AS q ON q.key = ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid) WHERE a.id = ?",
@@ -503,7 +507,8 @@ def slugs_or_folders(
 ) -> list[str]:
     """Return up to `most_names` slugs of visible pages that begin with `start`, in one collection or in all.
 
-    If there are more than `most_slugs` such slugs, folders such as `people/` stand for the slugs in them.
+    If there are more than `most_slugs` such slugs, the slugs in a folder are replaced by the folder, such as
+    `people/`.
     """
     ids = [
         id_ for (id_,) in db.rows("SELECT id FROM collections WHERE ?1 IS NULL OR name = ?1", (collection,))
@@ -632,10 +637,10 @@ The sorted UUIDs of both pages follow the prefix.
 """
 
 MOST_NAMES_COMPARED = 40
-"""A title is compared with at most this many names that begin alike."""
+"""A title is compared with at most this many names that have the same beginning."""
 
 MIN_PARTIAL_NAME = 2
-"""A part of a name has at least this many characters."""
+"""`partial_name_hint` ignores names with fewer characters than this."""
 
 MOST_NAMESAKES = 3
 """A name that more pages than this share, such as "Overview", is ignored."""
@@ -731,7 +736,7 @@ def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
 
 
 def kinds_and_statuses(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
-    """Return the kind of each page's collection, and `status` in its front matter or ""."""
+    """Return, by page id, the kind of the page's collection and the lower-case `status` of its front matter."""
     rows = db.rows(
         "SELECT p.id, c.kind, iif(instr(p.frontmatter, '\"status\"'), p.frontmatter ->> '$.status', '')"
         " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"

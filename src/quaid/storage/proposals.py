@@ -32,7 +32,7 @@ class ProposalRow(NamedTuple):
     note: str
     summary: str
     arguments: str
-    """The arguments of the tool call as JSON. The decision clears the arguments and the diff."""
+    """The arguments of the tool call as JSON. A decision clears the arguments, the diff and the summary."""
     diff: str
 
 
@@ -87,7 +87,7 @@ def decide(
 def search(db: "Database", author: str, words: str, limit: int = 5) -> list[ProposalRow]:
     """Return open proposals of one author with most of the words in their added text, best first.
 
-    Other callers do not see proposals in searches until they are accepted.
+    Searches by other callers do not include open proposals.
     """
     query_words = [word for word in fold_name(words).split() if len(word) > 2]
     matches: list[tuple[int, int, ProposalRow]] = []
@@ -137,7 +137,7 @@ _STATE_SQL = {
 
 
 def read_state(db: "Database", rows: set[tuple[str, int]]) -> dict[tuple[str, int], ChangedRow]:
-    """Return the state of those rows (table and id) that hold a page, fact, link or raw data, in stable order."""
+    """Return the state of those rows (table and id) that are pages, facts, links or raw data, in stable order."""
     state = {}
     for table, sql in _STATE_SQL.items():
         ids = sorted(row_id for name, row_id in rows if name == table)

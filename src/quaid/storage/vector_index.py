@@ -379,7 +379,7 @@ MOST_PAGE_VECTORS = 1_500
 
 
 ENTRY_DISCOUNT = 0.03
-"""What is subtracted from the cosine of an entry, because the nearest of many short texts is often near by chance."""
+"""Subtracted from the cosine of an entry, because the nearest of many short texts is often near by chance."""
 
 
 class VectorIndex:
@@ -389,7 +389,7 @@ class VectorIndex:
     """The query for the VectorTables of a model."""
 
     COUNTED = 1
-    """The column of `_texts` that is counted: the chunks or turns, or 0 if as many vectors are enough."""
+    """The column of the rows of `_texts` that `nearest` counts: 1 for the chunk or turn, 0 for the vector."""
 
     def __init__(self, db: "Database", resident_bytes: int, shared: "ViewCache | None" = None) -> None:
         self._db = db
@@ -470,7 +470,7 @@ class VectorIndex:
     ) -> list[tuple[int, int, float]]:
         """Return the existing chunks or turns that have these vectors and pass the filters.
 
-        Each row has a vector id, the id of a chunk or turn, and what is subtracted from the cosine.
+        Each row has a vector id, the id of a chunk or turn, and the amount to subtract from the cosine.
         """
         raise NotImplementedError
 
@@ -482,7 +482,7 @@ class ChunkIndex(VectorIndex):
     """
 
     TABLES = vectors.CHUNK_TABLES
-    COUNTED = 0  # the entries of one list may be nearer than all other chunks
+    COUNTED = 0  # counting chunks could take many rounds if the entries of one chunk are nearest
 
     def __init__(
         self,
@@ -498,7 +498,10 @@ class ChunkIndex(VectorIndex):
         return coverage.total - coverage.lacking, coverage.total
 
     def cosines(self, model: str, query: np.ndarray[Any, Any], chunk_ids: list[int]) -> dict[int, float]:
-        """Return the cosine of each of these chunks that has a vector, or of its nearest entry."""
+        """Return the cosine of each of these chunks, or of its nearest entry if that is higher.
+
+        ENTRY_DISCOUNT is subtracted from the cosine of an entry. Chunks without any vector are left out.
+        """
         query = np.asarray(query, np.float32)
         with self._db.reading(), self._lock:
             view = self._view(model)
@@ -677,7 +680,7 @@ class _ChunkTable:
     ALL = "chunks AS c INDEXED BY chunks_by_page"
     OF_CHUNK = "chunks AS c"
     OF_VECTOR = "chunks AS c ON c.content_hash = v.content_hash"
-    """SQL for chunks c with HASH: all, beginning with a chunk, and beginning with a vector v."""
+    """SQL joins that give chunks c with HASH: for all chunks, for given chunks, and for given vectors v."""
 
     def __init__(self) -> None:
         self._days = ChunkDays()

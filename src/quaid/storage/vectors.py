@@ -308,7 +308,7 @@ def activate_model(tx: "apsw.Connection", name: str) -> None:
 
 
 def use_model(tx: "apsw.Connection", name: str, dimensions: int, now: str, *, replace: bool = True) -> None:
-    """Register a model and use it for searching; without `replace`, only if no other model is in use."""
+    """Register a model. Use it for searching if `replace` is True or no model is in use."""
     register_model(tx, name, dimensions, now)
     if replace or not tx.execute("SELECT 1 FROM embedding_models WHERE active = 1").fetchone():
         activate_model(tx, name)
@@ -320,7 +320,7 @@ def vector_table(dimensions: int) -> str:
 
 
 def add_vector_table(tx: "apsw.Connection", dimensions: int) -> None:
-    """Create the table for vectors of this size, as for size 384, and add it to the view page_embeddings."""
+    """Create the table for vectors of this size, like the table for size 384, and add it to page_embeddings."""
     table, pattern = vector_table(dimensions), vector_table(384)
     if tx.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone():
         return
@@ -443,7 +443,7 @@ def _drop_vectors(tx: "apsw.Connection", which: str, values: tuple[str, ...]) ->
 def _drop_rows(
     tx: "apsw.Connection", query: str, table: str, which: str, values: tuple[str, ...] = ()
 ) -> int:
-    """Delete the rows of a vector table that satisfy the condition `which`, and their codes."""
+    """Delete the rows of a vector table that satisfy `which`, and their codes. Return the number of rows."""
     ids: dict[str, set[int]] = {}
     rows: list[tuple[Any, ...]] = tx.execute(
         f"DELETE FROM {table} AS v WHERE {which} RETURNING model, id",  # noqa: S608 (checked)

@@ -135,7 +135,7 @@ def check_wal(path: str, connection: Transaction, noted: bytes = b"") -> None:
 def _is_wal_short(noted: bytes, header: bytes, end: int) -> bool:
     """Return True if the WAL ends before the position in the last writer's note.
 
-    SQLite finds no frames in a WAL with a bad header.
+    If the header of the WAL is bad, SQLite finds no frames in it, and the salts are not compared.
     """
     salts, frames = noted[:8], int.from_bytes(noted[8:16], "big")
     return any(salts) and (not _is_wal_header_valid(header) or salts == header[16:24]) and frames > end
@@ -150,7 +150,7 @@ def _wal_end(connection: Transaction) -> int:
 def _commits_after_end(handle: int, end: int, page: int, header: bytes) -> int:
     """Return the number of commit frames behind the end of the WAL.
 
-    Frames left from a previous WAL have different salts.
+    Frames left from a previous WAL have different salts and are not counted.
     """
     salts = header[16:24]
     if not _is_wal_header_valid(header):  # use the salts of the first frame, if that frame is intact
@@ -600,9 +600,9 @@ class Database:
         return self._transaction(work, "ROLLBACK")
 
     def rehearse(self, work: Callable[[Rehearsal], T]) -> T:
-        """Run operations whose writes are rolled back. No page file is written.
+        """Run `work`, and roll back all writes of the operations that it calls. No page file is written.
 
-        `work` gets the changes made so far, and can read the changed rows until it returns.
+        `work` receives a Rehearsal with the changes made so far. It can read the changed rows until it returns.
         """
         rehearsal = Rehearsal()
 

@@ -1,7 +1,7 @@
 """Translate errors of SQLite and the operating system into the classes of quaid.errors.
 
-Mistakes in our own code (wrong SQL, a violated constraint) are not translated. A schema version that cannot
-be opened is described here too.
+Mistakes in our own code (wrong SQL, a violated constraint) are not translated. version_problem() explains why
+a memory with a certain schema version cannot be opened.
 """
 
 import errno
@@ -125,7 +125,10 @@ def is_row_error(failure: Exception) -> bool:
 
 
 def write_alone(tx: "Transaction", write: "Callable[[], None]") -> Exception | None:
-    """Run `write` in a savepoint. Return an exception that the data may have caused; raise other exceptions."""
+    """Run `write` in a savepoint. Return None, or the exception if the data may have caused it.
+
+    Other exceptions are raised.
+    """
     try:
         with tx:
             write()
