@@ -74,15 +74,15 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
     from quaid.storage.vector_index import ChunkIndex
 
 RESULTS_JUDGED = 3
-"""The strength of an answer is determined by this many first results."""
+"""The strength of an answer is that of the best of this many first results."""
 
 ENOUGH_MATCHES = 3
-"""Results without a match are left out of a concise answer if it has at least this many others."""
+"""A concise answer leaves out results that do not match if at least this many others do."""
 PLACES_KEPT = 3
-"""The first results of a concise answer are kept even without a match."""
+"""A concise answer keeps this many first results, even if they do not match."""
 
 LEAST_REPEATED = 4
-"""A line of at least this many words is shown once."""
+"""A concise answer shows a line of at least this many words only once."""
 
 MOST_WORDS_NAMED = 6
 LONGEST_ECHO = 500
@@ -129,14 +129,18 @@ class SearchResult(NamedTuple):
     status: str = ""
     """"superseded" if the page or its best line is struck, superseded, or states what has ended."""
     session: str = ""
-    """The conversation and its turn (0 for other results)."""
+    """The conversation as client:session, or "" for other results."""
     turn: int = 0
+    """The number of the turn in the conversation, or 0 for other results."""
     proposal: int = 0
     """The id of a proposal that waits for a decision, or 0."""
     latest: str = ""
-    """The newest entry of the timeline that matches, or else the newest, if the text is from above the timeline."""
+    """The newest matching entry of the timeline, or else the newest entry; see `_AnswerBuilder._latest`.
+
+    It is "" if the text itself is an entry of the timeline that is at least as new.
+    """
     now: str = ""
-    """What holds instead, if the text states what has ended."""
+    """The current value, or how the fact ended, if the text states an outdated value."""
 
     @property
     def text(self) -> str:
@@ -190,7 +194,7 @@ class Answer(NamedTuple):
     notes: tuple[str, ...]
     lanes: tuple[LaneTrace, ...] = ()
     facts: tuple[str, ...] = ()
-    """Facts that answer the question directly: what holds first, then what has ended."""
+    """Facts that answer the question directly (see `origins.MatchingFacts`)."""
 
     def agent_view(self) -> dict[str, Any]:
         """Return the fields that agents need, in few tokens, or all fields if the results are explained."""
@@ -233,9 +237,9 @@ class _ShownPage(NamedTuple):
     truth: str
     date: str
     kind: str
-    """The kind of its collection."""
+    """The kind of the collection that contains the page."""
     status: str
-    """`status` in its front matter."""
+    """`status` in the front matter of the page."""
     timeline: str = ""
     truth_day: str = ""
     """The day of the last change above the timeline."""
@@ -258,16 +262,16 @@ Agents receive it only with the depth `summary`.
 NOTEBOOK_KIND = "notebook"
 
 CHUNKS_COMPARED = 3
-"""The entries of a notebook file are taken from this many chunks, and from as many best by meaning."""
+"""The entries of a notebook file are taken from this many chunks with the best scores, and as many nearest ones."""
 
 ENTRY_SHARE, MOST_ENTRIES = 0.5, 5
 """Of a notebook file, entries with at least ENTRY_SHARE of the best evidence are shown, at most MOST_ENTRIES."""
 
 DAY_WEIGHT = 1.0
-"""Evidence of a statement with a day that the question names, written in digits or in words."""
+"""Evidence added to a statement that contains a day of the question, written in digits or in words."""
 
 WORDS_ADDED = 2
-"""Another entry is shown if it has at least this many words of the question that the others lack."""
+"""An entry is also shown if it has at least this many words of the question that the chosen entries lack."""
 
 STRENGTHS: tuple[Strength, ...] = ("strong", "weak", "none")
 SUPERSEDED = "superseded"
@@ -281,16 +285,16 @@ class OutdatedValue(NamedTuple):
 
     value: str
     current: tuple[str, ...]
-    """The values that hold instead."""
+    """The current values of the same subject and predicate."""
     subject: str
     names: tuple[str, ...]
     """Normalized names of the subject."""
     cues: frozenset[str]
     """Stems of words that state the predicate."""
     now: str
-    """The predicate with what holds instead, or with how the fact ended."""
+    """The predicate, followed by the current values or by how the fact ended."""
     source: str = ""
-    """Where the fact was taken from. The page of this source has a slug that ends like it."""
+    """The source of the fact. The slug of the source page ends with this text."""
     is_asked: bool = True
     """True if the question asks for the fact."""
 
@@ -300,18 +304,18 @@ _NOT_STATED = re.compile(
     r"\b(?:not|never|from|no longer|instead of|rather than|former|formerly|previously|until|replaces|was)"
     r"(?: the| a| an| at| in| on)?\Z"
 )
-"""Words before a value that is mentioned, but not stated as true."""
+"""Words directly before a value that show that the value is mentioned, but not stated as current."""
 _TAKEN_BACK = re.compile(
     r"\b(no longer|any ?more|gave \w+ (up|back)|given (up|back)|(was|were|is) wrong|retracted|withdrawn|replaced"
     r"|retire[sd]?|resign(s|ed)|leaves|left)\b",
     re.IGNORECASE,
 )
-"""Words of a statement that ends something itself."""
+"""Words of a statement that itself reports an end or a withdrawal."""
 _TASK = re.compile(r"\[[ xX]\]\s")
 _BETWEEN_NAME_AND_VALUE = r"(?: (?:is|as|the|a|an|our|their|its))*"
 MOST_NOTED = 2
 ENOUGH_OF_VALUE = 0.75
-"""A statement has a value if it has all its numbers and days, and at least this share of all its words."""
+"""A statement contains a value if it has all of its numbers and days, and at least this share of its words."""
 
 
 class _OutdatedCheck:
@@ -322,11 +326,12 @@ class _OutdatedCheck:
         self._value_stems = {value: self._stems(_REMARK.sub("", value.value)) for value in outdated}
 
     def mark(self, entry: "_Entry") -> "_Entry":
-        """Return the entry as superseded if it states what the question asks for and what has ended.
+        """Mark an entry that states an outdated value.
 
-        `now` has what holds instead. If the section also states that, the statement becomes the best line
-        instead. If the best line states something else that has ended, only `now` is set. Tasks are never
-        superseded by facts.
+        If the question asks for the fact, `status` is set to superseded and `now` to the current value. But if
+        the section also states the current value, that statement becomes the line, and the entry is not marked.
+        If the question does not ask for the fact, only `now` is set. Tasks are never marked. If `latest` states
+        an outdated value, it is cleared.
         """
         if not self._outdated:
             return entry
@@ -351,7 +356,7 @@ class _OutdatedCheck:
         return entry._replace(result=result._replace(now="; ".join(dict.fromkeys(others[:MOST_NOTED]))))
 
     def _find(self, value: OutdatedValue, line: str, entry: "_Entry") -> bool:
-        """Return True if a line states the value, about its subject, and none of the current values."""
+        """Return True if a line states the outdated value for its subject, and none of the current values."""
         line = without_struck(line)
         if not line or _TASK.search(line) or _TAKEN_BACK.search(line) or not self._has_value(value, line):
             return False
@@ -379,7 +384,11 @@ class _OutdatedCheck:
         )
 
     def _is_about(self, value: OutdatedValue, line: str, entry: "_Entry") -> bool:
-        """Return True if subject and predicate are named by the line or by what is above it."""
+        """Return True if the line, or the title and headings above it, name the subject and the predicate.
+
+        The page from which the fact was taken need not name the subject. The predicate need not be named if the
+        value is next to the name of the subject.
+        """
         result, text = entry.result, f" {_folded(line)} "
         above = f" {_folded(f'{result.title} {result.heading_path}')} "
         is_source = bool(value.source) and result.slug.endswith(value.source)
@@ -436,14 +445,14 @@ class OtherResult(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A result with the texts that may be served."""
+    """A search result with its line, section and full text, one of which is returned, depending on the budget."""
 
     result: SearchResult
     line: str
     section: str
     full: str
     held: frozenset[str] = frozenset()
-    """The words of the question that it contains."""
+    """The words of the question that the result contains."""
 
 
 def build_answer(
@@ -464,8 +473,8 @@ def build_answer(
 
     `others` are merged with the pages by their evidence, without a change in the order of the pages. Results
     that state one of the `outdated` values, and none of the values that replaced it, are superseded. With
-    `is_answered`, the facts answer the question, so that the answer is strong whatever the results are. With
-    `is_concise`, repeated texts are left out, and results that do not match if enough others before them do.
+    `is_answered`, the facts answer the question, so the answer is strong regardless of the results. With
+    `is_concise`, repeated texts are left out; so are results that do not match, if enough others do.
     """
     shown = _shown_pages(db, ranked, limit)
     builder = _AnswerBuilder(db, ranked, shown)
@@ -510,7 +519,7 @@ def build_answer(
 
 
 def _merge(page_entries: list[_Entry], others: Sequence[OtherResult]) -> list[_Entry]:
-    """Insert the other results before the first page whose evidence, and that of all pages after it, is less."""
+    """Insert each other result before the first page from which on all pages have a lower score."""
     waiting = [_Entry(other.result, other.line, other.section, other.section) for other in others]
     waiting.sort(key=lambda entry: -entry.result.score)
     merged: list[_Entry] = []
@@ -534,7 +543,10 @@ def _current_first(entries: list[_Entry]) -> list[_Entry]:
 
 
 def _by_date(entries: list[_Entry]) -> list[_Entry]:
-    """Return the entries by date, then those without a date and, if others match, those that do not."""
+    """Return the matching entries that have a date, by date, and then all others.
+
+    If no entry matches, all entries that have a date are sorted.
+    """
     matching = [entry for entry in entries if entry.result.strength != "none"] or entries
     dated = [entry for entry in matching if entry.result.date]
     dated.sort(key=lambda entry: (entry.result.date, entry.result.slug, entry.result.turn))
@@ -542,7 +554,11 @@ def _by_date(entries: list[_Entry]) -> list[_Entry]:
 
 
 def _without_repeated(entries: list[_Entry]) -> list[_Entry]:
-    """Return the entries without those whose text, or whose best line and words, an earlier entry has."""
+    """Leave out entries that repeat an earlier one.
+
+    An entry is a repetition if it has the same text as an earlier one. It is also one if the earlier text
+    contains its line, and the earlier entry has the same status and at least the same words of the question.
+    """
     kept: list[tuple[_Entry, str]] = []
     for entry in entries:
         rows = [row for row in entry.section.splitlines() if not row.startswith("#")]
@@ -564,9 +580,9 @@ def _without_repeated(entries: list[_Entry]) -> list[_Entry]:
 
 
 def _without_unrelated(entries: list[_Entry]) -> list[_Entry]:
-    """Return the entries without those of strength none, except the first ones, if enough others match.
+    """Leave out entries of strength none if at least ENOUGH_MATCHES others match.
 
-    The first ones stay, because words and meaning of a question may differ from those of its answer.
+    The first PLACES_KEPT entries stay, because an answer may differ from its question in words and in meaning.
     """
     if sum(entry.result.strength != "none" for entry in entries) < ENOUGH_MATCHES:
         return entries
@@ -576,7 +592,7 @@ def _without_unrelated(entries: list[_Entry]) -> list[_Entry]:
 
 
 def _fit_latest(entries: list[_Entry], token_budget: int) -> list[_Entry]:
-    """Return the entries without `latest` of the last ones, if there is no space for a line of all entries."""
+    """Clear `latest` of the entries, from the last one backwards, until a line of every entry fits."""
     fitted = list(entries)
     left = token_budget - RESERVED_TOKENS
     left -= sum(count_tokens(json_text(entry.result.agent_fields())) + SHORT_LINE for entry in entries)
@@ -629,14 +645,14 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
 
 
 def _repeats_title(row: ChunkRow, heads: dict[int, PageHead]) -> bool:
-    """Return True for a chunk of a timeline that says no more than the title of its page."""
+    """Return True for a chunk of a timeline whose text is only the title of its page."""
     if row.kind == TRUTH_KIND or row.page_id not in heads:
         return False
     return _ENTRY_MARK.sub("", row.text.strip()).strip() == heads[row.page_id].title
 
 
 def _chunks_with_text(db: Database, ranked: RankedQuestion, rows: list[ChunkRow]) -> dict[int, ChunkRow]:
-    """Return the best chunk above the timeline of each page, instead of these."""
+    """For the page of each of these chunks, return the best chunk above the timeline, by page id."""
     if not rows:
         return {}
     page_ids = [row.page_id for row in rows]
@@ -675,15 +691,15 @@ _DONE = re.compile(
     r"|\A\W*(did|has|have|was|were|is|are) (i|we|the|it|they)\b",
     re.IGNORECASE,
 )
-"""Words of a question whether something was done."""
+"""Patterns of a question that asks whether something was done."""
 _ENTRY_MARK = re.compile(r"\A(?:[-*+] )?\*\*[\d-]+\*\* \| (?:\S+ — )?")
 """The date and source at the beginning of an entry of a timeline."""
 _BOOKKEEPING = re.compile(r"(?:was wrong|done|\(removed\))\.?", re.IGNORECASE)
-"""What an entry on a correction says besides the struck text."""
+"""The text that remains of an entry about a correction if its struck text is removed."""
 _OPEN_TASK = re.compile(r"^\s*[-*+] \[ \]", re.MULTILINE)
 _TASK_WORDS = STOP_WORDS | {"task", "tasks", "todo", "todos", "dos", "thing", "things", "list", "need"}
 LONGEST_TIMELINE = 20_000
-"""Of a longer timeline, half as many characters of its beginning and of its end are searched for an entry."""
+"""Of a longer timeline, only the first and last characters, half of this number each, are searched for an entry."""
 
 SUPERSEDED_STATUSES = frozenset({"superseded", "retracted", "replaced", "obsolete"})
 """Values of `status` in the front matter of a page or in a node of the knowledge base."""
@@ -707,7 +723,7 @@ class _ScannedText(NamedTuple):
     around: str = ""
     """The statements with words of the question, and those before and after them."""
     best: float = 0.0
-    """The highest evidence of a statement, with the words of title and headings."""
+    """The highest evidence of a statement, plus the evidence of the words in title and headings."""
 
 
 class _AnswerBuilder:
@@ -749,7 +765,7 @@ class _AnswerBuilder:
         self._days = frozenset(DAY_WORD.findall(fold_days(ranked.question)))
 
     def with_best_chunk(self, shown: _ShownPage) -> _ShownPage:
-        """Return a notebook file with the chunk that has its best entry."""
+        """Return a notebook file with `chunk` set to the chunk of its best entry. Return other pages unchanged."""
         if not shown.more or shown.chunk is None:
             return shown
         rows = [shown.chunk, *shown.more]
@@ -762,8 +778,8 @@ class _AnswerBuilder:
     def best_notebook_first(self, shown: list[_ShownPage]) -> list[_ShownPage]:
         """Return the pages with the notebook files among them in the order of their best entries.
 
-        The other entries of a file say nothing about the question, so the score of the file as a whole does not
-        count. Files that the question names keep their places.
+        The score of a file as a whole does not count, because most of its entries have nothing to do with the
+        question. Files that the question names keep their places.
         """
         exact = self._ranked.candidates.named.exact
         places = [
@@ -778,7 +794,7 @@ class _AnswerBuilder:
         return ordered
 
     def result(self, shown: _ShownPage) -> SearchResult:
-        """Return the result of a page, without the texts that the budget decides on."""
+        """Return the result of a page, without line and content, which depend on the budget."""
         head, chunk = shown.head, shown.chunk
         exact = head.id in self._ranked.candidates.named.exact
         judged, score = self._own(shown)
@@ -822,9 +838,10 @@ class _AnswerBuilder:
         return _Entry(result, line, section, full, frozenset(self._held(shown)))
 
     def _best_line(self, shown: _ShownPage) -> tuple[str, bool]:
-        """Return the statement with most of the question's words, or the first one, and whether it is outdated.
+        """Return the statement with the most evidence, and whether it is outdated.
 
-        A struck statement counts half, so that a current one with as many words is preferred.
+        If the question names the page, or the chunk has no statements, return the summary, or the text or
+        heading of the chunk if the page has no summary.
         """
         if shown.chunk is None or shown.head.id in self._ranked.candidates.named.exact:
             return shown.head.summary or (shown.chunk.text.strip() if shown.chunk else ""), False
@@ -845,7 +862,7 @@ class _AnswerBuilder:
         return is_struck(entry) or bool("~~" in entry and _BOOKKEEPING.fullmatch(without_struck(entry)))
 
     def _matches_struck(self, statement: str) -> bool:
-        """Return True if at least half of the question's words in a statement are only in what is struck."""
+        """Return True if at least half of the question's words in a statement, by weight, are struck."""
         if "~~" not in statement:
             return False
         held, left = (
@@ -858,10 +875,10 @@ class _AnswerBuilder:
         return lost > 0 and lost >= sum(self._weights[word] for word in left)
 
     def _latest(self, shown: _ShownPage) -> str:
-        """Return the newest entry of the timeline that has words of the question that the title does not have.
+        """Return the newest timeline entry with words of the question, not counting those in the title.
 
-        An entry counts if it has at least half as much evidence as the best one. If no entry has such a word,
-        return the newest entry, unless the text above changed later. What is struck is left out.
+        Entries with less than half as much evidence as the best one are skipped. If no entry has such a word,
+        return the newest entry, or "" if the text above the timeline changed later. Struck text is left out.
         """
         text = shown.timeline
         if len(text) > LONGEST_TIMELINE:
@@ -890,7 +907,10 @@ class _AnswerBuilder:
         return sum(self._weights[word] for word in words)
 
     def _is_open_task(self, shown: _ShownPage) -> bool:
-        """Return True for an open task if the question asks for open tasks only, or the task has a word of it."""
+        """Return True if the question asks for open tasks and the chunk has one that may be meant.
+
+        If the question also has other words, the result must contain one of them.
+        """
         if not self._asks_for_open or shown.chunk is None or not _OPEN_TASK.search(shown.chunk.text):
             return False
         words = self._task_words()
@@ -904,7 +924,7 @@ class _AnswerBuilder:
         return bool(words) and words.issubset(self._words_in(statement))
 
     def _task_words(self) -> set[str]:
-        """Return the words of the question that do not only say that it is about open tasks."""
+        """Return the words of the question, except stop words and words that ask for open tasks."""
         return {word for word in self._weights if word.lower() not in _TASK_WORDS and not _OPEN.search(word)}
 
     def _notebook_texts(
@@ -950,7 +970,7 @@ class _AnswerBuilder:
         return (f"{heading}: {line}" if heading and heading != line else line), section, is_outdated
 
     def _with_other_words(self, matching: list[str], ranked: list[str]) -> list[str]:
-        """Return the matching entries, and the best ones that have words of the question that these lack."""
+        """Add to the matching entries the best others that have enough words of the question that these lack."""
         chosen = list(matching)
         covered = {word for text in matching for word in self._words_in(text)}
         for text in ranked:
@@ -984,7 +1004,7 @@ class _AnswerBuilder:
         return judged, score
 
     def _found(self, shown: _ShownPage, meaning: float | None) -> Found:
-        """Return what a result has of the question."""
+        """Return the measures from which `rate` computes the strength of a result."""
         scanned, bm25 = self._scan(shown), 0.0
         if shown.chunk:
             bm25 = self._evidence.words.get(shown.chunk.id, 0.0) / (sum(self._weights.values()) or 1.0)
@@ -998,7 +1018,7 @@ class _AnswerBuilder:
             near=0.0 if self._has_only_stop_words else scanned.near,
             bm25=bm25,
             meaning=meaning,
-            # A page that the question names has its names.
+            # If the question names the page, the words of that name count as found.
             missing_names=missing_names(self._names, [*scanned.held, *named]),
             attribute=attribute_share(self._weights, scanned.held, {*self._names, *named, *scanned.in_title}),
             lacking=lacking,
@@ -1126,7 +1146,7 @@ class _AnswerBuilder:
                 weight += DAY_WEIGHT
             weights.setdefault(statement, weight / 2 if weight and self._is_outdated(statement) else weight)
             at = after
-        # If only the title has words of the question, each statement is about it.
+        # If no statement has words of the question, all statements count.
         around = [span for place, span in enumerate(spans) if place in close or not close]
         texts = [text[first + start : first + end] for start, end in around]
         return _ScannedText([], weights, near, around="\n".join(texts))
@@ -1138,7 +1158,10 @@ class _AnswerBuilder:
         return max(0.0, (cosine - low) / width) if width > 0 else 0.0
 
     def _words_of(self, stems: list[tuple[str, bool]], text: str) -> list[str]:
-        """Return the words of the question that have these stems, each with whether it is no stop word."""
+        """Return the words of the question that a text with these stems contains.
+
+        Each stem comes with True if its word in the text is not a stop word.
+        """
         words = []
         if stems:
             every = frozenset(stem for stem, _ in stems)

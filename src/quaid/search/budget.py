@@ -1,5 +1,4 @@
-"""Fit the results of an answer into a budget of tokens: a line of each first, then sections, then whole
-pages.
+"""Fit the results of an answer into a token budget: first a line of each, then sections, then whole pages.
 
 The size is measured on the JSON text that an agent receives, with its keys and escapes.
 """

@@ -58,7 +58,7 @@ if the question is about another person.
 """
 
 PERSON = "user"
-"""The role of the turns of a person."""
+"""The role of the turns that a person wrote."""
 
 WORDS, MEANING = "words", "meaning"
 

@@ -19,8 +19,10 @@ MEANING_SHARE = 0.55
 """Weight of meaning in a score. The rest is the weight of words."""
 
 FAMILIAR, UNFAMILIAR_SHARE = 0.5, 0.2
-"""Meaning has its full weight if at least this share of the question is familiar to the model, and this part of its
-weight if the share is 0."""
+"""Meaning has its full weight if at least the share FAMILIAR of the question is familiar to the model.
+
+Below it, the weight falls. It is the part UNFAMILIAR_SHARE of the full weight if nothing is familiar.
+"""
 
 NEIGHBOUR_SHARES = (0.3, 0.15)
 """Weight of each chunk directly before or after a chunk, and of each chunk at a distance of two."""
@@ -188,8 +190,9 @@ def turn_features(
 ) -> dict[int, tuple[float, float, float, float]]:
     """Return what distinguishes the turn that answers a question from turns that only mention its words.
 
-    The features are the share of the question's words in the turn and the turns beside it, 1 if it asks, its
-    length, and the share of words in the turn before if that one asks. `weights` has a weight for each word.
+    The features are the share of the question's words in the turn and its neighbours; 1 if the turn asks
+    something; the logarithm of its length; and the share of the question's words in the turn before, if that turn
+    asks something. `weights` maps each word to its weight.
     """
     at = {places[chunk]: turn for chunk, turn in turns.items()}
     every = sum(weights.values()) or 1.0
@@ -225,9 +228,9 @@ def add_favours(evidence: Evidence, ranking: Ranking, favours: Mapping[int, floa
 def add_turns(
     evidence: Evidence, ranking: Ranking, features: Mapping[int, tuple[float, float, float, float]]
 ) -> Ranking:
-    """Add the weighted features of turns to a ranking by sum. The order of pages stays.
+    """Add the weighted features of turns to the scores of chunks in a ranking by sum. Pages keep their scores.
 
-    Like words, they count less if no chunk has enough of the question's words.
+    Like words, the features count less if no chunk has enough of the question's words.
     """
     trust = _trust(evidence) ** 2
     highest = HIGHEST_SCORE + max(evidence.favours.values(), default=0.0) + 2 * sum(NEIGHBOUR_SHARES)
@@ -241,8 +244,8 @@ def add_turns(
 def _trust(evidence: Evidence) -> float:
     """Return the weight of words, neighbours and pages: less than 1 if no chunk has enough of the question's words.
 
-    Scores of words are relative to the best of the question. Without this, a chunk that has one common word of
-    a long question would count as a perfect match, and its page with it.
+    Word scores are relative to the best word score for the question. Without this weight, a chunk that has one
+    common word of a long question would count as a perfect match, and so would its page.
     """
     if not evidence.cosines:
         return 1.0

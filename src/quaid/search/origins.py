@@ -1,4 +1,4 @@
-"""What an answer has besides pages: turns of conversations, the caller's own proposals, and facts."""
+"""Find the parts of an answer other than pages: turns of conversations, the caller's own proposals, and facts."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -135,10 +135,10 @@ class MatchingFacts(NamedTuple):
     """Facts that answer a question."""
 
     lines: tuple[str, ...]
-    """What holds, then what has ended; the other way round if the question is only about the past."""
+    """Current facts, then those that have ended; in the reverse order if the question is only about the past."""
     outdated: tuple[OutdatedValue, ...]
     is_answer: bool
-    """True if a fact about what the question names has a word of the question besides the names."""
+    """True if a current fact is about a subject that the question names and states what it asks for."""
 
 
 NO_FACTS = MatchingFacts((), (), False)
@@ -166,7 +166,7 @@ ENOUGH_OF_BEST = 0.6
 LEAST_SHARE = 0.25
 """A fact matches by its value alone if the value has at least this share of the question's words, by weight."""
 MOST_NAMESAKES = 40
-"""The first or last name of a person is not looked for among more pages than this."""
+"""A word in the titles of this many pages or more is treated as ambiguous."""
 MOST_SUBJECTS = 20
 """Facts of at most this many subjects are read if the question names the object."""
 
@@ -198,24 +198,24 @@ _KINDS_OF_VALUE = (
     (re.compile(r"\bwhen\b|\bwhat (date|day)\b", re.IGNORECASE), re.compile(r"\d|\b[A-Z][a-z]+day\b")),
     (re.compile(r"\bwho\b", re.IGNORECASE), re.compile(r"\b[A-Z]")),
 )
-"""Questions, and what a value must have to answer them."""
+"""Patterns of questions, each with a pattern of the values that can answer them."""
 
 
 def asks_for_past(ranked: RankedQuestion, today: str) -> bool:
-    """Return True if a question is about an earlier time, so that what has ended answers it."""
+    """Return True if a question is about the past, so that facts that have ended may answer it."""
     is_dated = any(period.start <= today for period in ranked.candidates.periods)
     return is_dated or bool(_PAST.search(ranked.question))
 
 
 def asks_only_for_past(ranked: RankedQuestion, today: str) -> bool:
-    """Return True if a question is about an earlier time and not also about the present."""
+    """Return True if a question is about the past and not also about the present."""
     return asks_for_past(ranked, today) and not _PRESENT.search(ranked.question)
 
 
 def matching_facts(db: Database, ranked: RankedQuestion, today: str) -> MatchingFacts:
-    """Return the facts that answer a question: those with its subject and a word of what it asks for.
+    """Return the facts that answer a question: those about its subject that have a word it asks for.
 
-    If it asks for nothing but the subject, the newest facts on the subject are returned.
+    If the question consists only of the subject, the newest facts about the subject are returned.
     """
     if not facts.has_facts(db):
         return NO_FACTS
@@ -283,7 +283,12 @@ class _FactOrder:
         return max(self._judge.rate(row) * (1.0 if row in holding else share) for row in rows)
 
     def lines(self) -> list[FactRow]:
-        """Return the facts in order. What holds is never left out in favour of what has ended."""
+        """Return the facts in order: current ones first, unless the question is only about the past.
+
+        In that case, current facts with a day of the question are first, then the facts that were valid in its
+        period, and then the others, each with ended facts first. Current facts are left out in favour of ended
+        ones only if the question is about the past, at most MOST_ENDED of them.
+        """
         if not self._is_past:
             current = self._holding[:MOST_FACTS]
             return [*current, *self._ended[: min(MOST_ENDED, MOST_FACTS - len(current))]]
@@ -301,9 +306,9 @@ class _FactOrder:
 def _outdated_values(
     judge: "_FactJudge", holding: list[FactRow], ended: list[FactRow], asked: set[int]
 ) -> tuple[OutdatedValue, ...]:
-    """Return the values that ended, with the values that hold instead. A value that holds as well is left out.
+    """Return the values that have ended, each with the current ones. A value that is also current is left out.
 
-    `asked` has facts that the question asks for whatever their predicates.
+    `asked` has the ids of facts that the question asks for regardless of their predicates.
     """
     outdated = []
     for row in ended:
@@ -336,7 +341,7 @@ def _outdated_values(
 
 
 def _distinct(rows: list[FactRow]) -> list[FactRow]:
-    """Return the facts without those that another page states in the same words."""
+    """Keep the first of the facts with the same subject, predicate and object."""
     unique: dict[tuple[str, str, str], FactRow] = {}
     for row in rows:
         key = (row.subject_key, canonical_predicate(row.predicate), object_key(row.object))
@@ -345,17 +350,17 @@ def _distinct(rows: list[FactRow]) -> list[FactRow]:
 
 
 class _NamedPages(NamedTuple):
-    """The pages that a question names by title or alias, by a person's first or last name, or by the first words."""
+    """The pages that a question names by title, alias, a person's first or last name, or first word of the title."""
 
     page_ids: list[int]
     keys: set[str]
-    """Normalized names of subjects that the question gives only in part."""
+    """Normalized titles of the pages, and subjects of facts that begin with a word of the question."""
     parts: dict[int, set[str]]
-    """The normalized names of each page, and of a person the first and last name."""
+    """The normalized names of each page; for a person also the first and the last name."""
     objects: set[str]
     """The names as written, to compare with objects of facts."""
     namesakes: set[str]
-    """First and last names of several people."""
+    """Words of the question that are a first or last name of several people."""
 
     @classmethod
     def find(cls, db: Database, ranked: RankedQuestion) -> "_NamedPages":
@@ -381,10 +386,10 @@ class _NamedPages(NamedTuple):
 
 
 def _capitalized_words(question: str) -> list[str]:
-    """Return the words that may be part of a name, without possessive ending, each with its case.
+    """Return the words that may be part of a name, as written, but without a possessive ending.
 
-    These are the words that begin with a capital letter, or all words if none does. Of a name with several
-    words, none is returned, since the name is found as a whole.
+    These are the capitalized words, or all words if the question has no capital letter. A capitalized word next
+    to another one is not returned, since the name is found as a whole.
     """
     spans = [text for text in name_spans(question).values() if " " not in text]
     texts = [re.sub(r"['’]s\Z", "", text) for text in spans]
@@ -399,7 +404,10 @@ def _capitalized_words(question: str) -> list[str]:
 
 
 def _full_names(question: str) -> list[str]:
-    """Return the names of several words: those with a capital letter each, or all if no word has one."""
+    """Return the sequences of several words that may be a name: those with only capitalized words.
+
+    If the question has no capital letter, return all sequences.
+    """
     spans = [text for text in name_spans(question).values() if " " in text]
     if not any(character.isupper() for character in question):
         return spans
@@ -407,7 +415,7 @@ def _full_names(question: str) -> list[str]:
 
 
 def _is_part_of_name(question: str, word: str) -> bool:
-    """Return True if the word before or after has a capital letter too, as in a full name."""
+    """Return True if the word before or after this word is capitalized too, as in a full name."""
     at = question.find(word)
     before, after = question[:at].split(" ")[-2:-1], question[at + len(word) :].split(" ")[1:2]
     is_followed = question[at + len(word) :].startswith(" ")
@@ -419,10 +427,10 @@ def _is_part_of_name(question: str, word: str) -> bool:
 
 
 def _pages_by_part(db: Database, words: list[str]) -> tuple[dict[int, str], set[str], set[str]]:
-    """Return the pages that a word names uniquely, with that word, the words that name several pages, and
-    those of these that name several people.
+    """Find the pages that a word names: as first or last name of a person, or as first word of another title.
 
-    The word is the first or last name of a person, or the beginning of another title.
+    Return three values: the pages that a word names uniquely, each with that word; the words that name several
+    pages; and the words that name several people.
     """
     matches: dict[int, str] = {}
     ambiguous: set[str] = set()
@@ -480,7 +488,7 @@ class _FactJudge:
         return bool(self._weights.keys() - self._names)
 
     def add(self, rows: list[FactRow]) -> None:
-        """Note subjects and names of facts to be rated."""
+        """Add facts to be rated: index the words of their subjects, and the names of the question they contain."""
         heads = pages.page_heads(self._db, list({row.page_id for row in rows}))
         for row in rows:
             head = heads.get(row.page_id)
@@ -495,21 +503,28 @@ class _FactJudge:
         self._ratings.clear()
 
     def _is_namesake(self, names: frozenset[str], subject: frozenset[str]) -> bool:
-        """Return True if only a first or last name of a person fits, which others have or which is not all."""
+        """Return True if the subject may be another person with the same first or last name.
+
+        That is so if only an ambiguous name matches, or only one part of a full name in the question.
+        """
         if names and names <= self._ambiguous:
             return True
         return any(full & subject and not full <= subject for full in self._full_names if len(full) == 2)
 
     def rate(self, row: FactRow) -> float:
-        """Return 0 if neither predicate nor value has a word that is asked for, or no name of the question."""
+        """Return how well a fact answers the question.
+
+        Return 0 if the fact lacks the names in the question, or if neither its predicate nor its value has a
+        word that is asked for.
+        """
         return self._rating(row)[0]
 
     def answers(self, row: FactRow) -> bool:
-        """Return True if a fact about what the question names has what it asks for."""
+        """Return True if a fact is about a subject that the question names and states what it asks for."""
         return self._rating(row)[1]
 
     def has_names(self, row: FactRow) -> bool:
-        """Return True if the question has no names, or facts of the same subject have one of them."""
+        """Return True if the question has no names, or if facts with the same subject contain one of them."""
         return not self._names or bool(self._names_by_subject[row.subject_key])
 
     def has_day(self, row: FactRow) -> bool:
@@ -517,7 +532,7 @@ class _FactJudge:
         return any(DAY_WORD.fullmatch(stem) for stem in self._weights.keys() & self._stems(row.object))
 
     def cues(self, row: FactRow) -> frozenset[str]:
-        """Return the stems of the words that state a predicate, and related ones."""
+        """Return the stems of the words that can state the predicate of a fact, and of related words."""
         own = self._stems(row.predicate)
         spellings = self._stems(" ".join(predicate_spellings(canonical_predicate(row.predicate))))
         groups = (stems for stems in map(self._stems, _RELATED_WORDS) if stems & own)
@@ -593,7 +608,7 @@ def _fact_text(row: FactRow, slug: str, holds: bool) -> str:
     text = f"{row.subject} {row.predicate.replace('_', ' ')} {row.object}"
     if holds:
         text += f", since {row.valid_from}" if row.valid_from else ""
-    elif row.valid_until and row.valid_until == row.valid_from:  # it never held
+    elif row.valid_until and row.valid_until == row.valid_from:  # it was never valid
         text += ", withdrawn"
     else:
         text += f", ended {row.valid_until}" if row.valid_until else ", superseded"

@@ -49,7 +49,7 @@ class Term(NamedTuple):
 
 
 class QueryPlan(NamedTuple):
-    """The terms of a query, for pages with all words, with all words except stop words, or with any part."""
+    """The terms of a query: all words, the words except stop words, and the parts of these words."""
 
     words: tuple[Term, ...]
     telling: tuple[Term, ...]

@@ -301,7 +301,7 @@ def _unit_of(day: date, unit: str) -> tuple[date, date]:
 
 MOST_NAME_WORDS = 48
 LONGEST_NAME_WORDS = 5
-"""Names are searched for in questions of up to this many words. A name has at most as many words."""
+"""Names of up to LONGEST_NAME_WORDS words are searched for in the first MOST_NAME_WORDS words of a question."""
 
 MOST_EXACT = 5
 
@@ -338,7 +338,7 @@ def find_entities(db: Database, question: str) -> Entities:
     return Entities(dict(list(exact.items())[:MOST_EXACT]), mentioned, tuple(wings))
 
 
-@lru_cache(8)  # several steps of one question need them
+@lru_cache(8)  # called in several steps of one question
 def name_spans(question: str) -> Mapping[str, str]:
     """Return all word sequences that could be a name, normalized, with their original text."""
     words = [match.span() for match in _NAME_WORD.finditer(question)][:MOST_NAME_WORDS]
@@ -559,7 +559,7 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 TIME_ORDER_SHARE, TIME_ORDER_COMPARED = 0.3, 20
-"""The latest, or first, of the best chunks gains this much if the question asks for it. Others gain less."""
+"""The latest, or the first, of the TIME_ORDER_COMPARED best chunks gains TIME_ORDER_SHARE; others gain less."""
 
 
 def asks_for_order(question: str) -> bool:
@@ -614,8 +614,11 @@ _STANDING_WORDS = " OR ".join(
     ).split("|")
 )
 MOST_STANDING, STANDING_COMPARED, STANDING_KEPT = 400, 24, 8
-"""Of the newest MOST_STANDING chunks with words of an instruction, the nearest STANDING_COMPARED are read, and the
-nearest STANDING_KEPT that state one are kept."""
+"""Limits of the search for standing instructions.
+
+Of the newest MOST_STANDING chunks with words of an instruction, the nearest STANDING_COMPARED are read. Of those
+that state an instruction, the nearest STANDING_KEPT are kept.
+"""
 
 
 def find_standing(
@@ -626,9 +629,9 @@ def find_standing(
 ) -> dict[int, float]:
     """Return the chunks or turns with a standing instruction or preference that may apply to a request.
 
-    Each has its nearness to the question, relative to the nearest of them. An instruction has few words in common
-    with the requests that it applies to, so this needs vectors. `newest` returns the ids of the newest texts that
-    match an expression, and `read` texts by id.
+    Each id is mapped to its nearness to the question, relative to the nearest one. An instruction has few words
+    in common with the requests that it applies to, so without vectors the result is empty. `newest` returns the
+    ids of the newest texts that match an expression, and `read` returns texts by id.
     """
     if isinstance(meaning, str) or not _REQUEST.search(question[:LONGEST_DATED_TEXT]):
         return {}
@@ -689,13 +692,16 @@ TURNS_COMPARED = 60
 """The features of this many best chunks are compared, if they are turns of a conversation."""
 
 EDGE = 60
-"""This many characters at the start and end of a chunk tell whether it is a turn, and whether it asks."""
+"""Whether a chunk is a turn, and whether it asks, is read from this many characters at its start and its end."""
 
 _SPEAKER = re.compile(r"\s*(?:\*\*)?\w[^:\n]{0,40}:(?:\*\*)? \S")
 
 
 def turns_of_chunks(db: Database, candidates: Candidates, scores: Mapping[int, float]) -> dict[int, Turn]:
-    """Return those of the best chunks, and of the chunks beside them, that are turns of a conversation."""
+    """Return the turns of conversations among the best chunks and their direct neighbours.
+
+    The result is empty if there is only one.
+    """
     ids = best_with_neighbours(candidates.evidence.places, scores)
     edges = {
         chunk: (length, last)
@@ -718,7 +724,11 @@ def best_with_neighbours(places: Mapping[int, ChunkPosition], scores: Mapping[in
 def read_turns(
     index: TextIndex, edges: Mapping[int, tuple[int, str]], counts: Mapping[str, int]
 ) -> dict[int, Turn]:
-    """Return turns by id. `edges` has the length and the last characters of each, `counts` the rows of each term."""
+    """Return turns by id.
+
+    `edges` maps each id to the length and the last characters of its text, and `counts` each term to the number
+    of rows that contain it.
+    """
     held: dict[int, set[str]] = {turn: set() for turn in edges}
     present = {term: count for term, count in counts.items() if count}
     for term in terms_worth_ranking(present, index.highest_id(), WORD_BUDGET) if present else ():

@@ -26,7 +26,7 @@ MOST_PAGES = 30
 
 LONGEST_QUESTION = 1_000
 LONGEST_PASSAGE = 2_000
-"""Longer questions and passages are truncated, in characters."""
+"""Longer questions and passages are truncated to this many characters."""
 
 TIME_LIMIT = 2.0
 """Default limit in seconds. Loading a model is not counted."""
@@ -55,10 +55,16 @@ class Reranker(Protocol):
     description: RerankerDescription
 
     def ready(self) -> str | None:
-        """Return None if it is expected to work, else the reason. Neither loads a model nor uses the network."""
+        """Return None if the reranker is expected to work, else the reason why it is not.
+
+        This must not load a model or use the network.
+        """
 
     def scores(self, question: str, passages: Sequence[str]) -> list[float]:
-        """Return the score of each passage, higher is better; of the first ones only if the time limit is reached."""
+        """Return the score of each passage. A higher score is better.
+
+        If the time limit is reached, return the scores of the first passages only.
+        """
 
 
 def parse_description(text: str) -> RerankerDescription:
@@ -180,7 +186,7 @@ class OnnxReranker:
             return scores
         except QuaidError:
             raise
-        except Exception as error:  # the runtime and the tokenizer raise many kinds
+        except Exception as error:  # the runtime and the tokenizer raise exceptions of many types
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise _unavailable(self.description, f"it fails ({first[:200]})") from error
 

@@ -1,4 +1,4 @@
-"""Correct words of a question that the memory does not have, if it has a word that is spelled almost the same.
+"""Replace words of a question that the memory does not contain by words that are spelled almost the same.
 
 A word is corrected only if no page and no conversation contains it and it is not an English word: a question
 may be about something that the memory does not know. English words are those of the vocabulary of the
@@ -20,14 +20,14 @@ SHORTEST = 5
 """Shorter words are not corrected, because too many words differ from them by one letter."""
 
 LONG = 8
-"""From this length on, two letters may be wrong, otherwise one."""
+"""Two letters may be wrong in a word of at least this length, and one in a shorter word."""
 
 LONG_NAME = 6
-"""In a word with a capital letter, which may be a name, one letter may be wrong, from this length on."""
+"""A capitalized word may be a name, so it is corrected only from this length on, and only by one letter."""
 
 MOST_CHECKED = 32
 MOST_CORRECTED = 3
-"""At most this many words of a question are looked up, and corrected."""
+"""At most MOST_CHECKED words of a question are looked up, and at most MOST_CORRECTED of them are corrected."""
 
 MANY_ROWS = 20_000
 """In an index with more rows, a corrected word begins with the same two letters, otherwise with the same letter."""
@@ -48,7 +48,7 @@ class Correction(NamedTuple):
 
 
 def correct_spelling(db: Database, question: str) -> tuple[str, tuple[Correction, ...]]:
-    """Return a question with misspelled words replaced, and what was replaced."""
+    """Return a question with misspelled words replaced, and the corrections."""
     unknown = _unknown_words(db, question)
     corrections: list[Correction] = []
     for word in unknown:
@@ -63,7 +63,7 @@ def correct_spelling(db: Database, question: str) -> tuple[str, tuple[Correction
 
 
 def _unknown_words(db: Database, question: str) -> list[str]:
-    """Return the words that neither the memory nor the English vocabulary has."""
+    """Return the words that neither the memory nor the English vocabulary contains."""
     text = _LITERAL.sub(" ", question)
     words = [word for word in dict.fromkeys(_WORD.findall(text)) if len(word) >= SHORTEST][:MOST_CHECKED]
     words = [word for word in words if word.isascii() and word.lower() not in STOP_WORDS]
@@ -98,7 +98,7 @@ def _is_english(word: str, english: str) -> bool:
 
 
 def _nearest_word(db: Database, word: str) -> str:
-    """Return the word of the memory with the fewest different letters, the most frequent of several, or ""."""
+    """Return the most similar word of the memory, preferring frequent ones, or "" if none is similar enough."""
     stemmer = Stemmer(db)
     stem = _stem(stemmer, word)
     most = 2 if len(stem) >= LONG else 1
@@ -123,7 +123,7 @@ def _stem(stemmer: Stemmer, word: str) -> str:
 
 
 def _spelled(db: Database, stemmer: Stemmer, stem: str) -> str:
-    """Return a word with this stem as a page or a turn spells it, or "" if none has it."""
+    """Return a word with this stem as it is spelled in a page or a turn, or "" if there is none."""
     for text in _texts_with_term(db, stem):
         raw = text.encode("utf-8", "replace")
         for start, end, of_word in stemmer.words(raw):
@@ -142,7 +142,7 @@ def _texts_with_term(db: Database, term: str) -> Iterator[str]:
 
 
 def edit_distance(first: str, second: str, most: int) -> int:
-    """Return the number of letters to insert, delete, replace or swap with the next one, or most + 1 if more."""
+    """Return the edit distance (insertions, deletions, replacements, swaps), or most + 1 if it is greater."""
     if abs(len(first) - len(second)) > most:
         return most + 1
     above = list(range(len(second) + 1))

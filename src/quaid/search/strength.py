@@ -36,13 +36,13 @@ LEAST_ATTRIBUTE = 0.1
 """A result with a smaller share of the question's words besides its subject is not strong."""
 
 STRICT_LACKING = 0.3
-"""A result that lacks what is asked for is not strong if that has at least this weight."""
+"""A result that lacks what the question asks for is not strong if `Sought.weight` is at least this."""
 
 STRONG_WORDS, WEAK_WORDS = 0.6, 0.3
 """The limits for strong and weak if only words are known."""
 
 NAMES_WEIGHT_OF_WORDS = 0.4
-"""What is subtracted for missing names if only words are known."""
+"""This much is subtracted for missing names if only words are known."""
 
 ENOUGH_CHUNKS = 50
 """The mean of at least this many chunks is a reliable baseline (the cosine of an unrelated chunk)."""
@@ -51,7 +51,7 @@ LEAST_WEIGHT = 0.1
 """A word has at least this weight, however many chunks contain it."""
 
 CHANCE = 2.0
-"""The nearest unrelated chunk, in units of spread times sqrt(2 ln n).
+"""The expected nearness of the nearest unrelated chunk, in units of spread times sqrt(2 ln n).
 
 Questions vary most in the directions in which chunks vary too, so this is more than 1.
 """
@@ -87,12 +87,12 @@ class Unrelated(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a result has of a question. Shares of words are from 0 to 1, and rare words weigh more."""
+    """How a result matches a question. Shares of words are from 0 to 1, and rare words weigh more."""
 
     words: float
     """The share of the question's words that it contains."""
     near: float
-    """The largest share in one statement, with title and heading."""
+    """The largest share of the question's words in one statement together with its title and heading."""
     bm25: float
     """Its BM25 score, divided by the sum of the weights of the question's words."""
     meaning: float | None
@@ -100,11 +100,11 @@ class Found(NamedTuple):
     missing_names: float = 0.0
     """The share of the question's names that it does not contain."""
     attribute: float = 1.0
-    """The share of the words besides names and title; 1 if the question has no others."""
+    """The share of the question's words, other than names and words of the title; 1 if there are no others."""
     lacking: float = 0.0
     """`Sought.weight` if it does not have what the question asks for."""
     lead: float = 0.0
-    """How far it is ahead of the next result in the order of results, which is scaled to 1 for the best."""
+    """For the first result, the difference between its ranking score and that of the second; otherwise 0."""
 
 
 def rate(found: Found) -> tuple[Strength, float]:
@@ -267,7 +267,7 @@ _ASKING = frozenset(
     """tell show give list find explain describe know known remember say said information info note notes detail
     details overview summary news status latest thing things something anything everything happened""".split()
 )
-"""Words that ask for whatever there is on a subject."""
+"""Words of a question that asks for anything about a subject."""
 
 
 def attribute_share(weights: Mapping[str, float], held: Iterable[str], subject: Collection[str]) -> float:
@@ -295,7 +295,7 @@ _COSTS = "price|costs?|budget|salary|fee|rent|deposit"
 
 
 class Sought(NamedTuple):
-    """What a question asks for, such as a number, and how a text with it looks."""
+    """What a question asks for, such as a number, and a pattern of texts that contain it."""
 
     kind: str
     text: re.Pattern[str]
@@ -349,7 +349,7 @@ _SOUGHT: tuple[tuple[str, str, str, float], ...] = (
         0.1,
     ),
 )
-"""What may be asked for, patterns of the question and of a text with it, and the weight (see Sought)."""
+"""Each row: what is asked for, a pattern of questions, a pattern of texts that contain it, and `Sought.weight`."""
 
 
 @cache

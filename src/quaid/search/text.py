@@ -212,16 +212,16 @@ _DERIVED = re.compile(r"(?<=\w{5})(?:is|iz|ist|er|or|ment)\Z")
 
 
 def content_stems(stemmer: Stemmer, text: str) -> frozenset[str]:
-    """Return the stems of the words that are no stop words, so that related words and spellings compare equal.
+    """Return the stems of all words except stop words, so that related words and spellings compare equal.
 
-    Words of one family have one stem (random and randomised), and so has a day in digits or in words.
+    For example, random and randomised have the same stem, and so have a day in digits and in words.
     """
     stems = stem_text(stemmer, fold_days(text.replace("_", " "))).telling
     return frozenset(re.sub(r"i\Z", "y", _DERIVED.sub("", stem)) for stem in stems)
 
 
 def match_stems(stemmer: Stemmer, text: str, stems: frozenset[str]) -> list[tuple[int, str, bool]]:
-    """Return offset and stem of each word that has one of these stems, and whether it is no stop word."""
+    """Return offset and stem of each word that has one of these stems, and True if it is not a stop word."""
     raw = text.encode("utf-8", "replace")
     found = [word for word in stemmer.words(raw) if word[2] in stems]
     if not found:
@@ -318,7 +318,7 @@ class _TextSearch:
         self._highest = {name: TextIndex(db, name).highest_id() for name in (SPACED, UNSPACED)}
 
     def run(self, query: str) -> list[_ScoredPage]:
-        """Return pages by name, then with all words, all but stop words, or any word.
+        """Return pages whose name is the query, then those with all words, all except stop words, and any word.
 
         Each group is sorted by score.
         """
