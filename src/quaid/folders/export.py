@@ -1,6 +1,6 @@
 """Export pages to a folder, and compare an export with the original folder.
 
-The links-and-facts file of an export holds the links and facts that are not in any page's text.
+The links-and-facts file of an export contains the links and facts that are not in any page's text.
 """
 
 import hashlib
@@ -69,8 +69,8 @@ def render_links_and_facts(
 ) -> bytes:
     """Render the links-and-facts file.
 
-    `links` holds each link with the addresses of its two pages, and `facts` each fact with the address of its
-    page. `places` maps page addresses to file paths.
+    `links` are the links, each with the addresses of its two pages. `facts` are the facts, each with the address
+    of its page. `places` maps page addresses to file paths.
     """
     link_records = [
         {"from": start, "to": end, **{name: getattr(link, name) for name in _LINK_FIELDS}}
@@ -292,7 +292,7 @@ class LinksAndFactsImport:
         self.missing: dict[str, int] = {}
         """For each address without a page, the number of links and facts that refer to it."""
         self.untold: dict[tuple[int, str, str], bool] = {}
-        """True if the page had no such fact before this import, by page id, subject and predicate."""
+        """By page id, subject and predicate: True if the page had no such facts before this import."""
 
     def run(
         self, contents: LinksAndFacts, only: set[str] | None = None, written: Container[str] = ()
@@ -737,7 +737,7 @@ class FolderContents(NamedTuple):
     pages: dict[str, ComparedPage]  # by slug
     special: dict[str, ComparedPage]  # index.md etc. at the root, which an import does not treat as pages
     raw: dict[str, tuple[str, str | None]]  # path and hash of a slug's sidecar; no hash if it is invalid
-    contested: set[str]  # slugs requested by several pages, which a sync and an import may assign differently
+    contested: set[str]  # slugs of pages that requested the same slug; a sync may assign them differently
     troubles: list[tuple[str, str]]
 
 
@@ -809,7 +809,11 @@ def _match_by_id(before: dict[str, ComparedPage], after: dict[str, ComparedPage]
 
 
 def _match_by_content(before: FolderContents, after: dict[str, ComparedPage]) -> None:
-    """Match pages by content if several files requested their slug; their slugs in the export may differ."""
+    """Match the pages in `before.contested` by content, because their slugs in the export may differ.
+
+    In `after`, a page with the content of such a page gets its slug. A different page that had this slug gets
+    another one.
+    """
     here = {address: before.pages[address] for address in before.contested}
     differing = {
         address

@@ -369,7 +369,7 @@ class ImportRun(FolderRun):
             )
         except VersionConflict:
             stored = pages.require(self.db, made.slug)
-            # `stored` is used because the slug may be a redirect to the page.
+            # The slug may be a redirect to the page, so the slug of the stored page is used.
             self._write_over(tx, item, indexer.with_slug(made, stored.slug), stored)
             return
         self._wrote(tx, "new", item, made, saved.id, saved.version)

@@ -197,7 +197,7 @@ def page_stem(path: str) -> str:
 
 
 def _title_from_name(path: str) -> str | None:
-    """Return the file name as a title, or None if it has the form of a slug, which makes no better title."""
+    """Return the file name as a title, or None if the name has the form of a slug."""
     name = page_stem(path).rpartition("/")[2].strip()
     return None if _SLUG_LIKE.fullmatch(name) else name or None
 
@@ -588,7 +588,7 @@ class Spool:
 def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
     """Return the item with its pages and derived data.
 
-    Errors in a file therefore occur before any page is written.
+    The data is derived here, so that an error in a file occurs before its page is written.
     """
 
     notes: tuple[str, ...] = ()
@@ -628,7 +628,7 @@ def run_parser(spool: int, results: int) -> None:
 
 
 def _parse_record(record: bytes) -> bytes | None:
-    """Return the serialized result of parsing a spool record, or None if the record holds parsed pages."""
+    """Return the serialized result of parsing a spool record, or None if its pages are already parsed."""
     path, _, data, parsed = marshal.loads(record)  # noqa: S302 (our own file)
     if parsed is not None:
         return None

@@ -519,7 +519,10 @@ def write_ids(
 
 
 def _needs_id(folder: Folder, file: PageFile) -> bool:
-    """Return True if the file lacks its id and the id can be written. Raise _SkipFile with the reason if not."""
+    """Return True if the id must be written to the file, or False if the file already has it.
+
+    Raise _SkipFile with the reason if the id cannot be written.
+    """
     path = str(file.path)
     if indexer.is_org(path):
         raise _SkipFile("is org, which carries its id as a property; give it an :ID: in its drawer")

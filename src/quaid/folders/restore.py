@@ -110,7 +110,7 @@ def _write_staged(
 
 
 def _folder_matches(folder: str, page_files: list[PageFile], rules: bytes) -> bool:
-    """Return True if a folder holds exactly these files and ignore rules, byte for byte."""
+    """Return True if a folder contains exactly these files and ignore rules, byte for byte."""
     if not os.path.isdir(folder):
         return False
     files = sum(len(names) for _, _, names in os.walk(folder))
@@ -257,8 +257,8 @@ def export_quarantined(
 ) -> QuarantineExportRecord:
     """Write the files of quarantined pages to a folder durably, and record the export of these pages.
 
-    Each file gets a sidecar, a JSON file with the data of the page that the file lacks. The links-and-facts
-    file holds the links and facts of all these pages.
+    Each file gets a sidecar, a JSON file with the data of the page that is not in the file. The
+    links-and-facts file contains the links and facts of all these pages.
     """
     paths: list[str] = []
     with FolderWriter(target, force=force) as writer:

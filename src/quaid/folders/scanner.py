@@ -59,7 +59,7 @@ def page_endings(kind: str) -> tuple[str, ...]:
 
 
 def is_visible(path: str) -> bool:
-    """Return True if no parent folder of the path is always skipped or has a name that begins with a dot."""
+    """Return True unless a parent folder of the path is hidden (its name begins with a dot) or always skipped."""
     return not any(name.startswith(".") or name in SKIPPED_FOLDERS for name in path.split("/")[:-1])
 
 

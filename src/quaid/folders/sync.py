@@ -370,7 +370,7 @@ class SyncRun(FolderRun):
         self.vacated: dict[int, str] = {}
         """Old slugs of pages that were moved to a temporary slug in this batch, by page id."""
         self.renamed: set[str] = set()
-        """Paths of files whose pages have a slug as made by an earlier version. They are read again."""
+        """Paths of files whose pages still have a slug in the form of an earlier version. They are read again."""
         self.made: set[str] = set()
         """Paths of files that got a new page or were moved to another path in this sync."""
         self.headings: dict[str, set[str]] = {}
@@ -399,7 +399,7 @@ class SyncRun(FolderRun):
         return self._remove(gone, len(last_seen), whole=only is None)
 
     def _files_with_escaped_slugs(self) -> set[str]:
-        """Return the paths of files whose pages have slugs with code points for letters of other scripts."""
+        """Return the paths of files whose pages have slugs with code points in place of non-ASCII letters."""
         return {
             path
             for path, slug in collections.non_ascii_files(self.db, self.collection.id)
@@ -504,7 +504,7 @@ class SyncRun(FolderRun):
     # Writing
 
     def _apply(self, plan: SyncPlan) -> None:
-        """Create or update the pages of the files that were read. The spool holds the parsed files."""
+        """Create or update the pages of the files that were read. The parsed files are in the spool."""
         for start in range(0, len(plan.touched), TOUCHED_PER_TRANSACTION):
             self.db.write(partial(self._touch, plan.touched[start : start + TOUCHED_PER_TRANSACTION]))
         self.counts["unchanged"] += len(plan.touched)
@@ -827,7 +827,7 @@ class FileStatCache:
 
 
 def changed_paths(seen: FileStatCache, collection: Collection) -> list[str]:
-    """Return the paths of new, removed and changed files, as shown by stat; [] if the folder is unavailable."""
+    """Return the paths of new, removed and changed files, judged by stat; [] if the folder is unavailable."""
     last_seen = seen.looks(collection)
     new_paths: list[str] = []
     try:

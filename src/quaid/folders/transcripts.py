@@ -41,7 +41,7 @@ _EXPORT_NAME = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 
 
 def is_export(name: str) -> bool:
-    """Return True if a file of this name holds exported conversations."""
+    """Return True if a file of this name contains exported conversations."""
     return _EXPORT_NAME.fullmatch(name.lower()) is not None
 
 
