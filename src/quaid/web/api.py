@@ -5,8 +5,8 @@
 Arguments are POSTed as a JSON object; a tool that only reads also takes simple arguments in the query string
 of a GET. As over MCP, a write must name the version that the caller read.
 
-/api/events sends an event for each change in the memory. It has a kind and details of the change, never text of
-a page or a question.
+/api/events sends an event for each change in the memory. An event has a kind and details of the change, but never
+the text of a page or a question.
 """
 
 import asyncio

@@ -1,5 +1,4 @@
-"""Checks on every request before it reaches a route: host, origin, token, session cookie, CSRF token, body
-size.
+"""Checks on each request before it reaches a route: host, origin, token, cookie, CSRF token and body size.
 
 Another site that is open in the browser can send requests to this machine. That site cannot forge Host (DNS
 rebinding), Origin or Sec-Fetch-Site, does not have the token, and because of SameSite=Strict the browser does
@@ -220,8 +219,10 @@ class AuthMiddleware:
             raise ForeignRequest(problem="another site sent it")
 
     def _caller(self, request: Request) -> Caller | None:
-        """Return the caller, or None without credentials. If there is an Authorization header, the cookie is
-        ignored."""
+        """Return the caller, or None if the request has no credentials.
+
+        If there is an Authorization header, the cookie is ignored. Raise NotLoggedIn if the token is invalid.
+        """
         headers = request.headers.getlist("authorization")
         if headers:
             kind, _, token = headers[0].partition(" ")

@@ -1,9 +1,9 @@
 """MCP over streamable HTTP, with the same handlers as MCP over stdio.
 
-Revisions up to 2025-11-25 open a session with a handshake, and the session belongs to the token that opened
-it. From 2026-07-28 on, requests are stateless and repeat their method, name and revision in headers.
-Responses are JSON; a client that asks for progress and accepts a stream gets server-sent events. A GET is
-refused with 405.
+In protocol revisions up to 2025-11-25, a client opens a session with a handshake, and the session belongs to
+the client's token. From revision 2026-07-28 on, requests are stateless and repeat their
+method, name and revision in headers. Responses are JSON; a client that asks for progress and accepts a
+stream gets server-sent events. A GET is refused with 405.
 """
 
 import asyncio
@@ -112,7 +112,7 @@ class McpSessions:
         return id
 
     def _make_room(self) -> None:
-        """End the idle session that was unused longest, of the owner with the most sessions.
+        """Of the owner with the most sessions, end the idle session that has been unused for the longest time.
 
         A program that opens sessions without ending them therefore affects only its own sessions. The client
         of the ended session gets a 404 and sends initialize again. Sessions with running requests are never

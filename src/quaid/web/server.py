@@ -189,7 +189,9 @@ def _command_work(
     program = request["program"]
     operation = dispatch.find_command(line.command)
     queue = queue_name(operation)
-    takes_file = any(param.arg.file for param in operation.params)  # only the other process can read the file
+    takes_file = any(
+        param.arg.file for param in operation.params
+    )  # only the client process can read the file
     shows_progress = queue == "long" and err_is_terminal
     if operation.scope != "read" or takes_file or shows_progress:
         raise ValueError("the command has to run in its own process")

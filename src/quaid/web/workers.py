@@ -1,4 +1,4 @@
-"""Worker threads, each with its own connection; callers await a future.
+"""Worker threads of a server, each with its own database connection; callers await a future.
 
 There are four queues. Readers run in parallel, and so do semantic queries, which share the model and the
 vectors in RAM; a run of the model uses one thread. Writers wait for the store's lock. Operations that may take
@@ -357,7 +357,7 @@ _M_ARENA_MAX = -8
 def share_one_arena() -> None:
     """Let all threads allocate RAM from one heap, on platforms with glibc.
 
-    Otherwise each worker thread keeps a heap with what its largest question needed: 30 to 60 MB in all.
+    Otherwise each worker thread keeps a heap as large as its largest question needed: 30 to 60 MB in total.
     """
     try:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)

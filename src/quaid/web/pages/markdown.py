@@ -306,7 +306,7 @@ class PageNames(NamedTuple):
 
 
 def link_names(text: str, resolve: LinkResolver, here: str = "") -> Markup:
-    """Render one line of Markdown, with bare slugs replaced by links, as far as `resolve` resolves them.
+    """Render one line of Markdown, and turn each bare slug that `resolve` can resolve into a link.
 
     Summaries need this: they are stored without the brackets of the links in the page.
     """
@@ -377,7 +377,7 @@ def query_words(question: str) -> list[str]:
 
 
 def query_pattern(question: str) -> re.Pattern[str] | None:
-    """Return a pattern that matches the question's words and words with the same stem, or None without words."""
+    """Return a pattern that matches the question's words and words with the same stem, or None if it has none."""
     words = query_words(question)
     if not words:
         return None

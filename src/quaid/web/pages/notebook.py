@@ -45,8 +45,8 @@ NOTEBOOK_FOLDERS = ("lists", "reference", "knowledge", "daily")
 def folder_cards(files: Any, today: str) -> list[tuple[str, int, str, str]]:
     """Return the notebook's folders: first the four that every notebook has, then the others.
 
-    Each has its name, number of files, a description, and the path of the file to open. The description has
-    the titles of some files or, for the daily log, the latest day.
+    Each item has the name of the folder, its number of files, a description, and the path of the file to open.
+    The description names some of the files or, for the daily log, the latest day.
     """
     folders: dict[str, list[str]] = {name: [] for name in NOTEBOOK_FOLDERS}
     for file in files:

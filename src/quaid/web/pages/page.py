@@ -409,7 +409,7 @@ async def new_page(request: Request) -> Response:
 
 
 def _suggest_slug(request: Request, typed: str, error: QuaidError) -> Response:
-    """Suggest the valid address nearest to the input, with the input as title, such as bob-smith for Bob Smith."""
+    """Suggest the nearest valid address, such as bob-smith for Bob Smith, or show the error if there is none."""
     collection, mark, name = typed.rpartition("::")
     parts = [part for part in name.split("/") if slugs.segment(part) != "x" or part.lower() == "x"]
     suggestion = f"{collection.lower()}{mark}{slugs.from_path('/'.join(parts))}" if parts else ""
@@ -475,7 +475,7 @@ async def show_node(request: Request) -> Response:
 MAX_NODES = 2_000
 MAX_DEPTH = 4
 MAX_SUGGESTIONS = 12
-"""At most this many pages are suggested as a centre."""
+"""At most this many pages are suggested as the centre of the graph."""
 MAX_LISTED = 200
 """The list below the drawing shows at most this many links."""
 
@@ -485,7 +485,7 @@ COLOURS = (
 )
 """Page types that have a fixed colour. If a type does not occur, its colour is given to another type."""
 MAX_QUERY = 200
-"""The search text for finding a page has at most this many characters."""
+"""The text of a search for the centre of the graph is cut to this many characters."""
 SHAPES = ("circle", "square", "diamond", "triangle")
 
 
@@ -512,7 +512,8 @@ def node_styles(types: Iterable[str]) -> list[tuple[str, str, str, int]]:
 async def load_graph(request: Request) -> dict[str, Any] | None:
     """Return the nodes and links that the query asks for, or None if it names neither a page nor a wing.
 
-    A node is a tuple of address, title, type and distance from the centre. `centre` is empty for a wing.
+    A node is a tuple of address, title, type and distance from the centre. `centre` is the address of the page in the
+    centre, or "" for a wing.
     """
     slug, wing = request.query_params.get("slug", ""), request.query_params.get("wing", "")
     depth = min(max(parse_number(request.query_params.get("depth", ""), 2), 1), MAX_DEPTH)
@@ -546,7 +547,7 @@ async def load_graph(request: Request) -> dict[str, Any] | None:
 
 
 async def suggest_pages(request: Request, query: str) -> list[Any]:
-    """Return pages to choose as a centre: pages that match `query`, or the most recently changed pages."""
+    """Return candidates for the centre of the graph: pages that match `query` or, without one, the latest."""
     if query:
         record = await try_operation(request, "glance", text=query, limit=MAX_SUGGESTIONS)
         return list(record.answer.results) if record else []

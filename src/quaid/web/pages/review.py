@@ -138,7 +138,7 @@ async def show_review(request: Request) -> Response:
 async def _show_tab(
     request: Request, tab: str, problem: str = "", http: int = 200, gap: int | None = None
 ) -> Response:
-    """Render a tab. Fields of a submitted form keep their values; `gap` is the id of the form's gap."""
+    """Render a tab. Fields of a submitted form keep their values; `gap` is the id of the gap in the form."""
     form = defaultdict(str, await read_form(request) if request.method == "POST" else {})
     name, arguments = TAB_OPERATIONS[tab]
     record, contradictions, gaps, waiting, status = await gather_all(
@@ -298,8 +298,9 @@ async def decide_proposal(request: Request) -> Response:
 
 @route("/review/gap", POST="write", on_error=_show_failed_form)
 async def update_gap(request: Request) -> Response:
-    """Find the gap of a question, approve storing its words, close it, or close all gaps without stored
-    words.
+    """Find the gap of a question, approve or close a gap, or close all gaps whose words are not stored.
+
+    Approving a gap allows the words of its question to be stored.
     """
     form = await read_form(request)
     if form.get("act") == "find":

@@ -93,7 +93,10 @@ ResultGroups = list[tuple[str, list[ResultView], str]]
 
 
 def sort_groups(groups: ResultGroups) -> ResultGroups:
-    """Sort groups by their best name match, pages before nodes and files, then by their best strength."""
+    """Sort groups by their best name match, then by their best strength.
+
+    Among groups whose best name matches are equal, pages come first.
+    """
 
     def rank(group: tuple[str, list[ResultView], str]) -> tuple[int, bool, int]:
         name, results, _ = group
@@ -167,7 +170,7 @@ def _sort_results(results: list[ResultView]) -> list[ResultView]:
 
 
 def name_fit(result: Any) -> int:
-    """Return how well a page's name matches the question."""
+    """Return how well a page's name matches the question, or 0 if the page was not found by its name."""
     if result.lane == "name":
         return slugs.WORD_MATCH if result.strength == "strong" else slugs.PREFIX_MATCH
     return slugs.EXACT_MATCH if result.lane == "exact" else 0
@@ -236,9 +239,7 @@ class _ResultFormatter:
         )
 
     def _line(self, result: Any) -> int | None:
-        """Return the line of the first match in a passage, or None if the link should lead to the top of the
-        page.
-        """
+        """Return the line of the first match in a passage, or None for a link to the top of the page."""
         # Targets of links become spaces, so that they are not matched and offsets stay the same.
         text = _LINK_ADDRESS.sub(lambda link: " " * len(link[0]), result.content)
         match = self._pattern.search(text) if self._pattern else None
