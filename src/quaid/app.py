@@ -52,7 +52,7 @@ def local_offset(seconds: float) -> int:
 
 
 def no_progress(done: int, total: int, what: str) -> None:
-    """Report nothing. A progress callback may raise Cancelled to stop the work between two steps."""
+    """Report nothing; this is the default callback. A callback may raise Cancelled to stop the work."""
 
 
 def make_view_cache() -> "ViewCache":
@@ -87,11 +87,13 @@ class Brain:
         self._unwanted = unwanted  # called during long statements; returning True interrupts them
         self._db: Database | None = None
         self._embedder: Embedder | None = None
-        self._reranker: tuple[str, Reranker] | None = None  # with the setting that describes it
+        self._reranker: tuple[str, Reranker] | None = (
+            None  # the setting that describes the reranker, and the reranker
+        )
         self._models = models  # shared by several Brains of one process, like the views of vectors
         self._views = views
         self.agent = ""  # name of the calling program; "" for a person
-        self.created: list[str] = []  # what was created because it was missing, for the answer to the caller
+        self.created: list[str] = []  # descriptions of what was created because it was missing
         self.asked_up_to = 0  # chunk id up to which the last query found nothing to embed
         self.asked_at: float | None = None  # time of the call if it is carried out later, after a review
         # False for read-only callers, which neither log unanswered questions nor rebuild a deleted database.
@@ -115,7 +117,7 @@ class Brain:
 
     @property
     def rehearsal(self) -> "Rehearsal | None":
-        """The changes made so far if the operation will be rolled back, to show what it would do; else None."""
+        """In a dry run, the changes recorded so far; otherwise None."""
         return self._db.rehearsal if self._db is not None else None
 
     @property
@@ -218,10 +220,10 @@ class Brain:
 
     @property
     def is_creatable(self) -> bool:
-        """True if the memory is missing and may be created without being asked for.
+        """True if the memory is missing and may be created without an explicit `quaid init`.
 
-        The usual place and existing folders are fine; a path in a missing folder is probably mistyped. A memory that
-        was deleted while folders were attached is rebuilt from them instead.
+        The folder must exist or be the default one, because a path in a missing folder is probably mistyped. A
+        deleted memory with attached folders is not created, but rebuilt from its folders.
         """
         path = os.path.realpath(self.settings.db_path)
         folder = os.path.dirname(path)

@@ -296,7 +296,7 @@ def _check_number(option: Option, value: Any) -> OptionValue:
 
 
 def environment_variable(name: str) -> str:
-    """Return the environment variable that overrides the config file, as in QUAID_SEARCH_MAX_RESULTS."""
+    """Return the environment variable that sets an option, as in QUAID_SEARCH_MAX_RESULTS."""
     return "QUAID_" + name.replace(".", "_").upper()
 
 
@@ -312,7 +312,10 @@ def _flatten(tree: Mapping[str, Any], above: str) -> list[tuple[str, Any]]:
 
 
 def _similar_option(name: str) -> str:
-    """Return a suggestion for an unknown name, by its similarity to whole names and to their last parts."""
+    """Return a suggestion for an unknown option name, or "" if no option has a similar name.
+
+    Both the whole names and their last parts are compared.
+    """
     from difflib import SequenceMatcher
 
     def similarity(option: str) -> float:

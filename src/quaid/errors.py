@@ -1,6 +1,7 @@
 """Every error a user can see: a class whose docstring is the message, including what to do about it.
 
-The attributes say how the command line, HTTP and MCP report it. docs/errors.md is generated from this module.
+The attributes of a class are the codes with which the command line, HTTP and MCP report the error. docs/errors.md is
+generated from this module.
 """
 
 from typing import Any

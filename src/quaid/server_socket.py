@@ -31,7 +31,7 @@ SHARED_VARIABLES = ("HOME", "TZ")
 """Variables, besides those with the prefix QUAID_, that must be equal in the command and the server."""
 
 IGNORED_VARIABLES = ("QUAID_DB", "QUAID_CONFIG", "QUAID_HANDOVER", "QUAID_TRACE")
-"""QUAID_ variables that may differ, because the database and settings that they lead to are compared instead."""
+"""QUAID_ variables that may differ. Instead of the first two, the resulting database and settings are compared."""
 
 
 def is_handover_off(environ: "Mapping[str, str]") -> bool:
@@ -45,7 +45,7 @@ def socket_path(home: str, db_path: str) -> str:
 
 
 def connect(home: str, db_path: str) -> "socket | None":
-    """Connect to the server of a database. Return None if there is none or another user runs it."""
+    """Connect to the server of a database. Return None if no server runs, or if it belongs to another user."""
     try:
         path = socket_path(home, db_path)
         if not os.path.exists(path) or os.stat(path).st_uid != os.getuid():

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Durations in seconds
 START_DELAY = 3.0
 WATCH_INTERVAL, EMBED_INTERVAL = 3.0, 60.0
-LONGEST_DELAY = 20.0  # seconds for which calls can delay that check
+LONGEST_DELAY = 20.0  # the longest time for which calls can delay the check for missing vectors
 CALL_DELAY = 2.0  # delay between a call and the next check for missing vectors
 FAILURE_DELAY = 60.0
 EXIT_TIMEOUT = 1.0
@@ -56,7 +56,7 @@ class EmbeddingMonitor:
     def __init__(self) -> None:
         self._stamp: tuple[int, int] | None = None
         self._whole: EmbeddedRange | None = EmbeddedRange()  # None if some text has no vector
-        self._tried: tuple[int, int] | None = None  # the state at which embedding was last started
+        self._tried: tuple[int, int] | None = None  # the value of _stamp when embedding was last started
         self._troubled = False  # True if the previous check found a recorded failure
 
     def wants(self, brain: Brain) -> bool:
@@ -200,7 +200,7 @@ class Supervisor:
         self._embed_due = min(now + CALL_DELAY, self._put_off_since + LONGEST_DELAY)
 
     def is_overdue(self) -> bool:
-        """Return True if calls have delayed a check for LONGEST_DELAY, so that it must not wait for a pause."""
+        """Return True if calls have delayed the check for LONGEST_DELAY, so that it runs without further delay."""
         since = self._put_off_since
         return since is not None and time.monotonic() - since >= LONGEST_DELAY
 
@@ -279,7 +279,10 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
 
 
 def _exit_with_server(stop: Event, seconds: float) -> None:
-    """Exit when the server has exited or closed the pipe. This is safe at any point, because SQLite rolls back."""
+    """When the server exits or closes the pipe, set `stop`, and end the process after `seconds`.
+
+    This is safe at any point, because SQLite rolls back unfinished transactions.
+    """
     while os.read(0, 1):
         pass
     stop.set()
