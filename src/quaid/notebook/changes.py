@@ -4,7 +4,7 @@ The lines may come from notebook files and from pages. `quaid.operations.correct
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
 from quaid.model.corrections import DONE_WORDS
@@ -141,6 +141,7 @@ class StoredLine(Protocol):
 
 
 Line = TypeVar("Line", bound=StoredLine)
+Item = TypeVar("Item")
 
 
 class FinishedTask(NamedTuple):
@@ -177,18 +178,24 @@ def find_subject(subject: Subject, lines: Iterable[Line]) -> list[Line]:
     needed, hints = subject if subject.needed else (subject.hints, ())
     if not needed:
         return []
-    ranked: list[tuple[tuple[bool, int], Line]] = []
-    for line in lines:
-        within = _Words(line.text)
+    stems = {stem for word in needed for stem in _stems(word)}
+
+    def rank(line: Line) -> int:
+        within, section = _Words(line.text), _Words(line.section)
         around = _Words(f"{line.section} {line.path}")
-        own = sum(word in within for word in needed)
-        if (own or any(word in _Words(line.section) for word in needed)) and all(
-            word in within or word in around for word in needed
-        ):
-            exact = within.stems == {stem for word in needed for stem in _stems(word)}
-            ranked.append(((exact, sum(word in within for word in hints)), line))
-    best = max((rank for rank, _ in ranked), default=None)
-    return [line for rank, line in ranked if rank == best]
+        is_named = any(word in within or word in section for word in needed)
+        if not is_named or not all(word in within or word in around for word in needed):
+            return 0
+        return 1 + sum(word in within for word in hints) + (len(hints) + 1) * (within.stems == stems)
+
+    return best_matches(lines, rank)
+
+
+def best_matches(items: "Iterable[Item]", rank: "Callable[[Item], int]") -> "list[Item]":
+    """Return the items with the highest rank. Those with rank 0 do not match."""
+    ranked = [(rank(item), item) for item in items]
+    best = max((rank for rank, _ in ranked), default=0)
+    return [item for rank, item in ranked if rank == best > 0]
 
 
 def is_removal_command(text: str) -> bool:
@@ -329,20 +336,19 @@ def find_task(task: str, lines: Iterable[Line], least: int = 1, verb: str = "") 
     words = [word.text for word in tagged if _tells(word)]
     names = [word.text for word in tagged[1:] if "NAME" in word.classes]
     possessive = any("POSSESSIVE" in word.classes for word in tagged)
-    ranked = []
-    for line in lines:
+
+    def shared_words(line: Line) -> int:
         within = _Words(line.text)
         shared = sum(word in within for word in words)
         if possessive and not re.search(r"['’]s\b", line.text):
-            continue  # "I called Anna's brother" does not finish "Call Anna"
+            return 0  # "I called Anna's brother" does not finish "Call Anna"
         if verb and verb not in within:
-            continue  # "the flights are cancelled" does not finish "Book the flights"
+            return 0  # "the flights are cancelled" does not finish "Book the flights"
         if shared < min(least, len(within)) or not all(name in within for name in names):
-            continue
-        if shared and shared >= 0.6 * min(len(words), len(within)) and shared >= 0.5 * len(words):
-            ranked.append((shared, line))
-    best = max((shared for shared, _ in ranked), default=0)
-    return [line for shared, line in ranked if shared == best]
+            return 0
+        return shared if shared >= max(0.6 * min(len(words), len(within)), 0.5 * len(words)) else 0
+
+    return best_matches(lines, shared_words)
 
 
 def find_corrected(text: str, lines: Iterable[Line]) -> list[Line]:

@@ -4,8 +4,9 @@
 front matter of pages, and among facts.
 """
 
+import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
@@ -73,16 +74,16 @@ class CorrectedStatement(NamedTuple):
 
 class CorrectRecord(NamedTuple):
     changed: bool
-    now: str
+    now: str = ""
     """The line that now has the corrected statement, or ""."""
-    slug: str
-    collection: str
-    version: int
-    path: str
+    slug: str = ""
+    collection: str = ""
+    version: int = 0
+    path: str = ""
     """Path of the notebook file, if the corrected line is in the notebook."""
-    replaced: tuple[CorrectedStatement, ...]
+    replaced: tuple[CorrectedStatement, ...] = ()
     """Everything that was changed."""
-    fact: int | None
+    fact: int | None = None
     """The id of the new fact, if there is one."""
     candidates: tuple[CorrectionCandidate, ...] = ()
     """Set if no statement matches clearly. Nothing was changed; one more call with one of these ids does it."""
@@ -133,10 +134,6 @@ class StoredStatement(NamedTuple):
     def box(self) -> str | None:
         return self.place.box
 
-    @property
-    def candidate(self) -> CorrectionCandidate:
-        return CorrectionCandidate(self.id, self.text, _address(self.page))
-
 
 class _Fact(NamedTuple):
     row: FactRow
@@ -147,21 +144,21 @@ class _Fact(NamedTuple):
         return f"fact:{self.row.id}"
 
     @property
-    def says(self) -> str:
-        return f"{self.row.subject} {self.row.predicate} {self.row.object}"
+    def text(self) -> str:
+        return self.with_value(self.row.object)
 
-    @property
-    def statement(self) -> tuple[str, str]:
-        """The same for facts that say the same on several pages."""
-        return fact_model.canonical_predicate(self.row.predicate), fact_model.object_key(self.row.object)
-
-    @property
-    def candidate(self) -> CorrectionCandidate:
-        return CorrectionCandidate(self.id, self.says, _address(self.page))
+    def with_value(self, value: str) -> str:
+        """Return the fact as text with this value."""
+        return f"{self.row.subject} {self.row.predicate} {value}"
 
 
 def _address(page: PageRow) -> str:
     return slugs.address(page.collection, page.slug)
+
+
+def candidate(item: _Fact | StoredStatement) -> CorrectionCandidate:
+    """Return a statement as it is listed in answers."""
+    return CorrectionCandidate(item.id, item.text, _address(item.page))
 
 
 @op(
@@ -187,7 +184,7 @@ def correct(
     """Correct what is stored: "X is now Y", "that was wrong", "done". The old fact and line stay in the history."""
     day = dates.check_date(date, "date") if date else None
     wording = model.read_wording(was, now, has_date=day is not None)
-    if len([sentence for sentence in split_sentences(wording.was) if sentence.strip()]) > 1:
+    if sum(bool(sentence.strip()) for sentence in split_sentences(wording.was)) > 1:
         raise InvalidArgument(name="was", problem="has several sentences; correct one sentence in each call")
     if was.strip() and was.strip() == now.strip():
         raise InvalidArgument(name="now", problem="is the same as was; nothing would change")
@@ -204,25 +201,20 @@ def correct(
         return plan
     record = _Correction(brain, plan, day).apply()
     with brain.db.reading():
-        others = finder.still_saying(plan)
-    return record._replace(
-        still_says=tuple(others[:MAX_CANDIDATES]),
-        more=max(0, len(others) - MAX_CANDIDATES) or None,
-    )
+        still_says, more = _listed(finder.still_saying(plan))
+    return record._replace(still_says=still_says, more=more)
 
 
-def _candidates(items: "Iterable[_Fact | StoredStatement]") -> list[CorrectionCandidate]:
-    return [item.candidate for item in items]
+def _listed(items: "Sequence[_Fact | StoredStatement]") -> tuple[tuple[CorrectionCandidate, ...], int | None]:
+    """Return the first statements of a list, and how many follow, or None."""
+    return tuple(map(candidate, items[:MAX_CANDIDATES])), max(0, len(items) - MAX_CANDIDATES) or None
 
 
-def _choice(candidates: Iterable[CorrectionCandidate], note: str) -> CorrectRecord:
+def _choice(items: "Sequence[_Fact | StoredStatement]", note: str) -> CorrectRecord:
     """Return the record of a call that changed nothing, with the statements to choose from."""
-    listed = list(candidates)
-    more = max(0, len(listed) - MAX_CANDIDATES)
+    candidates, more = _listed(items)
     note += f" {more} more are not listed; use more words of the one that is meant." if more else ""
-    return CorrectRecord(
-        *(False, "", "", "", 0, "", (), None, tuple(listed[:MAX_CANDIDATES]), note), more=more or None
-    )
+    return CorrectRecord(False, candidates=candidates, note=note, more=more)
 
 
 _SAME_AS = re.compile(
@@ -250,13 +242,13 @@ def propose_merge_of(brain: Brain, sentence: str) -> CorrectRecord | None:
         return None
     from quaid.operations import review  # imported late, because it imports this module
 
-    proposed = review.propose_merge(brain, _address(one), _address(kept), _address(kept), sentence)
-    number = getattr(proposed, "proposal", 0)
-    note = f"Proposal {number}: merge {_address(one)} into {_address(kept)}. A person decides with `quaid review`."
-    if not number:
-        note = f"Merged {_address(one)} into {_address(kept)}."
-    place = (kept.slug, kept.collection, kept.version, "")
-    return CorrectRecord(not number, sentence, *place, (), None, note=note, merge_proposal=number or None)
+    source, target = _address(one), _address(kept)
+    number = getattr(review.propose_merge(brain, source, target, target, sentence), "proposal", 0)
+    note = f"Merged {source} into {target}."
+    if number:
+        note = f"Proposal {number}: merge {source} into {target}. A person decides with `quaid review`."
+    place = (kept.slug, kept.collection, kept.version)
+    return CorrectRecord(not number, sentence, *place, note=note, merge_proposal=number or None)
 
 
 # Finding what a correction is about
@@ -274,7 +266,7 @@ class _Plan(NamedTuple):
     field: StoredStatement | None = None
     """A value of the front matter that changes together with a line or fact."""
     page: PageRow | None = None
-    """The page on whose timeline a change of facts alone is noted."""
+    """The page on whose timeline a change of facts alone is noted; None to change no page."""
     keeps_trace: bool = True
     """False: the old words are removed instead of struck through."""
 
@@ -291,16 +283,13 @@ class _Finder:
     def __init__(self, brain: Brain, about: str, wording: Wording, book: list[StoredStatement]) -> None:
         self.brain, self.about, self.wording, self.book = brain, about, wording, book
         self.subject, self.rest = find_subject(brain, about)
-        self.names = about
-        self.facts: list[_Fact] = []
-        self.lines: list[StoredStatement] = []
         if self.subject is not None:
-            titles = page_store.page_names(brain.db, [self.subject.id])
-            self.names = " ".join([self.subject.title, *titles])
+            self.names = " ".join([self.subject.title, *page_store.page_names(brain.db, [self.subject.id])])
             self.facts = _current_facts(brain, self.subject)
             self.lines = _own_statements(self.subject, book)
         else:
-            self.facts = _facts_called(brain, [fold_name(about)])
+            self.names = about
+            self.facts = _with_pages(brain, fact_store.facts_about(brain.db, [fold_name(about)]))
             near = _statements_near(brain, f"{about} {wording.was or wording.now}", book)
             self.lines = [line for line in near if not line.page.slug.startswith(SOURCES)]
 
@@ -309,140 +298,113 @@ class _Finder:
         match = _FACT_ID.match(id)
         rows = fact_store.read_facts(self.brain.db, ids=[int(match[1])]) if match else []
         if facts := _with_pages(self.brain, rows):
-            self.subject = self.subject or _subject_page(self.brain, facts[0])
+            if self.subject is None:
+                named = _single_page(page_store.pages_called(self.brain.db, [facts[0].row.subject_key]))
+                self.subject = _page_with_id(self.brain, named) or facts[0].page
+                self.lines = _own_statements(self.subject, self.book)
             return self._plan_fact(facts, None)
         line = _statement_with_id(self.brain, id, self.book)
         if line is None:
             raise NotFound(what="candidate", name=id, hint="Call without id to list the candidates.")
-        wording, text = self.wording, line.text
-        if line.box is not None and wording.outcome:
-            return _Plan(wording, line=line)
+        now = self.wording.now
+        if line.box is not None and self.wording.outcome:
+            return _Plan(self.wording, line=line)
         self.names += f" {line.page.title}"
         new = self._rewritten(line)
+        (label, value), (own, _) = model.label_of(now), model.label_of(line.text)
+        if new is None and label and label == own:
+            new = model.replace_labelled(line.text, value)
         if new is None:
-            label, _ = model.label_of(wording.now)
-            same = label and label == model.label_of(text)[0]
-            new = model.replace_labelled(text, model.label_of(wording.now)[1]) if same else None
-        if new is None:
-            value = wording.now.removeprefix(f"{line.section}: ")
-            new = f"{line.section}: {value}" if line.part == "field" and value else wording.now
+            value = now.removeprefix(f"{line.section}: ")
+            new = f"{line.section}: {value}" if line.part == "field" and value else now
         return self._plan_line(line, new)
 
     def plan(self) -> _Plan | CorrectRecord:
         """Return what to change, or the candidates if no statement matches clearly. Raise NotFound without any."""
-        wording = self.wording
-        if tasks := self._tasks():
-            if len(tasks) > 1:
-                return _choice(_candidates(tasks), SEVERAL)
-            return self._plan_task(tasks[0])
-        if not wording.was and not wording.outcome and (quoted := _quoted(self.lines, self.about)):
-            self.wording = wording._replace(was=self.about)
-            return self._plan_by_words(quoted)
+        wording, tasks = self.wording, self._tasks()
+        if len(tasks) > 1:
+            return _choice(tasks, SEVERAL)
+        if tasks and wording.was and wording.now and not wording.outcome:
+            new = model.rewrite(tasks[0].text, wording.was, wording.now, self.names)
+            return _Plan(wording, line=tasks[0], new=new or wording.now)
+        if tasks:
+            outcome = wording.outcome or ("done" if wording.now else "cancelled")
+            return _Plan(wording._replace(outcome=outcome), line=tasks[0])
         if wording.was:
             return self._plan_by_words(self.lines)
         if wording.outcome:
             return self._unmatched()
+        if quoted := _quoted(self.lines, self.about):
+            self.wording = wording._replace(was=self.about)
+            return self._plan_by_words(quoted)
         return self._plan_by_label()
 
     def _tasks(self) -> list[StoredStatement]:
         """Return the open to-dos that a correction finishes or cancels, or whose words it quotes."""
-        wording, words = self.wording, f"{self.about} {self.wording.was}"
-        near = _statements_near(self.brain, words, self.book)
+        (was, now), outcome = self.wording[:2], self.wording.outcome
+        words = f"{self.about} {was}"
         own = self.lines if self.subject is not None else []
-        todos = [line for line in {line.id: line for line in [*own, *near]}.values() if line.box is not None]
-        reports = wording.outcome or (
-            wording.now and not wording.was and changes.reports_finished(wording.now)
-        )
-        if wording.was:
-            quoted = [line for line in todos if model.quotes_task(wording.was, line.text)]
-            if not quoted and model.stems(wording.was) <= {
-                stem for line in todos for stem in model.stems(line.text)
-            }:
-                quoted = [
-                    line
-                    for line in todos
-                    if model.quotes_task(words, line.text)
-                    and (reports or model.has_value(line.text, wording.was))
-                ]
-            return quoted
-        if not reports:
+        lines = [*own, *_statements_near(self.brain, words, self.book)]
+        todos = list({line.id: line for line in lines if line.box is not None}.values())
+        if was:
+            return [line for line in todos if model.quotes_task(was, line.text)] or [
+                line
+                for line in todos
+                if model.quotes_task(words, line.text)
+                and (
+                    model.stems(was) <= model.stems(line.text) if outcome else model.has_value(line.text, was)
+                )
+            ]
+        if not outcome and not changes.reports_finished(now):
             return []
-        if self.subject is not None and not self.rest.strip():
-            key = f" {fold_name(self.subject.title)} "
-            mine = [line for line in todos if line in own or key in f" {fold_name(line.text)} "]
-            said = changes.find_task(wording.now, mine) if not wording.outcome else []
-            return said or changes.find_task(self.about, mine) or mine
-        return changes.find_task(words, todos)
-
-    def _plan_task(self, line: StoredStatement) -> _Plan:
-        """Return the plan for a to-do: it is closed, or its text is replaced."""
-        wording = self.wording
-        if not wording.was or wording.outcome or not wording.now:
-            outcome = wording.outcome or ("done" if wording.now else "cancelled")
-            return _Plan(wording._replace(outcome=outcome), line=line)
-        new = model.rewrite(line.text, wording.was, wording.now, self.names)
-        return _Plan(wording, line=line, new=new or wording.now)
+        if self.subject is None or self.rest.strip():
+            return changes.find_task(words, todos)
+        mine = [line for line in todos if line in own or model.has_value(line.text, self.subject.title)]
+        reported = [] if outcome else changes.find_task(now, mine)
+        return reported or changes.find_task(self.about, mine) or mine
 
     def _plan_by_words(self, lines: list[StoredStatement]) -> _Plan | CorrectRecord:
         """Return the plan for a correction that has the old words."""
-        wording = self.wording
-        ranks = [
-            model.match_fact(wording, fact.row.subject, fact.row.predicate, fact.row.object)
-            for fact in self.facts
-        ]
-        best = max(ranks, default=0)
-        facts = [fact for fact, rank in zip(self.facts, ranks, strict=True) if rank == best > 0]
-        matches = self._matching_lines(lines)
-        if quoted := _quoted(matches, wording.was):
-            own = [line for line in quoted if line.part == "truth"] or quoted
-            facts = facts if len({fact.statement for fact in facts}) == 1 else []
-            matches = own
-        elif facts:
-            bare = any(fold_name(wording.was) == fold_name(fact.row.object) for fact in facts)
-            matches = [
-                line for line in matches if line.part == "truth" and (not bare or self._states(line, facts))
-            ]
+        was = self.wording.was
+
+        def clearness(fact: _Fact) -> int:
+            return model.match_fact(self.wording, fact.row.subject, fact.row.predicate, fact.row.object)
+
+        facts = changes.best_matches(self.facts, clearness)
+        matches = self._lines_with_old_words(lines)
+        if quoted := _quoted(matches, was):
+            facts, matches = facts if _says_one_thing(facts) else [], quoted
+        texts = [line for line in matches if line.part == "truth"]
+        if facts and not quoted:
+            is_value = any(fold_name(was) == fold_name(fact.row.object) for fact in facts)
+            matches = [line for line in texts if not is_value or self._states(line, facts[0].row)]
         else:
-            matches = [line for line in matches if line.part == "truth"] or matches
-        if len({fact.statement for fact in facts}) > 1 or len(matches) > 1:
-            return _choice([*_candidates(facts), *_candidates(matches)], SEVERAL)
+            matches = texts or matches
+        if (facts and not _says_one_thing(facts)) or len(matches) > 1:
+            return _choice([*facts, *matches], SEVERAL)
         if facts:
             return self._plan_fact(facts, matches[0] if matches else None)
         if not matches:
             return self._unmatched()
         new = self._rewritten(matches[0])
-        if new is None:
-            return _choice([matches[0].candidate], SAYS_MORE)
-        return self._plan_line(matches[0], new)
+        return _choice(matches, SAYS_MORE) if new is None else self._plan_line(matches[0], new)
 
-    def _matching_lines(self, lines: Iterable[StoredStatement]) -> list[StoredStatement]:
+    def _lines_with_old_words(self, lines: Iterable[StoredStatement]) -> list[StoredStatement]:
         """Return the lines, fields and entries that have the old words. Open to-dos have been considered before."""
-        was = self.wording.was
-        matches = []
+        was, matches = self.wording.was, []
         for line in lines:
-            if line.box is not None:
-                continue
-            if line.part == "field":
-                is_match = self._names_field(line)
-            elif line.part == "timeline":
+            if line.part == "timeline":
                 is_match = similarity.same_line(line.text, was)
             else:
-                is_match = model.has_value(line.text, was) or self._rewritten(line) is not None
-            if is_match:
+                has_words = line.part == "truth" and model.has_value(line.text, was)
+                is_match = has_words or self._rewritten(line) is not None
+            if is_match and line.box is None:
                 matches.append(line)
         if self.subject is not None:
             return matches
-        known = [line for line in matches if model.stems(self.about) <= _stems_around(line)]
-        return known or [line for line in matches if line.file and len(was.split()) > 1]
-
-    def _names_field(self, line: StoredStatement) -> bool:
-        """Return True if the old words are the value of a field, perhaps after its key."""
-        key, _, value = line.text.partition(": ")
-        words = {
-            fold_name(self.wording.was),
-            fold_name(model.split_label(self.wording.was, self.names, key)[1]),
-        }
-        return fold_name(value) in words
+        topic = model.stems(self.about)
+        near = [line for line in matches if topic <= _stems_around(line)]
+        return near or [line for line in matches if line.file and len(was.split()) > 1]
 
     def _rewritten(self, line: StoredStatement) -> str | None:
         """Return a line with the old words replaced; None if that is not clearly possible."""
@@ -450,9 +412,10 @@ class _Finder:
         if not was:
             return None
         if line.part == "field":
-            key = line.section
-            new = model.split_label(now, self.names, key)[1]
-            return (f"{key}: {new}" if now else "") if self._names_field(line) else None
+            key, value = line.section, fold_name(line.text.partition(": ")[2])
+            if value not in (fold_name(was), fold_name(model.split_label(was, self.names, key)[1])):
+                return None
+            return f"{key}: {model.split_label(now, self.names, key)[1]}" if now else ""
         if line.part == "timeline" and similarity.same_line(line.text, was):
             return now
         return model.rewrite(line.text, was, now, f"{self.names} {line.page.title}")
@@ -461,59 +424,56 @@ class _Finder:
         """Return the plan for a correction that has only the new words."""
         now, rest = self.wording.now, model.stems(self.rest)
         facts: list[_Fact] = []
-        same: list[_Fact] = []
         for fact in self.facts:
             row = fact.row
             labelled, value = model.split_label(now, row.subject, row.predicate, strict=True)
             own = model.stems(row.predicate.replace("_", " "))
-            if labelled or (own and own <= rest):
-                is_same = fact_model.object_key(value) == fact_model.object_key(row.object)
-                (same if is_same else facts).append(fact)
-        if same and self.subject is not None:
-            note = "Nothing was changed: the memory says so already."
-            place = (self.subject.slug, self.subject.collection, self.subject.version, "")
-            return CorrectRecord(False, now, *place, (), same[0].row.id, note=note)
-        if len({fact.statement for fact in facts}) == 1:
+            if not (labelled or (own and own <= rest)):
+                continue
+            if fact_model.object_key(value) != fact_model.object_key(row.object):
+                facts.append(fact)
+            elif (page := self.subject) is not None:
+                note = "Nothing was changed: the memory says so already."
+                place = (page.slug, page.collection, page.version)
+                return CorrectRecord(False, now, *place, fact=row.id, note=note)
+        if _says_one_thing(facts):
             return self._plan_fact(facts, None)
         lines = [] if facts else self._labelled_lines()
         if len(facts) + len(lines) > 1:
-            return _choice([*_candidates(facts), *_candidates(line for line, _ in lines)], SEVERAL)
+            return _choice([*facts, *(line for line, _ in lines)], SEVERAL)
         return self._plan_line(*lines[0]) if lines else self._unmatched()
 
     def _labelled_lines(self) -> list[tuple[StoredStatement, str]]:
         """Return lines and fields with the same label as the new words, each with its new text."""
+        now = self.wording.now
         names = model.stems(self.names) if self.subject is not None else frozenset()
-        label, value = model.label_of(self.wording.now)
         topic = model.stems(self.rest if self.subject is not None else self.about)
-        is_value = len(self.wording.now.split()) <= model.MAX_VALUE_WORDS
-        lines = [
-            line
-            for line in self.lines
-            if line.part != "timeline" and not line.place.is_row and line.box is None
-        ]
+        label, value = model.label_of(now)
+        lines = [line for line in self.lines if line.part != "timeline" and not line.place.is_row]
+        lines = [line for line in lines if line.box is None]
         found: dict[str, tuple[StoredStatement, str]] = {}
         for line in lines:
             own, old = model.label_of(line.text)
             own = (model.stems(line.section) if line.part == "field" else own) - names
             same = bool(own) and own == label - names
-            is_topic = own and own <= topic <= own | model.stems(line.section) and is_value
-            text = value if same else self.wording.now
-            if (same or is_topic) and fold_name(text) != fold_name(old):
-                new = model.replace_labelled(line.text, text)
-                if new is not None:
-                    found[line.id] = line, new
+            is_topic = own and own <= topic <= own | model.stems(line.section)
+            if not same and not (is_topic and len(now.split()) <= model.MAX_VALUE_WORDS):
+                continue
+            text = value if same else now
+            new = model.replace_labelled(line.text, text) if fold_name(text) != fold_name(old) else None
+            if new is not None:
+                found[line.id] = line, new
         if found:
             return list(found.values())
-        first = [self.names.split()[0]] if self.names.split() else []
-        for lead in dict.fromkeys(["", *first, self.about, "She", "He", "It", "They"]):
-            text = f"{lead} {self.wording.now}".strip()
-            for line in changes.find_corrected(text, [line for line in lines if line.part == "truth"]):
+        texts = [line for line in lines if line.part == "truth"]
+        for text in _spoken_variants(now, "", *self.names.split()[:1], self.about):
+            for line in changes.find_corrected(text, texts):
                 if (new := model.replace_after_prefix(line.text, text)) is not None:
                     found.setdefault(line.id, (line, new))
         return list(found.values())
 
-    def _states(self, line: StoredStatement, facts: list[_Fact]) -> bool:
-        row = facts[0].row
+    def _states(self, line: StoredStatement, row: FactRow) -> bool:
+        """Return True if a line states a fact."""
         return model.states_fact(line.text, row.predicate, receipts.spellings(self.brain, row.object))
 
     def _plan_fact(self, facts: list[_Fact], line: StoredStatement | None) -> _Plan:
@@ -522,61 +482,46 @@ class _Finder:
         value: str | None = None
         if wording.now:
             value = model.new_value(wording, row.subject, row.predicate, row.object)
-        if line is None and self.subject is not None:
-            lines = [
-                line
-                for line in _own_statements(self.subject, self.book)
-                if line.part == "truth" and line.box is None and self._states(line, facts)
-            ]
-            line = lines[0] if len(lines) == 1 else None
+        own = self.lines if self.subject is not None else []
+        if line is None:
+            texts = [line for line in own if line.part == "truth" and line.box is None]
+            line = _only([line for line in texts if self._states(line, row)])
         new = None if line is None else self._with_value(line, row, value)
-        field = self._field_of(row)
-        plan = _Plan(
+        fields = [line for line in own if line.part == "field" and self._rewritten(line)]
+        keys = model.relation_stems(row.predicate)
+        return _Plan(
             wording,
             tuple((fact, value) for fact in facts),
-            field=field,
-            page=self.subject if self.subject is not None else facts[0].page,
+            line if new is not None else None,
+            new or "",
+            _only([line for line in fields if model.stems(line.section) & keys]),
+            self.subject or facts[0].page,
         )
-        return plan if line is None or new is None else plan._replace(line=line, new=new)
 
     def _with_value(self, line: StoredStatement, row: FactRow, value: str | None) -> str | None:
         """Return a line with the old words, or the value of a fact, replaced; None if the line says more."""
         new = self._rewritten(line)
         if new is not None:
             return new
+        own = model.relation_stems(row.predicate) | model.stems(f"{self.names} {line.page.title}")
         for spelling in receipts.spellings(self.brain, row.object):
             left, place, right = model.cut_words(line.text, spelling)
             if place and value is not None:
                 return left + value + right
-            own = model.relation_stems(row.predicate) | model.stems(f"{self.names} {line.page.title}")
-            if place and not model.stems(left + right) - own:
+            if place and model.stems(left + right) <= own:
                 return ""
         return None
-
-    def _field_of(self, row: FactRow) -> StoredStatement | None:
-        """Return the field of the subject's page with the old words as value and a word of the predicate as key."""
-        if self.subject is None or not self.wording.now:
-            return None
-        keys = model.relation_stems(row.predicate)
-        fields = [
-            line
-            for line in _own_statements(self.subject, self.book)
-            if line.part == "field" and self._names_field(line) and model.stems(line.section) & keys
-        ]
-        return fields[0] if len(fields) == 1 else None
 
     def _plan_line(self, line: StoredStatement, new: str) -> _Plan:
         """Return the plan for a line, and for the fact that it states if that has its value in the same place."""
         facts = []
         for fact in _current_facts(self.brain, line.page):
-            row = fact.row
-            spellings = receipts.spellings(self.brain, row.object)
-            if not model.states_fact(line.text, row.predicate, spellings):
-                continue
-            if not any(model.has_value(new, spelling) for spelling in spellings):
+            spellings = receipts.spellings(self.brain, fact.row.object)
+            is_kept = any(model.has_value(new, spelling) for spelling in spellings)
+            if model.states_fact(line.text, fact.row.predicate, spellings) and not is_kept:
                 values = (model.value_in_place(new, line.text, spelling) for spelling in spellings)
                 facts.append((fact, next(filter(None, values), None)))
-        if len({fact.statement for fact, _ in facts}) > 1 or (new and any(not value for _, value in facts)):
+        if not _says_one_thing([fact for fact, _ in facts]) or (new and not all(value for _, value in facts)):
             facts = []
         if line.text.endswith(".") and new[-1:].isalnum() and line.part != "field":
             new += "."
@@ -584,73 +529,82 @@ class _Finder:
 
     def _unmatched(self) -> CorrectRecord:
         """Return what is stored about the subject, the nearest first, or raise NotFound."""
-        wording = self.wording
-        old, new = model.stems(f"{self.rest} {wording.was}"), model.stems(wording.now)
-        if self.subject is None:
-            if wording.outcome:
-                hint = "It may be ticked already; `quaid query` shows it."
-                raise NotFound(what="open to-do", name=repr(f"{self.about} {wording.was}".strip()), hint=hint)
+        page, (was, now), outcome = self.subject, self.wording[:2], self.wording.outcome
+        if page is None and outcome:
+            hint = "It may be ticked already; `quaid query` shows it."
+            raise NotFound(what="open to-do", name=repr(f"{self.about} {was}".strip()), hint=hint)
+        if page is None:
             hint = "Nothing stored says so. Write it with `quaid remember` or `quaid put`."
-            raise NotFound(
-                what="statement", name=repr(f"{self.about}: {wording.was or wording.now}"), hint=hint
-            )
-        old, new = old - model.stems(self.names), new - old - model.stems(self.names)
-        near = (
-            _statements_near(self.brain, f"{self.subject.title} {wording.was}", self.book)
-            if wording.was
-            else []
-        )
-        others = [
-            line
-            for line in near
-            if line.page.id != self.subject.id
-            and model.has_value(line.text, wording.was)
-            and self._names_subject(line, self.subject)
-        ]
-        own = [
-            line
-            for line in self.lines
-            if not line.place.is_row and (line.box is not None or not wording.outcome)
-        ]
-        items = [*_candidates(self.facts), *_candidates(own), *_candidates(others)]
-        words = {item.id: model.stems(item.says.replace("_", " ")) for item in items}
-        items.sort(key=lambda item: -3 * len(old & words[item.id]) - len(new & words[item.id]))
-        return _choice(items, NOT_STORED)
+            raise NotFound(what="statement", name=repr(f"{self.about}: {was or now}"), hint=hint)
+        own = [line for line in self.lines if line.box is not None or not outcome]
+        near = _statements_near(self.brain, f"{page.title} {was}", self.book) if was else []
+        others = [line for line in near if line.page.id != page.id and model.has_value(line.text, was)]
+        items: list[_Fact | StoredStatement] = [*self.facts]
+        items += [line for line in own if not line.place.is_row]
+        items += [line for line in others if self._names_subject(line, page)]
+        names = model.stems(self.names)
+        old = model.stems(f"{self.rest} {was}") - names
+        new = model.stems(now) - names - old
+
+        def nearness(item: _Fact | StoredStatement) -> int:
+            words = model.stems(item.text.replace("_", " "))
+            return 3 * len(old & words) + len(new & words)
+
+        return _choice(sorted(items, key=nearness, reverse=True), NOT_STORED)
 
     def _names_subject(self, line: StoredStatement, page: PageRow) -> bool:
         """Return True if a line, or the title above it, has a name of a page."""
         text = f" {fold_name(f'{line.page.title} {line.text}')} "
         return any(f" {name} " in text for name in _name_keys(self.brain, page))
 
-    def still_saying(self, plan: _Plan) -> list[CorrectionCandidate]:
+    def still_saying(self, plan: _Plan) -> "list[_Fact | StoredStatement]":
         """Return lines that still have the old statement: on the subject's page, or on other pages that name it.
 
         Facts whose value only the old line had are returned too.
         """
-        line, changed = plan.line, [fact.row.object for fact, _ in plan.facts]
+        line, was, changed = plan.line, plan.wording.was, [fact.row.object for fact, _ in plan.facts]
         page = self.subject or plan.page or (line.page if line else None)
         if plan.wording.outcome or page is None:
             return []
-        values = {plan.wording.was} if len(plan.wording.was.split()) > 1 or not changed else set()
+        values = {was} if was and (len(was.split()) > 1 or not changed) else set()
         values.update(spelling for value in changed for spelling in receipts.spellings(self.brain, value))
-        values -= {""}
-        new = [value for _, value in plan.facts if value] + ([plan.new] if plan.new else [])
-        found = {
-            fact.id: fact.candidate
-            for fact in _current_facts(self.brain, page)
-            if line
-            and model.has_value(line.text, fact.row.object)
-            and not model.has_value(plan.new, fact.row.object)
-        }
-        query = f"{page.title} {max(values, key=len, default='')}"
+        new = [value for value in (plan.new, *(value for _, value in plan.facts)) if value]
+        found: dict[str, _Fact | StoredStatement] = {}
+        former = line.text if line else ""
+        for fact in _current_facts(self.brain, page):
+            value = fact.row.object
+            if model.has_value(former, value) and not model.has_value(plan.new, value):
+                found[fact.id] = fact
         lines = _own_statements(page_store.require(self.brain.db, page.slug, page.collection), self.book)
-        lines += _statements_near(self.brain, query, self.book) if values else []
+        if values:
+            lines += _statements_near(self.brain, f"{page.title} {max(values, key=len)}", self.book)
         for other in lines:
             named = other.page.id == page.id or self._names_subject(other, page)
             is_new = any(model.has_value(other.text, value) for value in new)
             if named and not is_new and any(model.has_value(other.text, value) for value in values):
-                found[other.id] = other.candidate
+                found[other.id] = other
         return list(found.values())
+
+
+def _only(lines: list[StoredStatement]) -> StoredStatement | None:
+    """Return the line if there is exactly one."""
+    return lines[0] if len(lines) == 1 else None
+
+
+def _says_one_thing(facts: list[_Fact]) -> bool:
+    """Return True if there are facts and all have the same predicate and value, as on several pages."""
+    keys = {
+        (fact_model.canonical_predicate(f.row.predicate), fact_model.object_key(f.row.object)) for f in facts
+    }
+    return len(keys) == 1
+
+
+def _spoken_variants(text: str, *names: str) -> list[str]:
+    """Return a text after each of some names and after pronouns.
+
+    On its own page, a subject may be named by its first name or a pronoun, or not at all.
+    """
+    return [f"{name} {text}".strip() for name in dict.fromkeys([*names, "She", "He", "It", "They"])]
 
 
 # Carrying it out
@@ -667,49 +621,67 @@ class _Correction:
         self.says = plan.new
 
     def apply(self) -> CorrectRecord:
-        plan, line, path = self.plan, self.plan.line, ""
-        page = line.page if line is not None else plan.page
-        assert page is not None
+        """Change the line, or note the change on the timeline, and end the facts."""
+        line, path = self.plan.line, ""
         if line is not None and line.file:
+            page = line.page
             path, version = self._edit_file(line)
             self.brain.db.write(self._end_facts)
-        elif line is not None:
-            version = self._save(page, lambda old: self._changed_page(old, line))
         else:
-            version = self._note_on_page(page)
-        changed = [line for line in (line, plan.field) if line is not None]
-        replaced = [CorrectedStatement(fact.id, fact.says, self._end_of(fact)) for fact, _ in plan.facts]
+            page = line.page if line is not None else self.plan.page or self.plan.facts[0][0].page
+            version = self._edit_page(page)
+        replaced = [CorrectedStatement(f.id, f.text, self._end_of(f.row)) for f, _ in self.plan.facts]
+        changed = [line for line in (line, self.plan.field) if line is not None]
         replaced += [CorrectedStatement(line.id, line.text, None) for line in changed]
-        return CorrectRecord(
-            *(True, self.says, page.slug, page.collection, version, path, tuple(replaced), self.fact_id)
-        )
+        place = (page.slug, page.collection, version, path)
+        return CorrectRecord(True, self.says, *place, tuple(replaced), self.fact_id)
 
-    def apply_to_facts(self) -> CorrectRecord:
-        """End the facts and add the new values, and leave the text of pages as it is."""
+    def _edit_page(self, page: PageRow) -> int:
+        """Save a page and end the facts in one transaction. Return the new version.
+
+        A change of facts alone is noted on the timeline, so that searches find it, unless the page is read-only.
+        """
+
+        def also(tx: "Transaction", saved: "SaveResult", _page: Page, _now: str) -> "SaveResult":
+            self._end_facts(tx, but=saved.id)
+            return saved
+
+        is_noted = self.plan.line is not None or self.plan.page is not None
+        if is_noted:
+            try:
+                return pages.edit_page(self.brain, _address(page), None, self._changed_page, also=also)[
+                    0
+                ].version
+            except (CollectionReadOnly, PartOfOrgFile):
+                if self.plan.line is not None:
+                    raise
+                self.plan = self.plan._replace(field=None)
         self.brain.db.write(self._end_facts)
-        page = self.plan.facts[0][0].page
-        version = page_store.require(self.brain.db, page.slug, page.collection).version
-        replaced = [CorrectedStatement(fact.id, fact.says, self._end_of(fact)) for fact, _ in self.plan.facts]
-        return CorrectRecord(
-            *(True, self.says, page.slug, page.collection, version, "", tuple(replaced), self.fact_id)
-        )
+        return page_store.require(self.brain.db, page.slug, page.collection).version
 
-    def _changed_page(self, old: PageRow, line: StoredStatement) -> Page:
+    def _changed_page(self, old: PageRow | None) -> Page:
         """Return the page with the line changed. A timeline entry has the old and the new text."""
-        front, truth, lines, new = old.frontmatter, old.truth, old.timeline, self.plan.new
-        if line.part == "timeline":
-            return pages.rebuild_page(old, lines=self._changed_entry(lines, line))
-        if line.part == "field":
+        assert old is not None
+        (line, new), fact = self.plan[2:4], next(iter(self.plan.facts), None)
+        front, truth, lines = old.frontmatter, old.truth, old.timeline
+        if line is not None and line.part == "timeline":
+            return pages.build_checked_page(old.slug, front, truth, self._changed_entry(lines, line), old)
+        if line is not None and line.part == "field":
             front = _with_field(front, line.place, new)
-        else:
+        elif line is not None:
             place = _find_again(truth, line)
             closed = self._closed(truth, place)
             if closed is not None:
                 return pages.build_checked_page(old.slug, front, closed, lines, old)
             truth = model.replace_in_page(truth, place, new)
-            front = self._with_own_field(front)
+        if (field := self.plan.field) and fact and fact[1]:
+            front = _with_field(front, field.place, f"{field.section}: {fact[1]}")
+        former = line.text if line is not None else ""
+        if line is None and fact is not None:
+            former, new = fact[0].text, fact[0].with_value(fact[1]) if fact[1] is not None else ""
+        right = new or ("was wrong" if self.wording.never_held else f"ended on {self.today}")
         if self.plan.keeps_trace:
-            lines = self._with_entry(lines, line.text, new)
+            lines = timeline.add_entry_once(lines, self.today, f"~~{former}~~ {right}", "correction", "")
         return pages.build_checked_page(old.slug, front, truth, lines, old)
 
     def _changed_entry(self, lines: str, line: StoredStatement) -> str:
@@ -728,58 +700,12 @@ class _Correction:
         """Return the text with a to-do ticked or cancelled, if that is what the correction says."""
         if not self.wording.outcome or place.box is None:
             return None
-        closed = model.close_task(text, place, self.wording, self.day, self.now[:10])
-        if closed is not None:
-            is_done = self.wording.outcome == "done"
-            self.says = f"[x] {place.text}" if is_done else f"~~{place.text}~~ (cancelled)"
-        return closed
-
-    def _with_own_field(self, front: dict[str, Any]) -> dict[str, Any]:
-        field, value = self.plan.field, next((value for _, value in self.plan.facts if value), None)
-        if field is None or value is None:
-            return front
-        return _with_field(front, field.place, f"{field.section}: {value}")
-
-    def _note_on_page(self, page: PageRow) -> int:
-        """Change facts that no line states, and note it on the timeline, so that searches find it."""
-        fact, value = self.plan.facts[0]
-        new = "" if value is None else f"{fact.row.subject} {fact.row.predicate} {value}"
-
-        def change(old: PageRow) -> Page:
-            lines = self._with_entry(old.timeline, fact.says, new)
-            return pages.build_checked_page(
-                old.slug, self._with_own_field(old.frontmatter), old.truth, lines, old
-            )
-
-        try:
-            return self._save(page, change)
-        except (CollectionReadOnly, PartOfOrgFile):
-            self.plan = self.plan._replace(field=None)
-            self.brain.db.write(self._end_facts)
-            return page_store.require(self.brain.db, page.slug, page.collection).version
-
-    def _with_entry(self, lines: str, former: str, new: str) -> str:
-        """Return a timeline with an entry that has the former text, struck through, and the new text."""
-        right = new or ("was wrong" if self.wording.never_held else f"ended on {self.today}")
-        return timeline.add_entry_once(lines, self.today, f"~~{former}~~ {right}", "correction", "")
-
-    def _save(self, page: PageRow, change: Callable[[PageRow], Page]) -> int:
-        """Save a page and end the facts in one transaction. Return the new version."""
-
-        def also(tx: "Transaction", saved: "SaveResult", _page: Page, _now: str) -> "SaveResult":
-            self._end_facts(tx, but=saved.id)
-            return saved
-
-        def checked(old: PageRow | None) -> Page:
-            assert old is not None
-            return change(old)
-
-        saved, _ = pages.edit_page(self.brain, _address(page), None, checked, also=also)
-        return saved.version
+        is_done = self.wording.outcome == "done"
+        self.says = f"[x] {place.text}" if is_done else f"~~{place.text}~~ (cancelled)"
+        return model.close_task(text, place, self.wording, self.day, self.now[:10])
 
     def _edit_file(self, line: StoredStatement) -> tuple[str, int]:
         """Close the to-do, or strike the line in the notebook file and write the new line below it."""
-        notebook = collections.require(self.brain.db, line.page.collection)
 
         def change(old: str | None) -> str:
             text = old or ""
@@ -787,63 +713,56 @@ class _Correction:
             if not self.plan.keeps_trace:
                 return model.replace_in_page(text, place, "")
             closed = self._closed(text, place)
-            if closed is not None:
-                return closed
-            return model.strike_in_notebook(text, place, self.plan.new, self.today)
+            return closed or model.strike_in_notebook(text, place, self.plan.new, self.today)
 
+        notebook = collections.require(self.brain.db, line.page.collection)
         edited = notebooks.edit_file(self.brain, notebook, line.file, change)
         return edited.path, edited.version
 
     def _end_facts(self, tx: "Transaction", but: int | None = None) -> None:
         """End or withdraw the facts and add the new values. The page `but` has already got its new version."""
+        never_held = self.wording.never_held
         for fact, value in self.plan.facts:
-            row = fact.row
+            row, end = fact.row, self._end_of(fact.row)
             if value is not None:
-                self._add_value(tx, row, value)
-            if self.wording.never_held:
-                since = row.valid_from or row.created_at[:10]
-                fact_store.shorten_fact(
-                    tx, fact_store.read_facts(self.brain.db, ids=[row.id])[0], since, since, None
-                )
+                values: dict[str, Any] = {
+                    "subject": row.subject,
+                    "predicate": row.predicate,
+                    "object": value,
+                    "valid_from": row.valid_from if never_held else end,
+                    "evidence_text": self.wording.now,
+                    "source_ref": "correction",
+                    **({} if never_held else {"supersedes_id": row.id}),
+                }
+                new = fact_model.check_fact(values, "")
+                self.fact_id = fact_store.add_fact(tx, row.page_id, new, self.now, alone=True).id
+                self.says = self.says or fact.with_value(value)
+            if never_held:
+                current = fact_store.read_facts(self.brain.db, ids=[row.id])[0]
+                fact_store.shorten_fact(tx, current, end, end, None)
             elif value is None:
-                fact_store.end_fact(tx, row, self._end_of(fact))
+                fact_store.end_fact(tx, row, end)
             if row.page_id != but:
-                page_edits.touch(
-                    tx, fact.page.slug, expected_version=None, now=self.now, collection=fact.page.collection
-                )
+                page, collection = fact.page.slug, fact.page.collection
+                page_edits.touch(tx, page, expected_version=None, now=self.now, collection=collection)
 
-    def _add_value(self, tx: "Transaction", row: FactRow, value: str) -> None:
-        values: dict[str, Any] = {
-            "subject": row.subject,
-            "predicate": row.predicate,
-            "object": value,
-            "valid_from": row.valid_from if self.wording.never_held else self._start(row),
-            "evidence_text": self.wording.now,
-            "source_ref": "correction",
-        }
-        if not self.wording.never_held:
-            values["supersedes_id"] = row.id
-        fact = fact_model.check_fact(values, "")
-        self.fact_id = fact_store.add_fact(tx, row.page_id, fact, self.now, alone=True).id
-        self.says = self.says or f"{row.subject} {row.predicate} {value}"
-
-    def _start(self, row: FactRow) -> str:
+    def _end_of(self, row: FactRow) -> str:
+        """Return the day on which a fact ends: its first day if it never held."""
+        if self.wording.never_held:
+            return row.valid_from or row.created_at[:10]
         return max(self.today, row.valid_from or "")
-
-    def _end_of(self, fact: _Fact) -> str:
-        row = fact.row
-        return (row.valid_from or row.created_at[:10]) if self.wording.never_held else self._start(row)
 
 
 def _find_again(text: str, line: StoredStatement) -> StatementPlace:
-    """Return the place of a sentence in the current text. The sentence may have moved since it was found."""
-    start = text.find(line.text, max(0, line.place.start - 200))
-    if text[line.place.start : line.place.end] == line.text:
-        start = line.place.start
-    start = start if start >= 0 else text.find(line.text)
-    if start < 0:
+    """Return the nearest place of a sentence in the current text. It may have moved since it was found."""
+    starts = [match.start() for match in re.finditer(re.escape(line.text), text)]
+    if not starts:
         raise NotFound(what="line", name=repr(line.text), hint="It was just changed; try again.")
+    start = min(starts, key=lambda start: abs(start - line.place.start))
     return line.place._replace(start=start, end=start + len(line.text))
+
+
+# Places of statements
 
 
 _FIXED_FIELDS = frozenset(
@@ -864,21 +783,21 @@ def _fields(front: dict[str, Any]) -> Iterator[StatementPlace]:
 def _with_field(front: dict[str, Any], place: StatementPlace, new: str) -> dict[str, Any]:
     """Return front matter with one value replaced by the value of `new`, or removed if `new` is empty."""
     key, old = place.heading, front.get(place.heading)
-    text = new.removeprefix(f"{key}: ").strip()
-    value: Any = text
-    if isinstance(old, int | float) and not isinstance(old, bool):
-        try:
-            value = type(old)(text)
-        except ValueError:
-            pass  # the new value is no number
+    value: Any = new.removeprefix(f"{key}: ").strip()
     if isinstance(old, list):
         wanted = place.text.removeprefix(f"{key}: ")
         items = [value if str(item) == wanted else item for item in old]
         return {**front, key: [item for item in items if item != ""]}
-    return {**front, key: value} if text else {name: item for name, item in front.items() if name != key}
+    if not value:
+        return {name: item for name, item in front.items() if name != key}
+    if isinstance(old, int | float) and not isinstance(old, bool):
+        with contextlib.suppress(ValueError):  # the new value may be no number
+            value = type(old)(value)
+    return {**front, key: value}
 
 
 def _page_statements(page: PageRow, *, closed: bool = False) -> Iterator[StoredStatement]:
+    """Yield the statements of a page: its text, its front matter, its timeline."""
     for place in model.statements(page.truth, closed=closed):
         yield StoredStatement(page, place)
     for place in _fields(page.frontmatter):
@@ -949,20 +868,21 @@ def _quoted(lines: Iterable[StoredStatement], sentence: str) -> list[StoredState
     return [line for line in lines if line.part != "field" and similarity.same_line(line.text, sentence)]
 
 
+# Subjects and their facts
+
+
+def _page_with_id(brain: Brain, id: int | None) -> PageRow | None:
+    """Return the page with an id, unless it is hidden."""
+    head = page_store.page_heads(brain.db, [id]).get(id) if id is not None else None
+    return page_store.require(brain.db, head.slug, head.collection) if head is not None else None
+
+
 def _with_pages(brain: Brain, rows: Iterable[FactRow]) -> list[_Fact]:
     """Return facts that hold today or later, with their pages."""
     today = brain.now()[:10]
     rows = [row for row in rows if row.valid_until is None or row.valid_until > today]
-    heads = page_store.page_heads(brain.db, sorted({row.page_id for row in rows}))
-    return [
-        _Fact(row, page_store.require(brain.db, head.slug, head.collection))
-        for row in rows
-        if (head := heads.get(row.page_id)) is not None
-    ]
-
-
-def _facts_called(brain: Brain, keys: list[str]) -> list[_Fact]:
-    return _with_pages(brain, fact_store.facts_about(brain.db, keys))
+    found = {id: _page_with_id(brain, id) for id in {row.page_id for row in rows}}
+    return [_Fact(row, page) for row in rows if (page := found[row.page_id]) is not None]
 
 
 def _current_facts(brain: Brain, page: PageRow) -> list[_Fact]:
@@ -970,16 +890,17 @@ def _current_facts(brain: Brain, page: PageRow) -> list[_Fact]:
     keys = {row.name for row in page_store.pages_called(brain.db, _name_keys(brain, page))}
     mine = [key for key in keys if _single_page(page_store.pages_called(brain.db, [key])) == page.id]
     parts = fact_model.person_name_parts(page.title)
-    rows = {row.id: row for row in fact_store.facts_about(brain.db, mine)}
-    own = fact_store.read_facts(brain.db, page.id)
-    rows |= {row.id: row for row in own if row.subject_key in parts or row.subject_key in keys}
+    own = [row for row in fact_store.read_facts(brain.db, page.id) if row.subject_key in {*parts, *keys}]
+    rows = {row.id: row for row in [*fact_store.facts_about(brain.db, mine), *own]}.values()
     today = brain.now()[:10]
-    held = [row for row in rows.values() if fact_model.is_valid_on(row.valid_from, row.valid_until, today)]
-    return _with_pages(brain, held)
+    return _with_pages(
+        brain, [row for row in rows if fact_model.is_valid_on(row.valid_from, row.valid_until, today)]
+    )
 
 
 def _name_keys(brain: Brain, page: PageRow) -> list[str]:
-    return [fold_name(page.title), *map(fold_name, page_store.page_names(brain.db, [page.id]))]
+    """Return the title and the other names of a page in the form in which names are compared."""
+    return [fold_name(name) for name in (page.title, *page_store.page_names(brain.db, [page.id]))]
 
 
 def _single_page(rows: list[PageName]) -> int | None:
@@ -988,22 +909,13 @@ def _single_page(rows: list[PageName]) -> int | None:
     return ids.pop() if len(ids) == 1 else None
 
 
-def _subject_page(brain: Brain, fact: _Fact) -> PageRow:
-    """Return the page of the subject of a fact; the page that has the fact if the subject has none."""
-    id = _single_page(page_store.pages_called(brain.db, [fact.row.subject_key]))
-    head = page_store.page_heads(brain.db, [id]).get(id) if id is not None else None
-    return page_store.require(brain.db, head.slug, head.collection) if head is not None else fact.page
-
-
 def find_subject(brain: Brain, about: str) -> tuple[PageRow | None, str]:
     """Return the page that `about` names, if there is one, and the remaining words.
 
     The whole text is tried as slug, path of a file, title and alias, then fewer and fewer of its words as a name.
     """
-    if not about.strip():
-        return None, about
     try:
-        return pages.open_page(brain, about.strip()), ""
+        return (pages.open_page(brain, about.strip()), "") if about.strip() else (None, about)
     except QuaidError:  # neither an address nor a unique title
         return _named_page(brain, about)
 
@@ -1024,10 +936,8 @@ def _named_page(brain: Brain, about: str, *, leads: bool = False) -> tuple[PageR
     for row in page_store.pages_called(brain.db, [name for name in spans.values() if name]):
         named.setdefault(row.name, []).append(row)
     for (start, length), name in spans.items():
-        id = _single_page(named[name]) if name in named else None
-        if id is not None:
-            head = page_store.page_heads(brain.db, [id])[id]
-            page = page_store.require(brain.db, head.slug, head.collection)
+        page = _page_with_id(brain, _single_page(named[name])) if name in named else None
+        if page is not None:
             return page, " ".join([*words[:start], *words[start + length :]])
     return None, about
 
@@ -1047,30 +957,31 @@ def line_to_remove(brain: Brain, query: str) -> StoredStatement | CorrectRecord:
             return chosen
         lines = _statements_near(brain, query, book, closed=True)
     wanted = model.stems(query)
-    shares = [len(wanted & model.stems(line.text)) / max(1, len(wanted)) for line in lines]
-    exact = [line for line in lines if fold_name(line.text) == fold_name(query)]
-    literal = [line for line in lines if model.has_value(line.text, query)]
-    best = max(shares, default=0)
-    near = [line for line, share in zip(lines, shares, strict=True) if share == best >= MIN_SHARE_OF_QUERY]
-    found = exact or literal or near or changes.find_subject(changes.subject_of(query), book)
-    if len(found) == 1:
-        return found[0]
+
+    def shared_words(line: StoredStatement) -> int:
+        count = len(wanted & model.stems(line.text))
+        return count if count >= MIN_SHARE_OF_QUERY * len(wanted) else 0
+
+    found = (
+        [line for line in lines if fold_name(line.text) == fold_name(query)]
+        or [line for line in lines if model.has_value(line.text, query)]
+        or changes.best_matches(lines, shared_words)
+        or changes.find_subject(changes.subject_of(query), book)
+    )
     if not found:
-        problem = (
-            "matches no sentence of any page; use words of the sentence, or send slug to erase a whole page"
-        )
-        raise InvalidArgument(name="query", problem=problem)
+        advice = "use words of the sentence, or send slug to erase a whole page"
+        raise InvalidArgument(name="query", problem=f"matches no sentence of any page; {advice}")
     note = "Several sentences have these words; nothing was proposed. Call again with the id of one as query."
-    return _choice(_candidates(found), note)
+    return found[0] if len(found) == 1 else _choice(found, note)
 
 
 def remove_line(brain: Brain, line: StoredStatement) -> CorrectRecord:
     """Erase a sentence, also from stored versions, and the facts that state it or quote it."""
     with brain.db.reading():
-        facts = fact_store.read_facts(brain.db, line.page.id)
+        rows = fact_store.read_facts(brain.db, line.page.id)
     ids = [
         row.id
-        for row in facts
+        for row in rows
         if line.text in row.evidence_text or model.states_fact(line.text, row.predicate, [row.object])
     ]
     plan = _Plan(Wording(line.text, "", never_held=True), line=line, keeps_trace=False)
@@ -1084,7 +995,7 @@ def remove_line(brain: Brain, line: StoredStatement) -> CorrectRecord:
     brain.db.write(erase)
     if brain.rehearsal is None:
         erasure.vacuum_and_checkpoint(brain.db)
-    erased = [CorrectedStatement(f"fact:{row.id}", "erased", None) for row in facts if row.id in ids]
+    erased = [CorrectedStatement(f"fact:{id}", "erased", None) for id in ids]
     return record._replace(replaced=(*record.replaced, *erased))
 
 
@@ -1128,45 +1039,43 @@ def apply_sentence(brain: Brain, content: str, category: str) -> SentenceChange 
             return _several(tasks, "todo", "to-do")
         if not tasks and (thing := changes.bought_thing(text)):
             items = [line for line in book if line.path.startswith(f"{layout.LISTS}/") and line.box is None]
-            bought = changes.find_task(thing, items)
-            if len(bought) == 1:
-                return _change_line(brain, bought[0], "struck", "shopping", Wording(bought[0].text, ""))
+            if bought := _only(changes.find_task(thing, items)):
+                return _change_line(brain, bought, "struck", "shopping", Wording(bought.text, ""))
     if category == "removal" and changes.is_removal_command(content):
         return _remove_by_sentence(brain, content, book)
     if category in ("removal", "correction"):
         statement = changes.ended_statement(content)
         lines = changes.find_ended(statement, book) if statement else changes.find_corrected(content, book)
-        if len(lines) == 1:
+        if line := _only(lines):
             new = sections.sanitize(changes.strip_correction(" ".join(content.split())))
-            return _change_line(brain, lines[0], "replaced", "correction", Wording(statement, new))
+            return _change_line(brain, line, "replaced", "correction", Wording(statement, new))
     return None
 
 
 def _remove_by_sentence(brain: Brain, content: str, book: list[StoredStatement]) -> SentenceChange | None:
     """Strike the line of the notebook that a removal names, or list the lines that it may be about."""
     named = changes.find_removed(content, book)
-    if len(named) == 1:
-        is_todo = named[0].box is not None
-        wording = _TICK if is_todo else Wording(named[0].text, "")
-        return _change_line(brain, named[0], "ticked" if is_todo else "struck", "removal", wording)
+    if line := _only(named):
+        if line.box is not None:
+            return _change_line(brain, line, "ticked", "removal", _TICK)
+        return _change_line(brain, line, "struck", "removal", Wording(line.text, ""))
     if named:
         return _several(named, "removal", "line")
     if not changes.names_stored_thing(content):
         return None
     with brain.db.reading():
         near = [line for line in _statements_near(brain, content, []) if line.part == "truth"]
-    if on_pages := changes.find_removed(content, near):
-        note = "A page says so; nothing was changed. `quaid correct` withdraws such a line, memory_forget removes it."
-        listed = _choice(_candidates(on_pages), note)
-        return SentenceChange("nothing", "removal", listed, None, (*on_pages,))
+    on_pages = changes.find_removed(content, near)
     note = "No line of the notebook fits, so nothing was changed. `quaid recall` shows what is there."
-    return SentenceChange("nothing", "removal", _choice([], note))
+    if on_pages:
+        note = "A page says so; nothing was changed. `quaid correct` withdraws such a line, memory_forget removes it."
+    return SentenceChange("nothing", "removal", _choice(on_pages, note), lines=tuple(on_pages))
 
 
 def _several(lines: list[StoredStatement], category: str, what: str) -> SentenceChange:
+    """Return the lines that a sentence may be about, if there are several."""
     note = f"Several lines fit, so nothing was changed; name the {what} more exactly."
-    listed = _choice(_candidates(lines), note)
-    return SentenceChange("nothing", category, listed, None, tuple(lines))
+    return SentenceChange("nothing", category, _choice(lines, note), lines=tuple(lines))
 
 
 def _change_line(
@@ -1176,6 +1085,7 @@ def _change_line(
     category: str,
     wording: Wording,
 ) -> SentenceChange:
+    """Change a line as a sentence says."""
     record = _Correction(brain, _Plan(wording, line=line, new=wording.now)).apply()
     return SentenceChange(action, category, record, line)
 
@@ -1185,8 +1095,6 @@ class SubjectReport(NamedTuple):
 
     page: str = ""
     replaced: tuple[CorrectedStatement, ...] = ()
-    fact: int | None = None
-    """The id of the fact that the sentence added."""
     contradicts: tuple[CorrectionCandidate, ...] = ()
     open_facts: tuple[receipts.OpenFact, ...] = ()
     still_says: tuple[receipts.OldLine, ...] = ()
@@ -1206,80 +1114,64 @@ def report_subject(brain: Brain, sentence: str) -> SubjectReport:
         statement = changes.ended_statement(text)
         facts = _current_facts(brain, subject)
         clashing = _clashing_facts(brain, facts, text, statement)
-        lines = [StoredStatement(subject, place) for place in model.statements(subject.truth)]
-    # On its own page, the subject may be named by its first name or a pronoun, or not at all.
+    lines = [line for line in _page_statements(subject) if line.part == "truth"]
     name = text[: len(text) - len(rest)] if text.endswith(rest) else text.split()[0]
-    find = changes.find_ended if statement else changes.find_corrected
     body = statement.removeprefix(name).strip() if statement else rest
-    leads = (text.split()[0], "She", "He", "It", "They", "")
-    variants = [statement or text, *(f"{lead} {body}".strip() for lead in leads)]
+    find = changes.find_ended if statement else changes.find_corrected
+    variants = [statement or text, *_spoken_variants(body, text.split()[0], "")]
     said = {line.id: line for variant in variants for line in find(variant, lines)}
-    record = None
-    if len(clashing) == 1 and changes.tells_change(text):
-        record = _change_fact(brain, text, *clashing[0], ended=bool(statement))
     shown = {fact.row.id for fact, _ in clashing}
     open_rows = [fact.row for fact in facts if fact.row.id not in shown][: receipts.MAX_OPEN_FACTS]
-    report = SubjectReport(
-        _address(subject),
-        open_facts=tuple(
-            receipts.OpenFact(row.id, f"{row.predicate} {row.object}", row.valid_from) for row in open_rows
-        ),
+    open_facts = (
+        receipts.OpenFact(row.id, f"{row.predicate} {row.object}", row.valid_from) for row in open_rows
     )
+    report = SubjectReport(_address(subject), open_facts=tuple(open_facts))
+    record = None
+    if len(clashing) == 1 and changes.tells_change(text):
+        record = _change_fact(brain, text, *clashing[0])
     if record is None:
-        candidates = [*(fact.candidate for fact, _ in clashing), *(line.candidate for line in said.values())]
+        candidates = [*map(candidate, [fact for fact, _ in clashing]), *map(candidate, said.values())]
         return report._replace(contradicts=tuple(candidates[:MAX_CANDIDATES]))
     row = clashing[0][0].row
     values = receipts.spellings(brain, row.object)
-    old = [
-        StoredStatement(subject, place)
-        for place in model.statements_of_fact(subject.truth, row.predicate, values)
-    ]
-    fields = [StoredStatement(subject, place, "field") for place in _fields(subject.frontmatter)]
-    old += [line for line in fields if fold_name(line.text.partition(": ")[2]) in map(fold_name, values)]
-    said |= {line.id: line for line in old}
-    still = [
-        receipts.OldLine(_address(subject), line.text[: receipts.MAX_LINE_LENGTH]) for line in said.values()
-    ]
-    return report._replace(
-        replaced=record.replaced, fact=record.fact, still_says=tuple(still[: receipts.MAX_OLD_LINES])
-    )
+    for place in model.statements_of_fact(subject.truth, row.predicate, values):
+        line = StoredStatement(subject, place)
+        said[line.id] = line
+    old = [line.text for line in said.values()]
+    keys = {fold_name(value) for value in values}
+    fields = (place.text for place in _fields(subject.frontmatter))
+    old += [field for field in fields if fold_name(field.partition(": ")[2]) in keys]
+    still = [receipts.OldLine(report.page, text[: receipts.MAX_LINE_LENGTH]) for text in old]
+    return report._replace(replaced=record.replaced, still_says=tuple(still[: receipts.MAX_OLD_LINES]))
 
 
 def _clashing_facts(
     brain: Brain, facts: list[_Fact], text: str, statement: str
 ) -> list[tuple[_Fact, str | None]]:
     """Return the facts that a sentence ends, or of which it says another value, each with that value."""
-    if statement:
-        return [
-            (fact, None)
-            for fact in facts
-            if model.states_fact(statement, fact.row.predicate, [fact.row.object])
-        ]
-    single = fact_store.single_valued_predicates(brain.db)
     clashing: list[tuple[_Fact, str | None]] = []
+    single = fact_store.single_valued_predicates(brain.db)
     for fact in facts:
         row = fact.row
+        if statement:
+            if model.states_fact(statement, row.predicate, [row.object]):
+                clashing.append((fact, None))
+            continue
         labelled, value = model.split_label(text, row.subject, row.predicate, strict=True)
         predicate = fact_model.canonical_predicate(row.predicate)
-        if (
-            labelled
-            and not model.has_value(text, row.object)
-            and fact_model.is_single_valued(predicate, single, None)
-        ):
+        is_single = labelled and fact_model.is_single_valued(predicate, single, None)
+        if is_single and not model.has_value(text, row.object):
             clashing.append((fact, _VALUE_END.split(value, maxsplit=1)[0].strip(" ,.")))
     return clashing
 
 
-def _change_fact(
-    brain: Brain, text: str, fact: _Fact, value: str | None, *, ended: bool
-) -> CorrectRecord | None:
+def _change_fact(brain: Brain, text: str, fact: _Fact, value: str | None) -> CorrectRecord | None:
     """End a fact or give it a new value. Return None if the value is no short name, or the page is read-only."""
-    if not ended and not (value and len(value.split()) <= model.MAX_VALUE_WORDS):
+    if value is not None and not 0 < len(value.split()) <= model.MAX_VALUE_WORDS:
         return None
     day = _ISO_DAY.search(text)
-    plan = _Plan(Wording("", text), ((fact, None if ended else value),))
     try:
-        return _Correction(brain, plan, day[0] if day else None).apply_to_facts()
+        return _Correction(brain, _Plan(Wording("", text), ((fact, value),)), day[0] if day else None).apply()
     except CollectionReadOnly:
         return None
 

@@ -392,7 +392,7 @@ def _similar_lines(
     near = [line for line in others if line not in clashing and similarity.is_near_line(new.text, line.text)]
     return (
         tuple(map(_show_line, near[:MAX_SIMILAR_LINES])),
-        tuple(line.candidate for line in clashing[:MAX_SIMILAR_LINES]),
+        tuple(map(corrections.candidate, clashing[:MAX_SIMILAR_LINES])),
     )
 
 
