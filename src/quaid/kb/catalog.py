@@ -161,7 +161,7 @@ def load_catalog(
 def _is_unchanged(cached: Catalog, store_files: list[layout.StoreFile], judge: FileChecker | None) -> bool:
     """Return True if all stats match and all files were checked.
 
-    Queries stay fast because two whole lists are compared.
+    Two whole lists are compared, which keeps queries fast.
     """
     files = cached.files.values()
     return [file[:2] for file in files] == store_files and (
@@ -320,7 +320,7 @@ def _unpack_node(path: str, values: list[Any]) -> Node:
 
 _POINTER = re.compile(
     r"(?:ai-kb:)?(.*)\(([0-9a-fA-F-]{36})\)\Z", re.DOTALL
-)  # of text without white space around it
+)  # matched against text without surrounding whitespace
 _ORG_LINK = re.compile(r"\[\[id:([^\]]+)\](?:\[(.*)\])?\]\Z", re.DOTALL)
 MIN_ID_PREFIX = 6
 """A node can be named by at least this many leading characters of its ID, if they are unambiguous."""

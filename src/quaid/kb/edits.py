@@ -159,9 +159,11 @@ def plan_addition(
 def _links_and_contradictions(
     catalog: Catalog, draft: NodeDraft, links: Sequence[str], but: str = ""
 ) -> tuple[list[str], tuple[ContradictedNode, ...]]:
-    """Return the link lines for a new text, and the nodes that contradict it or that it links as CONTRADICTS.
+    """Return the link lines for a new text, and the nodes that contradict it.
 
-    The text is not compared with the node whose ID is `but`."""
+    Nodes that the text links to with the relation CONTRADICTS are included. The text is not compared with the
+    node whose ID is `but`.
+    """
     references = [_parse_link(catalog, link) for link in _split_links(links)]
     opposites = list(find_contradictions(catalog, draft, but))
     opposite_ids = {opposite.id for opposite in opposites}

@@ -156,7 +156,7 @@ def run_command(
     seconds: float = LOCAL_TIMEOUT,
     keep: Sequence[int] = (),
 ) -> CommandResult:
-    """Run a command; on timeout, kill its process group.
+    """Run a command. On timeout, kill its process group and return the status -1.
 
     The command inherits the file descriptors in `keep`. It runs in a new session, so that it has no terminal
     for prompts.
@@ -241,7 +241,7 @@ MIN_FREE_BYTES = 64 * 1024
 
 
 class Git:
-    """A git repository that holds a store.
+    """The git repository of a store.
 
     Git processes that write inherit the lock's file descriptor in `keep`.
     """
@@ -579,9 +579,9 @@ class Git:
     ) -> str:
         """Commit exactly these files as they are on disk, and missing files as deleted. Return the commit ID.
 
-        `expected` holds the content that was checked (None means that there was no file). Raise FileChanged
-        if a file has different content by now. If nothing differs from the last commit, return the ID of that
-        commit.
+        `expected` maps paths to the content that was checked (None means that there was no file). Raise
+        FileChanged if a file has different content by now. If nothing differs from the last commit, return
+        the ID of that commit.
         """
         branch, parent = self.branch(), self.head()
         begun = os.stat(self.folder).st_mtime_ns
@@ -662,10 +662,11 @@ class Git:
         repository.end_journal(self.ours, around)
 
     def _still_ours(self, note: JournalEntries) -> list[str]:
-        """Return the files that may be restored: the journal recorded their present content, or no content.
+        """Return the files of a journal that may be restored, because no other program has changed them.
 
-        Missing files that are not in the last commit are included: a restore may have been interrupted after
-        deleting these files, before it removed them from the index.
+        These are the files that still have the content in the journal, and those with ANY_CONTENT. Missing
+        files that are not in the last commit are included too: a restore may have been interrupted after it
+        deleted these files and before it removed them from the index.
         """
         unchanged, missing = [], []
         for path, written in note.items():

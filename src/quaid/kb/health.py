@@ -69,9 +69,7 @@ class CurationReport(NamedTuple):
 
 
 def check_curation(nodes: Sequence[Node]) -> tuple[bool, int, str]:
-    """Return whether curation is due, the number of nodes added since the last curation, and the date
-    of the last curation.
-    """
+    """Return whether curation is due, how many nodes were added since the last one, and the day of the last one."""
     last = max((node.last_curated for node in nodes), default="")
     if not last:
         return len(nodes) >= FIRST_CURATION, len(nodes), ""
@@ -245,7 +243,7 @@ NUDGE_DEPENDENCIES = ("index", "config", "info/exclude", f"{layout.OWN_FOLDER}/{
 def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int] = time.time_ns) -> str:
     """Return the nudge of a store, as shown by `status`, using a cache.
 
-    The cache holds only numbers, so that text from a manipulated cache file is never shown to agents."""
+    The cache contains only numbers, so that text from a manipulated cache file is never shown to agents."""
     repository.check_git_folder(root)
     folder = os.path.join(root, ".git", layout.OWN_FOLDER)
     before, catalog, _ = _tree_mark(root)

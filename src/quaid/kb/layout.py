@@ -1,7 +1,7 @@
 """File layout of a knowledge base (called a store here), access to its files, and results of commands.
 
 Nodes are .org files outside raw/ and hidden folders. index*.org files are generated, and AGENT_CONTRACT.org
-holds the rules for agents. Files are opened relative to a folder descriptor, and symlinks are not followed.
+contains the rules for agents. Files are opened relative to a folder descriptor, and symlinks are not followed.
 """
 
 import errno

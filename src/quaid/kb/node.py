@@ -402,7 +402,7 @@ STATUS_STYLES = {
 
 
 def draw_graph(nodes: Iterable[Node]) -> tuple[str, int, int]:
-    """Return a graph of the nodes and the links between them in the DOT language, and the numbers of both."""
+    """Return a graph of the nodes and their links in the DOT language, the number of nodes and that of links."""
     drawn = list(nodes)
     owner = {id: node.id for node in drawn for id in (node.id, *node.merged, *node.inner) if id}
     lines = [

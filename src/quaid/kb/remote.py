@@ -178,7 +178,10 @@ def _first_push_problem(git: Git, now: str, seconds: float) -> RemoteEvent | Non
 
 
 def refuse_foreign_remote(git: Git) -> None:
-    """Raise RemoteOccupied if the remote, as last fetched, holds something other than a knowledge base."""
+    """Raise RemoteOccupied if the remote, as last fetched, has files but is not a knowledge base.
+
+    A remote that the user accepted with --force is not checked.
+    """
     url = git.remote() or ""
     files = "" if repository.read_state(git.root).accepted == url_hash(url) else foreign_remote(git)
     if files:

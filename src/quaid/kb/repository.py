@@ -455,7 +455,7 @@ class StoreState(NamedTuple):
     push: RemoteEvent = RemoteEvent()
     diverged_at: str = ""  # when the branch was first seen to have diverged from the remote
     indexed_at: str = ""
-    accepted: str = ""  # hash of the URL of a remote that the user accepted although it holds other files
+    accepted: str = ""  # hash of the URL of a remote that the user accepted although it contains other files
 
 
 def read_json(folder: str, name: str) -> Any:
@@ -478,9 +478,9 @@ def _write_json(folder: str, name: str, value: Any) -> None:
 
 
 def lock_file(path: str, patience: float) -> tuple[int, bool]:
-    """Open a file and wait for its lock.
+    """Open a file and wait up to `patience` seconds for its lock.
 
-    Return the descriptor, and False if another process kept the lock.
+    Return the descriptor, and True if the lock was taken or False after the timeout.
     """
     deadline, pause = time.monotonic() + patience, FIRST_LOCK_PAUSE
     while True:

@@ -352,7 +352,7 @@ def is_org_roam_fresh(root: str, database: str) -> bool:
 def sync_org_roam(
     root: str, ours: str, environ: Mapping[str, str], *, database: str = "", force: bool = False
 ) -> KbSyncRecord:
-    """Update the org-roam database with Emacs in batch mode, if it is not up to date or with `force`."""
+    """Update the org-roam database with Emacs in batch mode. If it is up to date, do so only with `force`."""
     import shutil
 
     database = database or os.path.join(ours, ORG_ROAM_DATABASE)

@@ -2,8 +2,8 @@
 
 A failure restores the tree. The operating system releases the store's lock when its holder dies; git
 processes started by the holder inherit the lock. A lock file of git itself is removed only if no git process
-runs in the store and the file was left by a writer of ours or is a minute old. Where processes cannot be
-listed, a file left by a writer of ours must be a minute old, and any other file an hour.
+runs in the store, and if a killed holder left the file or the file is at least a minute old. Where processes
+cannot be listed, the file of a killed holder must be at least a minute old, and any other file an hour.
 """
 
 import os
@@ -162,7 +162,7 @@ def _remove_stale_lock(path: str, root: str, left: tuple[str, float]) -> bool:
     except FileNotFoundError:
         return True
     age = time.time() - since
-    ours = bool(left[0]) and since >= left[1] - 0.1  # the clock may be finer than the times of files
+    ours = bool(left[0]) and since >= left[1] - 0.1  # timestamps of files may be coarser than the clock
     at_work = is_git_running(root)
     if at_work is None:
         is_stale = age >= (MINUTE if ours else HOUR)
@@ -220,7 +220,7 @@ class StoreChange(NamedTuple):
     """The new content of each file; None to delete the file."""
     message: str
     details: tuple[Any, ...] = ()
-    """What the caller reports about the change."""
+    """Values that the caller reports about the change."""
 
 
 class ChangeResult(NamedTuple):
