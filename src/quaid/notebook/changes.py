@@ -15,7 +15,7 @@ _COMMAND_CLASSES = frozenset(
     """REMOVE PLEASE THE PREP MEMORY LIST ADD I ME MY YOU HE IT BE NOT NOW FIX DO_NOT MUST REMIND DONE RULE DUE COMMA
     POSSESSIVE WHAT DOES ALWAYS IF SHOW""".split()
 )
-"""Classes of words that say what to do, as opposed to the thing it is done to."""
+"""Classes of words that belong to the command, as opposed to words that name its object."""
 _HINT_CLASSES = frozenset("REACH BUY LIKE LIVES PACK OUT EVERY".split())
 """Classes of words that a matching line need not contain. A line that contains them matches better."""
 
@@ -26,7 +26,7 @@ _PAST = dict(
     hung=hang swept=sweep mown=mow dealt=deal chose=choose""".split()
 )
 _GENERAL_VERBS = frozenset("finished completed done sorted".split())
-"""Past verbs that any task can have."""
+"""Past verbs that can report any task as finished."""
 MAX_SENTENCE = 400
 """At most this many characters of a sentence are read."""
 
@@ -47,9 +47,12 @@ _PASSIVE = re.compile(
     rf"(?i)(?P<what>.+?)(?: (?:is|are|was|were|has been|have been|got)|['’]s(?: been)?)"
     rf"(?: now| already| finally| all| ready and)* (?P<verb>{_PAST_VERB})(?P<rest>.*)"
 )
-"""A thing that something was done to: "The parcel to Oslo is sent"."""
+"""Matches a report in the passive: "The parcel to Oslo is sent"."""
 _BARE_PAST = re.compile(rf"(?i)(?P<verb>(?:\w+[^\We]ed|{'|'.join(_PAST)}|done)\b) .+")
-"""A report without a subject: "Booked the table". Verbs such as "put" would be read as a command."""
+"""Matches a report without a subject: "Booked the table".
+
+Verbs such as "put", whose past has the same form, are left out, because the sentence may be a command.
+"""
 _UNSPACED_DONE = re.compile(
     r"(?P<what>\w+?)(?:我|他|她|我们)?(?:已经|都)(?P<verb>[^\W了]+?)了?|"
     r"(?P<object>\w+?)[はを](?:もう|既に)?(?P<stem>\w*[一-鿿])\w{0,2}(?:ました|た)"
@@ -74,7 +77,7 @@ _DONE_ALONE = re.compile(
     rf"(?i)(?:(?:already|just|finally|was|were|is|has been|it was) )?"
     rf"(?:{'|'.join(_PAST)}|\w+[^\We]ed)(?: \w+)?[.!]?\Z"
 )
-"""A past verb with at most one other word: "sent yesterday"."""
+"""Matches a past verb with at most one other word after it: "sent yesterday"."""
 _BOUGHT = re.compile(r"(?i)(?:bought|got|purchased|picked up|acheté|gekauft|comprado|买了?)\s*(?=\S)")
 _NOT_DONE = re.compile(
     r"(?i)\b(?:not|never|no|nearly|almost|half|when|once|until|till|if|after|before|unless|needed|wanted|planned|"
@@ -97,7 +100,7 @@ _CORRECTION_LEAD = re.compile(
 )
 _POSSIBLE_LEAD = re.compile(rf"^(?:{_MARKERS}(?:\s*[-–—,:;，、：.。]\s*|\s+))+", re.IGNORECASE)
 _NO_LONGER = re.compile(r"(?i) no longer\b| nicht mehr\b| ya no\b| n(?:e |['’])(?=\w+ plus\b)|已经不|不再")
-"""Words that end a statement. Without them, the sentence is the statement that has ended."""
+"""Words that say that a statement has ended. The rest of the sentence is that statement."""
 _NOT = re.compile(r"(?i) (?:(?P<be>is|are|am)|does|do)(?: not|n[’']t)\b")
 _ANY_MORE = re.compile(r"(?i) any ?(?:more|longer)\Z")
 _PLUS = re.compile(r"(?i)(?<=\w) plus\b")
@@ -106,10 +109,10 @@ _CHANGE = re.compile(
     r"jetzt|nicht mehr|inzwischen|umgezogen|maintenant|désormais|déménagé|ahora|ya no|mudó)\b|"
     r"\bn(?:e |['’])\w+ plus\b|现在|改成|改为|不再|今は"
 )
-"""Words of a sentence that clearly tells a change."""
+"""Words of a sentence that clearly reports a change."""
 _FORGET = r"(?:remove|delete|erase|forget|unlist|cross off|cross out)"
 _DROP = r"(?:drop|take|get|clear|trash|bin|ditch|cancel|scrap|discard|wipe|strike|purge)"
-"""Verbs of removals that are more often verbs of tasks: "cancel the gym", "take out the trash"."""
+"""Verbs that may state a removal, but more often a task: "cancel the gym", "take out the trash"."""
 _COURTESY = r"\W*(?:(?:please|pls|ok(?:ay)?|now|you can|(?:can|could|would) you)[, ]+)*"
 _REMOVAL_COMMAND = re.compile(rf"(?i){_COURTESY}{_FORGET}\s")
 _REMOVAL_TASK = re.compile(
@@ -147,7 +150,8 @@ Item = TypeVar("Item")
 class FinishedTask(NamedTuple):
     """A task that a sentence reports as finished.
 
-    `is_explicit` is True for "done: …". If there is a `verb`, only a to-do with this verb is meant.
+    `is_explicit` is True for words such as "done: …" or "tick it off". If `verb` is not "", only a to-do that
+    contains this verb can match.
     """
 
     text: str
@@ -163,7 +167,7 @@ class Subject(NamedTuple):
 
 
 def subject_of(text: str) -> Subject:
-    """Return the words that say what a sentence is about."""
+    """Return the words that identify what a sentence is about."""
     needed: list[str] = []
     hints: list[str] = []
     for word in classifier.tag_words(text, classifier.guess_language(text)):
@@ -174,7 +178,10 @@ def subject_of(text: str) -> Subject:
 
 
 def find_subject(subject: Subject, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that contain every required word. If some match better than others, return only those."""
+    """Return the lines that contain every required word, or only the best of them if some match better.
+
+    Required words may also be in the section title or the path, but one must be in the line or the title.
+    """
     needed, hints = subject if subject.needed else (subject.hints, ())
     if not needed:
         return []
@@ -199,7 +206,7 @@ def best_matches(items: "Iterable[Item]", rank: "Callable[[Item], int]") -> "lis
 
 
 def is_removal_command(text: str) -> bool:
-    """Return True if a sentence asks to remove something from the notebook, and does not only look like it.
+    """Return True if a sentence asks to remove something from the notebook.
 
     "Take out the trash" and "Sarah no longer eats pork" do not.
     """
@@ -217,7 +224,10 @@ def is_removal_task(text: str) -> bool:
 
 
 def names_stored_thing(text: str) -> bool:
-    """Return True if a removal names a list, a number, a line or what was said, so that it cannot be a note."""
+    """Return True if a removal names something stored, such as a list, a number, a line or an earlier statement.
+
+    Such a sentence cannot be a note.
+    """
     language = classifier.guess_language(text)
     if language == "en":
         return bool(_EXPLICIT_REMOVAL.match(text))
@@ -228,7 +238,7 @@ def names_stored_thing(text: str) -> bool:
 def find_removed(text: str, lines: Iterable[Line]) -> list[Line]:
     """Return the lines that a removal is about.
 
-    "Remove the battery" may be a task, so that without a word such as "note" or "list" only items of lists count.
+    "Remove the battery" may be a task, so without a word such as "note" or "list" only items of lists match.
     """
     if classifier.guess_language(text) == "en" and not names_stored_thing(text):
         crossed = bool(re.search(r"(?i)\b(?:cross|unlist)\b", text))
@@ -248,11 +258,11 @@ _DETAILS = (
     (re.compile(r"(?i)\be-?mail\b|邮箱|メール"), r"@"),
     (re.compile(r"(?i)\b(?:address|adresse|dirección)\b|地址|住所"), r"\d|@|(?i:liv|wohn|habit|viv)|住"),
 )
-"""Words for a detail of a person, and what a line with such a detail contains."""
+"""Patterns of words for a detail of a person, each with a pattern of lines that contain such a detail."""
 
 
 def _has_named_detail(text: str, line: StoredLine) -> bool:
-    """Return False if a removal names a number or an address and the line has none."""
+    """Return False if a removal names a number or an address that the line does not contain."""
     for words, shape in _DETAILS:
         match = words.search(text)
         if match and not re.search(shape, line.text) and match[0].casefold() not in line.text.casefold():
@@ -266,7 +276,7 @@ def _plain(text: str) -> str:
 
 
 def finished_task(text: str) -> FinishedTask | None:
-    """Return the task that a sentence reports as finished."""
+    """Return the task that a sentence reports as finished, or None if it reports none."""
     text = " ".join(text.split())
     if len(text) > MAX_SENTENCE or _NOT_DONE.search(text):
         return None
@@ -290,7 +300,10 @@ def finished_task(text: str) -> FinishedTask | None:
 
 
 def _report_without_person(text: str, *, is_explicit: bool) -> FinishedTask | None:
-    """Return the task of a report that does not say who finished it. Its verb must be that of the to-do."""
+    """Return the task of a report that does not mention who finished it, or None.
+
+    The verb of the report must also be in the to-do, unless it is one of _GENERAL_VERBS.
+    """
     match = _UNSPACED_DONE.fullmatch(text)
     if match:
         thing, verb = match["what"] or match["object"], match["verb"] or match["stem"]
@@ -309,7 +322,7 @@ def _report_without_person(text: str, *, is_explicit: bool) -> FinishedTask | No
 
 
 def says_finished(text: str) -> bool:
-    """Return True if a sentence says that a task is finished, unlike "I paid Tom 40 euros"."""
+    """Return True if a sentence explicitly states that a task is finished, unlike "I paid Tom 40 euros"."""
     task = finished_task(text)
     return task is not None and (
         task.is_explicit or bool(re.match(r"(?i)finished|completed|done", task.text))
@@ -317,7 +330,7 @@ def says_finished(text: str) -> bool:
 
 
 def bought_thing(task: str) -> str:
-    """Return what a finished task bought, as in "bought the rice", or ""."""
+    """Return the thing that was bought, as in "bought the rice", or "" if the task is not a purchase."""
     match = _BOUGHT.match(task)
     return task[match.end() :] if match else ""
 
@@ -328,9 +341,10 @@ def reports_finished(text: str) -> bool:
 
 
 def find_task(task: str, lines: Iterable[Line], least: int = 1, verb: str = "") -> list[Line]:
-    """Return the open to-dos that a finished task is about, which are those that share most of its words.
+    """Return the lines, which are open to-dos, that share most words with a finished task.
 
-    A to-do of several words must share at least `least` of them, every name of the task, and its verb if given.
+    A to-do must contain at least `least` words of the task, or all its words if it has fewer. It must also contain
+    every name in the task, and `verb` if it is given.
     """
     tagged = classifier.tag_words(task, classifier.guess_language(task))
     words = [word.text for word in tagged if _tells(word)]
@@ -352,14 +366,14 @@ def find_task(task: str, lines: Iterable[Line], least: int = 1, verb: str = "") 
 
 
 def find_corrected(text: str, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that say another value of the same attribute of the same subject."""
+    """Return the lines that state another value for the same attribute of the same subject."""
     rest = _POSSIBLE_LEAD.sub("", text.strip()) or text
     new = _Statement(rest)
     return [line for line in lines if line.box is None and new.corrects(_Statement(line.text))]
 
 
 def ended_statement(text: str) -> str:
-    """Return the statement that a sentence ends, or "".
+    """Return the statement that, according to a sentence, has ended, or "" if there is none.
 
     For "Rob doesn't work at Hill any more" this is "Rob work at Hill".
     """
@@ -377,18 +391,18 @@ def ended_statement(text: str) -> str:
 
 
 def tells_change(text: str) -> bool:
-    """Return True if a sentence clearly says that something has changed, as in "Jo works at Acme now"."""
+    """Return True if a sentence clearly reports that something has changed, as in "Jo works at Acme now"."""
     return bool(_CHANGE.search(text[:MAX_SENTENCE]))
 
 
 def find_ended(statement: str, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that say a statement that has ended, perhaps with more words at their end."""
+    """Return the lines that begin with the words of a statement that has ended."""
     ended = _Statement(statement)
     return [line for line in lines if line.box is None and ended.is_said_by(_Statement(line.text))]
 
 
 def similar_subject(text: str, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that share a name, or at least two telling words, with a sentence that changed nothing."""
+    """Return the lines that share a name, or at least two words other than function words, with a sentence."""
     tagged = classifier.tag_words(_POSSIBLE_LEAD.sub("", text.strip()), classifier.guess_language(text))
     words = [word for word in tagged if _tells(word)]
     chosen = []
@@ -408,7 +422,7 @@ def strip_correction(text: str) -> str:
 
 
 def _tells(word: classifier.TaggedWord) -> bool:
-    """Return True if a word says what a sentence is about, unlike small words such as "the"."""
+    """Return True for a content word, as opposed to a function word such as "the"."""
     return not {
         "THE",
         "PREP",
@@ -425,7 +439,7 @@ def _tells(word: classifier.TaggedWord) -> bool:
 
 
 class _Statement:
-    """The words of a statement in order, to compare its subject, its verb and its value with another one."""
+    """The words of a statement in order, used to compare its subject, verb and value with another statement."""
 
     def __init__(self, text: str) -> None:
         language = classifier.guess_language(text)
@@ -442,7 +456,10 @@ class _Statement:
         ]
 
     def corrects(self, old: "_Statement") -> bool:
-        """Return True if both have the same subject and verb, and this one a value of the same kind."""
+        """Return True if both statements have the same subject and verb, and values of the same kind.
+
+        A statement with "not" before the old value also corrects it. A negative statement is never corrected.
+        """
         count = 0
         for mine, other in zip(self._keys, old._keys, strict=False):
             if mine != other:
@@ -454,7 +471,7 @@ class _Statement:
         if any("NOT" in word.classes for word in self._words[: count + 1]):
             return False
         if all("NAME" in word.classes for word in self._words[:count]):
-            return False  # a name alone is the subject, but says nothing about it
+            return False  # only the subject is the same
         prefers = any("LIKE" in word.classes for word in self._words[:count])
         if prefers and value[0].text == "," and old_value[0].text in ("to", "over"):
             return False  # "prefers tea, not coffee" says the same as "prefers tea to coffee"
@@ -468,7 +485,7 @@ class _Statement:
         return _preposition(value) == _preposition(old_value)
 
     def is_said_by(self, line: "_Statement") -> bool:
-        """Return True if a line says this, perhaps with more words at its end, and denies nothing."""
+        """Return True if a line begins with the words of this statement and contains no negation."""
         count = len(self._keys)
         return (
             count > 1
@@ -481,7 +498,7 @@ class _Statement:
         return any({"NOT", "DO_NOT"}.intersection(word.classes) for word in self._words)
 
     def _same_names(self, other: "_Statement", count: int) -> bool:
-        """Return True if the first words of both are names with the same capitals, or are no names."""
+        """Return True if each name among the first words, if capitalized here, is capitalized in both statements."""
         names = [word.text for word in self._words[:count] if "NAME" in word.classes]
         return all(
             re.search(rf"(?<!\w){re.escape(name.title())}", statement._text)
@@ -491,7 +508,7 @@ class _Statement:
         )
 
     def _denies(self, keys: set[str]) -> bool:
-        """Return True if this says "not" before one of the words."""
+        """Return True if one of the words follows a "not" in this statement."""
         places = [place for place, word in enumerate(self._words) if "NOT" in word.classes]
         return any(keys.intersection(self._keys[place + 1 :]) for place in places)
 
@@ -507,7 +524,8 @@ def _preposition(words: list[classifier.TaggedWord]) -> str:
 class _Words:
     """The words of a text that carry its meaning.
 
-    They are compared regardless of plural and past tense, and also in scripts without spaces.
+    They are compared by stem, so plural and past tense do not matter. In scripts without spaces, a word is
+    contained if its characters are.
     """
 
     def __init__(self, text: str) -> None:

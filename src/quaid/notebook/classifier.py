@@ -30,7 +30,7 @@ LATIN_LANGUAGES = ("en", "fr", "de", "es")
 SURELY_ENGLISH, PROBABLY_ENGLISH = 0.85, 0.6
 """A sentence with at least this share of English words is not compared with other languages.
 
-The lower share is for sentences with a word of ONLY_ENGLISH.
+PROBABLY_ENGLISH applies to sentences with a word of ONLY_ENGLISH, and SURELY_ENGLISH to others.
 """
 ONLY_ENGLISH = frozenset(("the", "my", "and", "of", "with", "is", "to"))
 """Frequent words that French, German and Spanish do not have."""
@@ -263,7 +263,7 @@ _INFINITIVES = {
     "zh": r"^把",
     "ja": r"[うくぐすつぬぶむる][。！]?$",
 }
-"""Forms of verbs that notes about tasks use: infinitives, and in Japanese the plain form at the end."""
+"""Patterns of verb forms that are typical of tasks: infinitives, and in Japanese the plain form at the end."""
 
 
 def _pairs(kind: str, one: Sequence[str], other: Sequence[str]) -> list[str]:
@@ -271,7 +271,7 @@ def _pairs(kind: str, one: Sequence[str], other: Sequence[str]) -> list[str]:
 
 
 class Weights:
-    """The learned weights of the features and of the second step, which also uses rules and the vector."""
+    """The learned weights of the features, and of the later steps, which also use the rules and the embedding."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._rows = dict(line.split("\t", 1) for line in lines)
@@ -306,7 +306,7 @@ def score_words(text: str, language: str) -> list[float]:
 
 
 _UNKNOWN = frozenset(("has:OTHER", "has:NAME", "has:DIGIT", "has:COMMA", "has:POSSESSIVE", "shape:NUMBER"))
-"""Features that sentences in any language may have, so that they do not show a known word."""
+"""Features that a sentence may have without containing any word of the lexicon."""
 
 
 def score_again(

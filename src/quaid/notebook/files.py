@@ -57,7 +57,10 @@ class DailyEntry(NamedTuple):
 
 
 def render_entry(local: str, text: str) -> str:
-    """Render an entry: time and first line as heading, then the text that the heading does not contain."""
+    """Render an entry: a heading with the time and the first line, then the rest of the text.
+
+    If the first line is too long for the heading, it is shortened there, and the whole text follows.
+    """
     text = sections.sanitize(text)
     if not text:
         raise InvalidArgument(name="content", problem="is empty; write what happened")
@@ -106,7 +109,7 @@ UNMIGRATED_FILES = ("identity.md",)
 
 
 def plan_migration(root: str, notebook: Collection) -> list[tuple[MigratedFile, str]]:
-    """Return the planned outcome for each file of the legacy folders, with its text."""
+    """Return the planned outcome for each file of the legacy folders, with its text or "" if it is not read."""
     if not os.path.isdir(root):
         raise FileTrouble(
             path=root, problem="is not a folder; name the folder that contains runtime/ or brain/"

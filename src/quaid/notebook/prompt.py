@@ -17,7 +17,7 @@ from quaid.notebook import layout
 from quaid.notebook.layout import REFERENCE, PromptPart, SessionPrompt
 
 LEGACY_FOLDER = "runtime"
-"""Folder next to the notebook that held standing orders before notebooks existed."""
+"""Folder next to the notebook that contained standing orders before notebooks existed."""
 
 
 class PromptLimits(NamedTuple):
@@ -168,10 +168,11 @@ def _fit_blocks(
 
 
 def _fitting(wants: list[int], usable: int, least: int, last: int) -> list[int]:
-    """Return the sizes to include, 0 for omitted files. Other files get at least `least`, or their full size.
+    """Choose the files to include. Return the sizes they want, and 0 for files that are omitted.
 
-    With equal shares for very many files, each file would have space for little more than its name, so some
-    are omitted. Small files take precedence over large files.
+    There is space for at least `least` of each chosen file, or for the whole file if it is smaller. With equal
+    shares for very many files, each file would have space for little more than its name. The last `last` files
+    take precedence, then small files.
     """
     fitting = [0] * len(wants)
     first = range(len(wants) - last)

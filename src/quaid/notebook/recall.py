@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
 
 MAX_RESULTS, MIN_SCORE = 15, 0.25
 CANDIDATES_PER_RESULT = 4
-"""Per requested result, this many chunks are scored: the best in words, and as many best in meaning."""
+"""For each requested result, this many chunks are scored that are best by words, and as many best by meaning."""
 
 
 def search_notebook(

@@ -94,7 +94,7 @@ _LIST_ARTICLE = re.compile(
 
 
 def _find_other_list(text: str) -> tuple[str, str] | None:
-    """Return the list that a sentence in another language names, and the items to add, or None."""
+    """Do the same as `find_named_list`, for a sentence in a language other than English."""
     language = classifier.guess_language(text)
     for source in _OTHER_LANGUAGE_LISTS.get(language, ()):
         match = re.fullmatch(source, text, re.IGNORECASE)
@@ -134,7 +134,10 @@ KNOWN_LISTS = {
 
 
 def find_named_list(text: str) -> tuple[str, str] | None:
-    """Return the list that a sentence names and the items to add, or None. The name is "" for "the list"."""
+    """Return the name of the list that a sentence adds to, and the items to add, or None if it names no list.
+
+    The name is "" for "the list".
+    """
     text = text.strip().rstrip(".!")
     if len(text) > MAX_LIST_SENTENCE or not _names_list(text):
         return None
@@ -162,7 +165,7 @@ def list_path(name: str, paths: tuple[str, ...]) -> str:
 
 
 def quoted_titles(items: str) -> list[str]:
-    """Return the titles if the items are all quoted titles, else []."""
+    """Return the titles if the text consists only of quoted titles, else []."""
     rest = _QUOTED.sub("\0", items)
     if not all(not part or _BETWEEN_QUOTED.fullmatch(part) for part in rest.split("\0")) or "\0" not in rest:
         return []
@@ -219,7 +222,7 @@ KIND_OF = {
 """The kind of note for each category that has a separate file."""
 
 CATEGORY_ARGUMENTS = {**KIND_OF, "list": "lists"}
-"""The categories that answers name, with the argument that means the same."""
+"""The categories named in results, each with the value of the `category` argument that selects it."""
 
 
 class _RoutingRules:
@@ -358,11 +361,11 @@ _REQUEST = re.compile(
     r"(?i)\W*(?:please|(?:can|could|would|will) you|peux-tu|pourrais-tu|pouvez-vous|tu peux|kannst du|könntest du|"
     r"würdest du|puedes|podrías|能不能|能|可以|请|帮)|.*(?:くれる|くれますか|もらえ|ください)"
 )
-"""A request in the form of a question: "Could you add milk to the list?\""""
+"""Matches a request in the form of a question, as in "Could you add milk to the list?\""""
 
 
 _OFF_LIST = re.compile(r"(?i)\b(?:off|from)(?: of)? (?:my|the|our) (?:[\w-]+ ){0,2}list\b")
-"""Words of a removal: "get the eggs off the shopping list\""""
+"""Matches words of a removal, as in "get the eggs off the shopping list\""""
 
 
 _FORGET_STATEMENT = re.compile(r"(?i)\W*(?:please |ok(?:ay)?,? )?forget (?:that|about|everything)\s")
@@ -473,7 +476,7 @@ def rule_points(text: str) -> list[float]:
 
 
 def route_kind(content: str, among: tuple[str, ...] = ()) -> NoteKind:
-    """Return the kind that matches best, of all kinds or only of the kinds in `among`."""
+    """Return the kind of note that matches best. If `among` is given, only its kinds are considered."""
     shares = _category_shares(content, None)
     kinds = {kind: shares[category] for category, kind in KIND_OF.items() if not among or kind in among}
     if max(kinds.values()) < UNSURE and "facts" in kinds:
@@ -513,9 +516,9 @@ def lines_to_write(content: str, kind: NoteKind | None) -> list[str]:
 
 
 def _labelled_tasks(text: str) -> list[str]:
-    """Return the tasks of a text such as "To do: call Ann; pay the rent", or a list with the text itself.
+    """Return the tasks of a text such as "To do: call Ann; pay the rent".
 
-    Commas separate tasks only if each part begins like a task.
+    Commas separate tasks only if each part begins like a task. A text without a label is one task.
     """
     label = _TODO_LABEL.match(text)
     if label is None:
@@ -551,9 +554,9 @@ def is_task(text: str) -> bool:
 
 
 def _list_entries(text: str) -> list[str]:
-    """Return the entries for a custom list: quoted titles, or lower-case items separated by commas.
+    """Return the entries for a custom list: quoted titles, or lower-case items separated by commas or "and".
 
-    A title may contain commas and "and", so input with capitalized parts stays one entry.
+    A title may contain commas and "and", so a text with capitalized parts after the first is one entry.
     """
     titles = quoted_titles(text)
     if titles:
@@ -625,7 +628,7 @@ def find_person(content: str) -> str:
 
 
 def _is_common_word(word: str, language: str) -> bool:
-    """Return True for a capitalized word that is not a name, such as a German noun or a small word."""
+    """Return True if the lexicon of a language other than English contains the word, so that it is not a name."""
     return language != "en" and bool(classifier.lexicon(language).word_classes(word))
 
 
@@ -646,7 +649,7 @@ class NoteTarget(NamedTuple):
     lines: list[str]
     box: bool
     within: bool
-    """True if duplicates are searched for only in this section. Elsewhere, the same line has another meaning."""
+    """True if duplicates are searched for only in this section, because the same line elsewhere means another thing."""
     person: bool = False
     """True if the section title is a person's name."""
 
@@ -661,8 +664,8 @@ def choose_target(
 ) -> NoteTarget:
     """Return the destination of a note.
 
-    `paths` are the notebook's files, searched for a name or a list. `guessed` is the kind of note if it is
-    known already.
+    `paths` are the notebook's files, among which the file of a list or with the name `file` is searched for.
+    `guessed` is the kind of note, if the caller has determined it already.
     """
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; write what to remember")
@@ -702,7 +705,7 @@ class UpdatedNote(NamedTuple):
 
 
 def add_lines(text: str | None, goal: NoteTarget) -> UpdatedNote:
-    """Add the lines that the file does not contain. Return the new text and where each line is."""
+    """Add the lines that the file does not contain. Return the new text and the location of each line."""
     text = text or ""
     if goal.person:
         goal = goal._replace(section=_person_section(text, goal.section))
@@ -734,7 +737,7 @@ def add_lines(text: str | None, goal: NoteTarget) -> UpdatedNote:
 
 
 def _find_existing_line(text: str, goal: NoteTarget, line: str) -> sections.ListItem | None:
-    """Return the list item that says the same as this line, or None. Ticked items do not count."""
+    """Return the list item with the same content as this line, or None. Ticked items are ignored."""
     place = sections.find_section(text, goal.section) if goal.within else None
     if goal.within and place is None:
         return None
@@ -755,7 +758,10 @@ def _find_existing_line(text: str, goal: NoteTarget, line: str) -> sections.List
 
 
 def _person_section(text: str, name: str) -> str:
-    """Return the title of a person's section: the name, or the only existing title that contains it as a word."""
+    """Return the title of a person's section.
+
+    This is the name, unless no section has this title and exactly one title contains the name as a word.
+    """
     if sections.find_section(text, name):
         return name
     folded = name.casefold()
