@@ -75,7 +75,7 @@ def _backfill(brain: Brain, embedder: "Embedder") -> Backfill:
 
 
 def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
-    """Activate the configured model if a different model is active. Vectors of that model are kept."""
+    """Activate the configured model if another one is active. The vectors of the previous model are kept."""
 
     active = vectors.active_model(brain.db)
     if active is not None and active.name != embedder.name:
@@ -207,9 +207,9 @@ def rebuild_if_deleted(brain: Brain) -> None:
 
 
 def create_memory(brain: Brain, path: str) -> str:
-    """Create a memory. Return the folders of a deleted memory at this path, as text.
+    """Create a memory. If another memory was deleted at this path, return its folders as text, else "".
 
-    These folders are not attached.
+    These folders are not attached to the new memory.
     """
     former = collections.read_folder_list(os.path.realpath(path))
     collections.write_folder_list(brain.create(path))

@@ -30,10 +30,13 @@ Two such pages with the same name are duplicate candidates without further evide
 """
 
 MIN_SIMILARITY = 0.2
-"""Two pages of other types with the same name are listed if their text similarity is at least this."""
+"""Minimum text similarity of two pages with the same name.
+
+Below this value, they are listed only if their type is in ENTITY_TYPES or their vectors are similar.
+"""
 
 MIN_COSINE = 0.95
-"""Two pages of other types with the same name are also listed if the cosine of their mean vectors is at least this.
+"""Pages with the same name are also listed if the cosine of their mean vectors is at least this.
 
 The cosine is not used for pages with different names, because any two pages with the same layout reach 0.97.
 """
@@ -174,7 +177,7 @@ def _texts(brain: Brain, total: int) -> tuple[TextSimilarity, dict[int, int]]:
 
 
 def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int, int], float]:
-    """Return the cosine of the mean vectors for each pair of pages with the same name. Both must have vectors."""
+    """Return the cosine of the mean vectors of each pair of pages with the same name, if both have vectors."""
     model = vectors.active_model(brain.db)
     if model is None or not names:
         return {}
@@ -232,7 +235,7 @@ def merge(
 
 
 def require_exact_slug(brain: Brain, address: str) -> PageRow:
-    """Return the page with exactly this slug. Irreversible operations do not follow redirects."""
+    """Return the page with exactly this slug. Raise PageMoved if the slug redirects to another page."""
     stored = editing.require_page(brain, address)
     if stored.slug != slugs.split_address(address)[1]:
         raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)

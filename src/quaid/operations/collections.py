@@ -604,7 +604,7 @@ class WaitingRecord(NamedTuple):
     """Last path of the page's file."""
     since: str
     until: str
-    """The day from which on a sync deletes the page, unless it has data that no file contains."""
+    """From this day on, a sync deletes the page, unless the page has data that no file contains."""
     links: int
     assertions: int
     raw_data: int

@@ -16,7 +16,7 @@ from quaid.storage import collections, conversations, erase, pages
 from quaid.storage.sqlite.connection import Database
 
 MAX_SLUGS = 200  # if there are more slugs, their folders are offered instead
-# If there are more, no names are offered, because a shell would complete the common prefix of a partial list.
+# If there are more names, none is offered, because a shell would complete the common prefix of a partial list.
 MAX_NAMES = 2_000
 LOCK_TIMEOUT_MS = 50  # time to wait for a locked database before offering no names
 

@@ -1,5 +1,4 @@
-"""Look up operations by command or tool name, check scope and arguments, call them, and convert results to
-JSON.
+"""Look up operations by name, check scope and arguments, call them, and convert their results to JSON.
 
 Arguments are checked here, so operations can rely on their types. OSErrors are converted to QuaidErrors.
 """
@@ -84,7 +83,10 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
 
 
 def _run_or_create(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
-    """Run an operation. If it writes and the memory or the notebook is missing, create that first."""
+    """Run an operation. Create a missing memory or notebook first, if the operation may do so.
+
+    Operations marked with `creates` and all writes of agents may do so.
+    """
     is_agent_write = bool(brain.agent) and operation.scope == "write"
     creates = operation.creates or is_agent_write
     for _ in range(2):  # the memory and the notebook may both be missing
@@ -155,7 +157,10 @@ def _argument_hint(name: str, params: Mapping[str, Param]) -> str:
 
 
 def _default_of(param: Param, scope: Scope) -> Any:
-    """Return the default of an omitted argument. Only the owner may write without giving the page version."""
+    """Return the default of an omitted argument, or raise InvalidArgument if the argument is required.
+
+    Only the owner may omit the page version.
+    """
     if param.required or (param.arg.version == "page" and scope != "owner"):
         raise InvalidArgument(name=param.name, problem="is required")
     return param.default
@@ -262,7 +267,10 @@ def _array(param: Param, value: Any) -> list[Any]:
 
 
 def _list_of_text(text: str) -> Any:
-    """Return the list that a text stands for. Some models send a JSON list as text; other text is a single item."""
+    """Return the items of a list that was sent as text.
+
+    Some models send a JSON list as text. Any other text is a single item.
+    """
     try:
         value = json.loads(text) if text.startswith("[") else text
     except ValueError:

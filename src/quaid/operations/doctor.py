@@ -613,7 +613,7 @@ TOOL_TRIALS: dict[str, dict[str, Any]] = {
 """Arguments with which the tools listed by default are tried."""
 
 _HARMLESS = (NotFound, PageNotFound, NoNotebook, Busy)
-"""Errors that show no fault of a tool.
+"""Errors that do not mean that a tool is faulty.
 
 There is no page doctor/trial, the first note creates a missing notebook, and another process may be writing.
 """

@@ -100,8 +100,9 @@ def resolve_contradiction(
 def _current_finding(
     brain: Brain, stored: Contradiction, side: KeptSide
 ) -> tuple[Snapshot, ContradictionFinding]:
-    """Recompute a finding, so that a contradiction that was edited or resolved meanwhile is not resolved
-    again.
+    """Return the current facts, and a stored contradiction as it is found in them now.
+
+    Raise InvalidArgument if it is no longer a contradiction, or if its type has no sides to choose from.
     """
     if stored.type == "stale":
         raise InvalidArgument(

@@ -1,6 +1,6 @@
 """Filters of searches and lists by type, wing and tag.
 
-Every `quaid search` imports this module, so that it imports only what a filter that is given needs.
+Every `quaid search` imports this module, so modules that only one filter needs are imported when it is used.
 """
 
 from quaid.app import Brain
@@ -12,7 +12,7 @@ _MAX_WINGS_SHOWN = 12
 
 
 def search_filters(brain: Brain, *, type: str | None, wing: str | None, tag: str | None) -> SearchFilters:
-    """Check the filters of a search. Raise InvalidType, NotFound (wing) or InvalidArgument (tag)."""
+    """Check the filters of a search and return them. Raise InvalidType, NotFound (wing) or InvalidArgument (tag)."""
     filters = SearchFilters(wing=_require_wing(brain, wing) if wing else None)
     if type:
         from quaid.model.page import check_type

@@ -68,7 +68,7 @@ class DiffRecord(NamedTuple):
 
 
 class _VersionText(NamedTuple):
-    """A version, and the raw_imports row with its content; None if the content is in the pages table."""
+    """A version with the row of raw_imports that has its content. `row` is None if the table pages has it."""
 
     record: VersionRecord
     row: PageVersion | None
@@ -98,7 +98,7 @@ class BlameRecord(NamedTuple):
     version: int
     lines: tuple[BlameLine, ...]
     oldest_version: int
-    """The oldest stored version. Its lines are marked as older, unless it is the first version of the page."""
+    """The oldest stored version. Unless it is the first of the page, the version of its lines is unknown."""
 
 
 @op("read", examples=("quaid blame people/alice",))
@@ -112,7 +112,7 @@ def blame(brain: Brain, slug: Slug) -> BlameRecord:
     is_first = oldest.record.version == 1 or (
         oldest.record.by in ("made", "import") and _start_of(oldest, stored) is not None
     )
-    # Versions that only added facts or links have the same text, so a text is stored with its last version.
+    # Versions that only added facts or links share one stored text, recorded under the last of them.
     first_versions = {
         version.record.version: _first_version(version, older)
         for version, older in zip(versions, [*versions[1:], None], strict=True)

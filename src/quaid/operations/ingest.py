@@ -125,7 +125,7 @@ class Ingestion:
         self.links_skipped: list[SkippedLink] = []
 
     def run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":
-        """Apply all changes, or return the earlier ingest of the same bytes."""
+        """Apply the changes. If nothing is new, return the earlier ingest of the same bytes instead of a record."""
         self.tx = tx
         self.facts, self.links_skipped = [], []
         earlier = None if self.force else self.earlier()
@@ -449,7 +449,7 @@ def _slug_candidates(ref: str) -> Iterator[str]:
 def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[str, Any]) -> dict[str, Any]:
     """Return the front matter to store if the compiled truth is kept.
 
-    From new content, only new tags are used.
+    Of the front matter in new content, only new tags are added.
     """
     if change.content is None:
         return front
@@ -495,7 +495,7 @@ def _words(text: str) -> list[str]:
 
 MAX_SOURCE_REF = 1_000
 MAX_DERIVED_TITLE = 60
-"""Maximum characters of a title in the name of a source that is derived from it."""
+"""At most this many characters of a title are used in the derived name of a source."""
 MAX_FIRST_LINE = 80
 """Maximum characters of a title that is the first line of a source."""
 
@@ -601,7 +601,7 @@ def _derived_ref(kind: str, day: str | None, title: str) -> str:
 
 
 def first_line(content: str) -> str:
-    """Return the first line of a text as a title: its first heading mark is removed."""
+    """Return the title in the front matter of a text, or else its first line without Markdown marks."""
     document = markdown.parse(content)
     named = document.frontmatter.get("title")
     if isinstance(named, str) and named.strip():
@@ -695,7 +695,7 @@ def _change_from_file(
 
 
 def _source_type(front: dict[str, Any]) -> str:
-    """Return the source type in the front matter, DEFAULT_TYPE if there is none."""
+    """Return the source type in the front matter, or DEFAULT_TYPE if there is none."""
     named = front.get("source_type")
     if named in (None, ""):
         return DEFAULT_TYPE

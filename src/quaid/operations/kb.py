@@ -382,7 +382,10 @@ def with_semantic_matches(
     matches: tuple[KbMatch, ...],
     most: int,
 ) -> tuple[tuple[KbMatch, ...], str]:
-    """Return the matches ordered by combined search, followed by those found only by words, and a note."""
+    """Return the matches in the order of a search by words and meaning, and a note about problems.
+
+    Matches that this search did not return come after them. Superseded nodes come last.
+    """
     from quaid.operations import background
     from quaid.search import answer as answers
 

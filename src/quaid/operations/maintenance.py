@@ -312,7 +312,7 @@ def validate(
 
 
 def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
-    """Count the chunks without a vector of the active model, and the pages without chunks."""
+    """Count chunks without a vector, and pages without chunks. Return None for both if semantic search is off."""
     if not brain.model_name:  # semantic search is off
         return None, None
     with brain.db.reading():
@@ -473,9 +473,7 @@ class RebuiltRecord(NamedTuple):
 
 
 def indexed_files(brain: Brain) -> dict[str, Any]:
-    """Return every indexed file: its size, modification time and SHA-256 as of the last read, and when that
-    was.
-    """
+    """Return the indexed files with the time of the last read, and their size, mtime and SHA-256 at that time."""
     files = [
         {
             "collection": collection.name,
@@ -609,7 +607,10 @@ def upgrade(
 
 
 def _versions_on_disk(place: str) -> list[str]:
-    """Return the versions in the names of a folder's files, or in the name of a file, else in its content."""
+    """Return the versions in the names of the files of a folder.
+
+    For a file, return the version in its name or, if there is none, the versions in its content.
+    """
     names = os.listdir(place) if os.path.isdir(place) else [os.path.basename(place)]
     versions = _versions_in_names(names)
     if versions or os.path.isdir(place):
@@ -622,7 +623,7 @@ def _versions_on_disk(place: str) -> list[str]:
 
 
 def _versions_at_url(address: str) -> tuple[str, list[str]]:
-    """Return the versions listed by a server.
+    """Return an address with its password masked, and the versions that the server lists.
 
     Redirects to other hosts are refused, because the user did not name those hosts.
     """

@@ -77,7 +77,7 @@ def session_limit(client: str | None, environ: Mapping[str, str]) -> int:
 
 
 def notebook_root(brain: Brain) -> str:
-    """Return the notebook's folder, existing or not: from the config file, else next to the database."""
+    """Return the notebook's folder, which may not exist: the configured one, or one next to the database."""
     configured, _ = brain.settings.configured("memory.notebook_dir")
     if configured:
         return brain.settings.beside_config(configured)
@@ -105,8 +105,9 @@ def apply_chunk_options(brain: Brain) -> None:
 
 
 def fresh_notebook(brain: Brain) -> Collection:
-    """Return the notebook. If its folder exists and sync.sync_on_search is on, first sync files changed by
-    hand.
+    """Return the notebook, after syncing files that were changed by hand.
+
+    Nothing is synced if the folder is missing, the database is read-only or sync.sync_on_search is off.
     """
     notebook = layout.find_notebook(brain.db)
     if notebook is None or not layout.folder_exists(notebook):
@@ -131,7 +132,7 @@ class RememberRecord(NamedTuple):
     path: str
     section: str
     lines: tuple[RememberedLine, ...]
-    """The remembered, ticked or struck lines, each with its position and True if it was changed.
+    """The remembered, ticked or struck lines, each with its position and whether it was changed.
 
     If nothing was done, the lines that the sentence could be about.
     """
@@ -156,16 +157,16 @@ class RememberRecord(NamedTuple):
     about: str = ""
     """The page about the person or thing that the first words name."""
     contradicts: "tuple[CorrectionCandidate, ...]" = ()
-    """Facts and lines of that page with another value. The ids are those of `correct`."""
+    """Facts and lines with another value, on the page `about` or in the notebook. `correct` accepts their ids."""
     open_facts: "tuple[OpenFact, ...]" = ()
-    """Other facts of that page that hold."""
+    """Other facts of the page `about` that still hold."""
     still_says: "tuple[OldLine, ...]" = ()
-    """Lines of that page that have the value of a fact that was ended."""
+    """Lines of the page `about` that still have the value of an ended fact."""
     merge_proposal: int | None = None
     """The id of the proposal to merge two pages, if the sentence says that they are about the same thing."""
 
     def agent_view(self) -> dict[str, Any]:
-        """Return the fields that agents need. Lines of the file of the record do not repeat its path."""
+        """Return the fields for agents. Lines are shortened, and have no path if it is that of the record."""
         lines = [
             line._replace(path="" if line.path == self.path else line.path, text=shorten(line.text, MAX_ECHO))
             for line in self.lines
@@ -279,7 +280,7 @@ def _with_report(record: RememberRecord, report: "SubjectReport") -> RememberRec
 
 
 def _changed_record(change: "SentenceChange") -> RememberRecord:
-    """Return the record of a sentence that ticked, struck or replaced a line, or may be about several."""
+    """Return the record of a sentence that ticked, struck or replaced a line, or may be about several lines."""
     done, line = change.record, change.line
     if line is None:
         lines = [_shown_line(line, written=False) for line in change.lines[:MAX_SHOWN_LINES]]
@@ -321,7 +322,7 @@ def _add_note(
     kind = router.KIND_OF.get(guess.category)
     finished = bool(guess.category) and changes.finished_task(content) is not None
     if guess.category in ("removal", "correction") or (finished and kind in (None, "todos", "shopping")):
-        # Nothing that was said is lost: what changes no line is a note itself.
+        # A sentence that changes no line is stored as a note, so that nothing is lost.
         stripped = changes.strip_correction(content)
         statement = finished or changes.ended_statement(content)
         task = not statement and (router.is_task(stripped) or changes.is_removal_task(stripped))

@@ -142,7 +142,7 @@ def briefing(
 
 
 def _todos(brain: Brain, notebook: Collection, horizon: str, limit: int) -> BriefingPart:
-    """Return the open to-dos of the notebook that are due until a day, most overdue first, then those without a day.
+    """Return the open to-dos of the notebook: those due until `horizon`, earliest first, then those without a day.
 
     Checkboxes of files other than the list of to-dos count only if they name a day.
     """
@@ -253,7 +253,7 @@ def _last_check_note(brain: Brain) -> str:
 
 
 def _notes(undated: int, with_threads: BriefingPart, unworded: int) -> list[str]:
-    """Return notes on commitments without a due date, on pages not read for open threads, and on unworded gaps."""
+    """Return notes on commitments without a due date, pages not read for open threads, and gaps without words."""
     notes = []
     if undated:
         named = count_noun(undated, "open commitment names", "open commitments name")

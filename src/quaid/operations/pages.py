@@ -141,12 +141,12 @@ def content_hash_of(page: PageRow) -> str:
 
 
 def has_content_hash(page: PageRow, content_hash: str) -> bool:
-    """Return True if a page's text has this hash, which may have more digits."""
+    """Return True if a page's text has this hash. Digits after the first HASH_DIGITS are ignored."""
     return content_hash_of(page) == content_hash.strip().lower()[:HASH_DIGITS]
 
 
 def check_content_hash(page: PageRow | None, content_hash: str | None, address: str) -> None:
-    """Raise VersionConflict if there is no page or its text does not have this hash."""
+    """If a hash is given, raise VersionConflict unless the page exists and its text has this hash."""
     if content_hash is None or (page and has_content_hash(page, content_hash)):
         return
     if page is None:
@@ -314,7 +314,7 @@ class PageRecord(NamedTuple):
     timeline_updated_at: str
 
     def agent_view(self) -> dict[str, Any]:
-        """Return the fields that agents need. The summary repeats words of the text or the front matter."""
+        """Return the fields that agents need. The summary is left out, because other fields contain its words."""
         left_out = ("summary", "uuid", "created_at", "truth_updated_at", "timeline_updated_at")
         return {name: value for name, value in self._asdict().items() if name not in left_out}
 
@@ -442,11 +442,11 @@ def open_page(brain: Brain, name: str) -> PageRow:
 
 
 def _page_of_file(brain: Brain, path: str) -> tuple[str, str] | None:
-    """Return slug and collection of the page of a file.
+    """Return slug and collection of the page of a file, or None unless exactly one page matches.
 
-    The path is absolute or within a collection. In the latter case it follows `NAME::`, or the name of the
-    collection or of its folder and a slash, or is given alone if only one collection has the file. Files of
-    imported folders are named in the same ways.
+    The path is absolute, or relative to the folder of a collection. A relative path may follow the name of the
+    collection and `::`, or the name of the collection or of its folder and a slash. If no collection has the
+    file, imported files are searched.
     """
     named, path = slugs.split_address(path)
     first, _, rest = path.partition("/")
@@ -670,7 +670,7 @@ def _check_put_parts(content: str | None, parts: tuple[Any, ...], assertions: li
 
 
 def keeps_keys(old: PageRow | None, front: dict[str, Any]) -> bool:
-    """Return True if front matter keeps the values of an old page, so that it only adds keys, or items to lists."""
+    """Return True if front matter keeps all values of an old page. It may add keys, and items to lists."""
 
     def is_kept(value: Any, new: Any) -> bool:
         if isinstance(value, list):

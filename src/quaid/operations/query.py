@@ -122,7 +122,7 @@ def _sync_sources(brain: Brain) -> None:
         if paths:
             notebook.sync_folder(brain, collection, paths)
     if not attached and brain.leaves_marks and os.path.isdir(os.path.join(_kb_root(brain), ".git")):
-        from quaid.operations import kb  # only once for each memory, because it takes long to import
+        from quaid.operations import kb  # slow to import, and needed only once for each memory
 
         kb.synced_collection(brain)
 
@@ -158,7 +158,7 @@ def _other_sources(
         "facts": facts.lines,
         "outdated": () if is_past else facts.outdated,
         "is_answered": facts.is_answer,
-        # What was is often mentioned in passing, in results of little evidence.
+        # A past state is often mentioned only in passing, in results with weak evidence.
         "is_concise": not is_past,
     }
 

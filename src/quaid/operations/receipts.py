@@ -139,7 +139,7 @@ def _facts_of(
 def _old_lines(brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChange]) -> tuple[OldLine, ...]:
     """Return lines with the value of a fact that a change replaced, on the pages about its subject.
 
-    A source stays as it was received, so its lines are left out. So are lines that have the new value too.
+    Lines that also have the new value are left out, and so are the lines of sources, which stay as received.
     """
     replaced = [(old, change.id) for change in changes for old in change.superseded]
     if not replaced:
@@ -165,7 +165,7 @@ def _old_lines(brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChan
 
 
 def spellings(brain: Brain, value: str) -> tuple[str, ...]:
-    """Return a value and, if it names a page, the page's slug and names, as links to it are written."""
+    """Return the value and, if it names exactly one page, the slug, title and other names of that page."""
     ids = sorted({row.page_id for row in pages.pages_called(brain.db, [fold_name(value)])})
     if len(ids) != 1:
         return (value,)
@@ -174,7 +174,7 @@ def spellings(brain: Brain, value: str) -> tuple[str, ...]:
 
 
 def _statement(row: FactRow, titles: set[str]) -> str:
-    """Return a fact as text. Its subject is left out if it is the page."""
+    """Return a fact as text. Its subject is left out if it is one of `titles`, the names of the page."""
     subject = "" if row.subject_key in titles else f"{row.subject} "
     return f"{subject}{row.predicate} {row.object}"
 

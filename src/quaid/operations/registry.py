@@ -90,7 +90,7 @@ ARGUMENT_SYNONYMS: dict[str, tuple[str, ...]] = {
     "timeline": ("timeline_append",),
     "folder": ("collection",),
 }
-"""Names that callers use for arguments, and the arguments that may be meant, for the error about an unknown one."""
+"""Names that callers use by mistake, and the arguments that they may mean. Used for hints in error messages."""
 
 
 class Arg(NamedTuple):

@@ -102,7 +102,7 @@ def write_or_propose(brain: Brain, operation: Operation, arguments: dict[str, An
     """Run a write of an agent, or store it as a proposal if the settings require review."""
     if operation.tool in OWNER_OPERATIONS or not _may_need_review(
         brain
-    ):  # the former store proposals themselves
+    ):  # OWNER_OPERATIONS store proposals themselves
         return operation.function(brain, **arguments)
     change = _rehearse(brain, lambda: operation.function(brain, **arguments))
     if not change.diff or not any(_needs_review(brain, name) for name in change.collections):
@@ -215,7 +215,10 @@ def text_diff(name: str, old: str, new: str) -> str:
 
 
 def _summary(diff: str) -> str:
-    """Return the first added line of a diff that is not a heading, else a heading, else a removed line."""
+    """Return the first added line of a diff that is not a heading, or else the first removed one.
+
+    If all lines are headings, return the last one. For an erasure, return the line with its reason.
+    """
     first = diff.partition("\n")[0]
     lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
     if first[:1] not in ("+", "-"):
@@ -303,7 +306,7 @@ def _accept(brain: Brain, row: ProposalRow, note: str) -> Decision:
 
 
 def _planned(brain: Brain, row: ProposalRow) -> tuple[_Change, bool, Callable[[], Any]]:
-    """Return what accepting a proposal changes now, whether it only adds, and the function that does it."""
+    """Return the change that accepting a proposal makes now, whether it only adds, and a function that makes it."""
     arguments = json.loads(row.arguments)
     if "query" in arguments and row.tool == "memory_forget":
         line = corrections.line_to_remove(brain, arguments["query"])
@@ -428,7 +431,7 @@ def propose_forget(
         if may_at_once(brain, "forget"):
             return corrections.remove_line(brain, line)
         change = _removal(brain, line, reason)
-        # The text names the line even if it moves; the id is for a text that several lines have.
+        # A text identifies the line even if the line moves. The id is used if several lines have the same text.
         is_unique = not isinstance(corrections.line_to_remove(brain, line.text), corrections.CorrectRecord)
         arguments = {"query": line.text if is_unique else line.id, "reason": reason}
         stored = _store_proposal(brain, "memory_forget", arguments, change, f"Remove: {line.text}")
@@ -445,7 +448,7 @@ def propose_forget(
 def _address_to_erase(brain: Brain, name: str) -> str:
     """Return the address of the page with exactly this slug, or of the only page with this title or alias.
 
-    A former slug does not name the page, because the author may have meant another one.
+    A slug that redirects to a page is refused, because the author may have meant another page.
     """
     try:
         stored = cleanup.require_exact_slug(brain, name)
