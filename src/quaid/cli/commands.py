@@ -89,7 +89,7 @@ def _version(line: CommandLine, _: dict[str, Any]) -> int:
 
 
 def _schema_state(path: str) -> tuple[int | None, str]:
-    """Return the schema version of a database file, or None, and a description of its state."""
+    """Return the schema version of a database file, or None if it is unreadable, and a description of its state."""
     try:
         schema = schema_version_of(path)
     except MissingDatabase:

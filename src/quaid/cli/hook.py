@@ -37,7 +37,7 @@ class HookEvent(NamedTuple):
     transcript: str
     cwd: str
     source: str  # how a session started: startup, resume, clear, compact
-    stopped_before: bool  # the session continues because of a Stop hook
+    stopped_before: bool  # True if a Stop hook has already kept the session from stopping
 
 
 def parse_event(text: str) -> HookEvent:
@@ -289,7 +289,7 @@ def _transcript_tokens(transcript: str) -> int:
 
 
 def _needs_no_reminder(transcript: str) -> bool:
-    """Return True if the session is short or has already written to the memory."""
+    """Return True if the session is short, has written to the memory, or has no readable transcript."""
     try:
         if os.path.getsize(transcript) < SHORT_SESSION:
             return True

@@ -165,7 +165,7 @@ def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, 
         options, others = parser.parse_known_args(words[:end])
     except argparse.ArgumentError as error:
         name = str(error.argument_name).partition("/")[0]
-        has_value = name in words[: end - 1]  # True if the value starts with a dash
+        has_value = name in words[: end - 1]  # True if a word follows, which starts with a dash
         hint = f"; one that starts with a dash is written {name}=VALUE" if has_value else ""
         problem = "takes no value" if "explicit" in error.message else f"needs a value{hint}"
         raise InvalidArgument(name=name, problem=problem) from None
@@ -246,7 +246,7 @@ def _parse_json(param: Param, word: str) -> Any:
 
 
 def _repair_unicode(word: str) -> str:
-    """Replace surrogates, by which Python represents invalid bytes from the shell. They cannot be stored."""
+    """Replace surrogates, which represent invalid bytes from the shell and cannot be stored."""
     try:
         word.encode()
     except UnicodeEncodeError:

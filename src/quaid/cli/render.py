@@ -179,7 +179,7 @@ SINGULARS = {
     "stored, but not as pages (index, schema, README)": "stored, but not as a page (index, schema, README)",
     "sidecars with raw data": "sidecar with raw data",
 }
-"""Names of counted things that are stored in the plural."""
+"""The singular of each noun that records contain in the plural."""
 
 
 def _noun(number: int, plural: str) -> str:
@@ -408,7 +408,7 @@ def _put(record: Any) -> Lines:
 
 
 def _receipt(record: Any) -> Lines:
-    """Return what a write contradicts, and pages that may be about the same thing."""
+    """Yield what a write contradicts, lines that still have an old value, and pages about the same thing."""
     for item in record.contradicts:
         yield f"Contradiction {item.id}: {item.description}"
         yield from (f"  {quote}" for quote in item.quotes)
@@ -614,7 +614,7 @@ def _search(record: Any) -> Lines:
 
 
 LONG_CONTENT = 300
-"""Above a longer text than this, the sentence that matches best is repeated."""
+"""If a result has more characters than this, its best matching sentence is also printed above it."""
 
 STRENGTH_NOTES = {
     "strong": "Found (strong):",
@@ -1153,8 +1153,9 @@ NAMES_KB_COMMANDS = (
     ),
     "DoctorRecord",
 )
-"""Records whose text names commands of the knowledge base. Records that show the text of a node are left out,
-because that text is printed unchanged.
+"""Records whose text names commands of the knowledge base.
+
+Records that show the text of a node are left out, because that text is printed unchanged.
 """
 
 
