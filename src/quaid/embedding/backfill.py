@@ -34,10 +34,10 @@ This takes up to a second, including loading the model.
 """
 
 MAX_BACKLOG = 256
-"""With more chunks without a vector than this, a query embeds only those written since the query before it."""
+"""If more chunks than this lack a vector, a query embeds only those written since the previous query."""
 
 NEWEST_CHUNKS = 64
-"""Number of newest chunks without a vector that are considered then."""
+"""If there are more than MAX_BACKLOG, at most this many of the newest chunks without a vector are considered."""
 
 INLINE_LOCK_TIMEOUT = 1.0
 """A query waits this many seconds for the write lock, which an import may hold for a long time."""
@@ -149,8 +149,8 @@ class Backfill:
     def embed_few(self, turns_since: str | None = None, after: int = 0, recent: str = "") -> int:
         """Embed a few chunks without a vector, or turns if `turns_since` is given, those of the newest pages first.
 
-        Called before a query, so that the query finds recent changes. Return the number of chunks or turns
-        embedded. `checked_up_to` is then the chunk id up to which queries have nothing more to embed.
+        This is called before a query, so that the query finds recent changes. Return the number of chunks or turns
+        embedded. `checked_up_to` is set to the chunk id up to which later queries have nothing more to embed.
 
         While many chunks lack a vector, as after an import, only those with an id above `after` of pages saved
         since the time `recent` are embedded: the others are left to the background process. If no chunk has a
@@ -194,7 +194,7 @@ class Backfill:
             is_first = coverage.lacking == coverage.total
             pending = queue.newest(0 if is_first else after, "" if is_first else recent, NEWEST_CHUNKS)
         few = _within_tokens(pending)
-        # The pending ids are known, and finding them again would take longer than embedding them.
+        # The ids are passed on, because finding them again would take longer than embedding the chunks.
         embedded = self._embed_in_batches(queue, few, CHUNKS_LABEL, insist=False)[0] if few else 0
         if len(few) == len(pending):
             self.checked_up_to = coverage.last
@@ -325,7 +325,10 @@ class Backfill:
 
 
 def _within_tokens(pending: list[tuple[int, int]]) -> list[int]:
-    """Return the ids of the first chunks, given with their tokens, that may be embedded before a query."""
+    """Return the ids of the first pending chunks that may be embedded before a query.
+
+    `pending` has the id and the number of tokens of each chunk.
+    """
     ids: list[int] = []
     total = 0
     for chunk_id, tokens in pending[:MAX_INLINE_CHUNKS]:

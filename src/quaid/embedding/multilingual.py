@@ -30,12 +30,15 @@ REMEDY = "`quaid model check {name}` tells more; until it works, questions are a
 
 
 def open_use(description: ModelDescription, _: EmbedderEnvironment) -> "MultilingualUse":
-    """Return an embedder for the model. Its package does not have to be installed."""
+    """Return an embedder for the model. This works even if the package of the model is not installed."""
     return MultilingualUse(description.name)
 
 
 class MultilingualUse:
-    """The model of the package. It is loaded on first use. The class is thread-safe."""
+    """Embedder that uses the multilingual Universal Sentence Encoder (USE).
+
+    It is thread-safe. The model is loaded on first use.
+    """
 
     dimensions = DIMENSIONS
     max_tokens = 512

@@ -158,17 +158,17 @@ class Vocabulary:
         return None if at < 0 else self._lines.count(b"\n", 0, at)
 
     def familiarity(self, text: str) -> float:
-        """Return the share of letters, from 0 to 1, in words of the text that are pieces as a whole.
+        """Return the share of the letters of a text, from 0 to 1, that are in words of the vocabulary.
 
-        It is near 1 for the language of the vocabulary, and less than a half for most others, whose words have
-        to be split into many pieces. Single letters are in every vocabulary, so they count only if they are
-        English words.
+        These are the words that need not be split into pieces. The share is near 1 for the language of the
+        vocabulary, and less than a half for most others. Single letters are in every vocabulary, so they count only
+        if they are English words.
         """
         letters = known = 0
         pieces = self._piece_set
         if pieces is None:
-            # The first question searches the lines, which takes a millisecond; making the set takes several. A
-            # resident process makes it for its second question.
+            # For the first question, the lines are searched, which takes a millisecond. Making the set takes
+            # several, so it is made for the second question, which only a resident process has.
             self._piece_set = frozenset()
         elif not pieces:
             self._piece_set = pieces = frozenset(self._lines.split(b"\n"))
@@ -241,8 +241,8 @@ def _stands_alone(character: str) -> bool:
 MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 NEEDED_PACKAGES = ("onnxruntime", "tokenizers", "numpy")
 BULK_TEXTS = 8  # from this number of texts on, opening the model for bulk use saves time
-# From this number of questions on, a process is taken to be long-lived: the model is opened for bulk use, which takes
-# 90 ms once, with the tokenizer, and saves 3 to 4 ms for each further question.
+# From this number of questions on, a process is assumed to be long-lived: the model is opened for bulk use, which
+# takes 90 ms once, including the tokenizer, and saves 3 to 4 ms for each further question.
 MANY_QUESTIONS = 8
 RECENT_QUESTIONS = 256  # the vectors of this many questions are cached
 MOST_TOKENS = 8192  # a run with more tokens takes gigabytes of memory
