@@ -16,7 +16,7 @@ _ONE_BYTE = re.compile(rb"\\u00[0-7]")
 _FEWER_BYTES = re.compile(rb"\\u(?:0[0-7]|[dD][89a-fA-F])")
 """Matches escapes below U+0800 and surrogate halves, which decode to two bytes.
 
-Those in _ONE_BYTE decode to one.
+Escapes that also match _ONE_BYTE decode to one byte.
 """
 _CUT_ESCAPE = 6
 """Tolerance per chunk in bytes, because an escape that is split between two chunks is not recognized."""

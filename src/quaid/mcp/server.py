@@ -39,7 +39,9 @@ VERSION_KEY, CAPABILITIES_KEY, LEVEL_KEY, CLIENT_KEY = (
     META_PREFIX + "logLevel",
     META_PREFIX + "clientInfo",
 )
-OWN_AUTHORS = frozenset({"owner", "sync", "import"})  # authors of versions that no client may call itself
+OWN_AUTHORS = frozenset(
+    {"owner", "sync", "import"}
+)  # authors of page versions whose names a client may not use
 
 SERVER_INFO = {"name": "quaid", "title": "Quaid", "version": quaid.__version__}
 CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
@@ -142,7 +144,7 @@ def _result(connection: Connection, brain: Brain, request: Request) -> dict[str,
 
 
 def _handle(handler: Handler, call: MethodCall) -> dict[str, Any]:
-    """Run a handler. A memory that is not created yet reads like an empty one; the first write creates it."""
+    """Run a handler. If no write has created the memory yet, run the handler with an empty temporary one."""
     try:
         return handler(call)
     except MissingDatabase:
@@ -176,9 +178,7 @@ def _check_envelope(meta: Params) -> None:
 
 
 def _stamped(method: str, result: dict[str, Any]) -> dict[str, Any]:
-    """Add the fields that 2026-07-28 requires: result type, server info and, if cacheable, a lifetime of
-    zero.
-    """
+    """Add the fields that 2026-07-28 requires: result type, server info and, if cacheable, a lifetime of zero."""
     stamped = {"resultType": "complete", **result, "_meta": {META_PREFIX + "serverInfo": SERVER_INFO}}
     return {**stamped, "ttlMs": 0, "cacheScope": "private"} if method in CACHEABLE_METHODS else stamped
 
@@ -196,7 +196,10 @@ def _initialize(call: MethodCall) -> dict[str, Any]:
 
 
 def _instructions(call: MethodCall) -> str:
-    """Return the instructions for agents. The handshake runs beside calls, so it opens the memory for itself."""
+    """Return the instructions for agents.
+
+    The memory is opened separately, because the call thread may be using its own connection.
+    """
     from quaid.operations.instructions import instructions_for  # imported late, for a fast start
 
     listed = tools.listed_names(call.connection.selection, call.connection.scope)
@@ -205,7 +208,7 @@ def _instructions(call: MethodCall) -> str:
 
 
 def _client_name(info: Any) -> str:
-    """Return the name from the client's `clientInfo` on one line, or "agent" if it has none of its own."""
+    """Return the name from the client's `clientInfo` on one line, or "agent" if it is missing or reserved."""
     name = info.get("name") if isinstance(info, dict) else None
     name = " ".join(name.split())[:MAX_NAME_LENGTH] if isinstance(name, str) else ""
     return "agent" if name.casefold() in {"", *OWN_AUTHORS} else name
@@ -432,7 +435,7 @@ class CallThread:
         return bool(self._calls) or self._ending
 
     def _look(self, is_idle: bool = True) -> None:
-        """Do background work, while idle only until a call arrives. Errors must not affect calls."""
+        """Start the background work that is due. If idle, stop when a call arrives. Errors do not affect calls."""
         self._memory.should_stop = self._is_wanted if is_idle else None
         try:
             self._supervisor.start_due_workers(self._memory)
