@@ -298,7 +298,10 @@ def list_backups(path: str) -> list[str]:
 
 
 def text_before_install(path: str, ours: Callable[[str], bool]) -> str:
-    """Return the text of the newest backup without our entries, for which `ours` is False; "" if there is none."""
+    """Return the text of the newest backup that does not contain our entries, or "" if there is none.
+
+    `ours` returns True for a text with our entries.
+    """
     for backup in list_backups(path):
         try:
             text = read_config(backup) or ""

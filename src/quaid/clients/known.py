@@ -65,7 +65,7 @@ class Client(NamedTuple):
     instructions: str = ""
     project_instructions: str = ""
     shows_instructions: bool = True
-    """False if the model does not reliably see what an MCP server says in the handshake."""
+    """False if the model does not reliably see the instructions that an MCP server sends in the handshake."""
     rules: str = ""  # a separate rules file, used for the knowledge base
     project_rules: str = ""
     context: int = DEFAULT_CONTEXT
