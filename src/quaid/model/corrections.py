@@ -3,6 +3,7 @@
 A statement matches only by its own words: the old words stand in it, or it has the label that the new words have.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
@@ -15,8 +16,6 @@ from quaid.model.plain_text import has_cjk
 from quaid.model.slug import fold_name
 
 STRUCK = re.compile(r"~~.+?~~")
-OPEN_BOX = re.compile(r"\[ \]")
-TICKED_BOX = re.compile(r"\[[xX]\]")
 _UNDERLINE = re.compile(r" {0,3}(?:={2,}|-{2,})[ \t\r]*")
 _LINK = re.compile(r"\[\[[^\[\]]+\]\]|\[[^\[\]]*\]\([^()\s]*\)")
 _CJK_STOP = re.compile(r"(?<=[。！？])")
@@ -127,29 +126,24 @@ def statements(text: str, *, closed: bool = False) -> Iterator[StatementPlace]:
         if is_heading and not fenced:
             heading = line.strip("# \t\r")
         lead = _LEAD.match(line)
-        start = offset + (lead.end() if lead else 0)
-        if entry := _ENTRY.match(line, start - offset):
-            start = offset + entry.end()
-        is_todo = lead is not None and OPEN_BOX.search(lead[0]) is not None
-        is_ticked = lead is not None and TICKED_BOX.search(lead[0]) is not None
-        is_closed = not closed and (is_ticked or STRUCK.search(line))
-        skipped = fenced or is_heading or is_closed or not _LETTER.search(line)
-        body = line[start - offset :]
-        is_row = body.startswith("|")
-        for count, sentence in enumerate([] if skipped else _sentences(body, is_todo or is_row), 1):
-            if trimmed := sentence.strip():
-                begin = start + sentence.index(trimmed)
+        assert lead is not None  # all of its parts are optional
+        start = (_ENTRY.match(line, lead.end()) or lead).end()
+        is_todo = "[ ]" in lead[0]
+        is_closed = not closed and ("[x]" in lead[0].lower() or STRUCK.search(line))
+        is_row = line.startswith("|", start)
+        parts = [line[start:]]
+        if fenced or is_heading or is_closed or not _LETTER.search(line):
+            parts = []
+        elif not is_todo and not is_row:
+            parts = [part for sentence in split_sentences(parts[0]) for part in _CJK_STOP.split(sentence)]
+        start += offset
+        for count, part in enumerate(parts, 1):
+            if trimmed := part.strip():
+                begin = start + part.index(trimmed)
                 place = StatementPlace(number, begin, begin + len(trimmed), trimmed, count, heading)
                 yield place._replace(box=" " if is_todo else None, is_row=is_row)
-            start += len(sentence)
+            start += len(part)
         offset += len(line) + 1
-
-
-def _sentences(body: str, is_whole: bool) -> list[str]:
-    """Return the sentences of a line, also in scripts without spaces; or the line itself, if it is one statement."""
-    if is_whole:
-        return [body]
-    return [part for sentence in split_sentences(body) for part in _CJK_STOP.split(sentence)]
 
 
 # Comparing words
@@ -250,12 +244,13 @@ def _end_of_label(words: list[str], begin: int, predicate: str) -> int:
 
 def _after_label(words: list[str]) -> str:
     """Return the words after a label without "is", "now to" and the like."""
-    if len(words) > 2 and words[0].lower() in _CHANGE_VERBS and words[1].lower() == "to":
-        words = words[2:]
-    while len(words) > 1 and words[0].lower().strip(":=") in {*_AFTER_LABEL, ""}:
-        words = words[1:]
+    while len(words) > 1:
         if len(words) > 2 and words[0].lower() in _CHANGE_VERBS and words[1].lower() == "to":
             words = words[2:]
+        elif words[0].lower().strip(":=") in {*_AFTER_LABEL, ""}:
+            words = words[1:]
+        else:
+            break
     return " ".join(words)
 
 
@@ -307,30 +302,20 @@ def value_in_place(now: str, was: str, value: str) -> str:
     match = _find_words(was, value)
     if match is None or not now:
         return ""
-    words = now.rstrip(".!").split()
     before, after = was[: match.start()].split(), was[match.end() :].rstrip(".!").split()
     if not before and not after:
         return ""
-    begin = next(
-        (place + n for n in range(len(before), 0, -1) if (place := _position(words, before[-n:])) >= 0), 0
-    )
-    rest = words[begin:]
-    end = len(rest) - len(after)
-    if (before and not begin) or end < 1 or _folded(rest[end:]) != _folded(after):
-        return ""
-    new = " ".join(rest[:end]).strip(" ,;")
-    return f"{new}." if value.endswith(".") and now.endswith(f"{new}.") else new
+    for start in range(max(1, len(before))):  # most words before the value first
+        words = r"\s+".join([*map(re.escape, before[start:]), r"(\S.*?)", *map(re.escape, after)])
+        begin = r"(?<!\S)" if before else r"\A"
+        if found := re.search(rf"{begin}{words}[.!]*\Z", now, re.IGNORECASE):
+            new = found[1].rstrip(".! ").strip(" ,;")
+            return f"{new}." if value.endswith(".") and now.endswith(f"{new}.") else new
+    return ""
 
 
 def _folded(words: list[str]) -> list[str]:
     return [word.casefold() for word in words]
-
-
-def _position(words: list[str], part: list[str]) -> int:
-    """Return the index at which some words occur one after the other in a list of words, or -1."""
-    folded, wanted = _folded(words), _folded(part)
-    starts = range(len(folded) - len(wanted) + 1)
-    return next((start for start in starts if folded[start : start + len(wanted)] == wanted), -1)
 
 
 def quotes_task(words: str, task: str) -> bool:
@@ -382,27 +367,20 @@ def rewrite(sentence: str, was: str, now: str, names: str) -> str | None:
             return re.sub(r"(?:[\s,;:–—-]|\b(?:and|but|und|et|y))+\Z", "", left) + right
         return None
     new = _without_adjacent(now, left, right)
+    whole = not right.strip(".! ")
     repeated = rest & stems(new)
     if new == now and repeated and len(now.split()) > len(old.split()) + 1:
-        if not rest <= stems(now):
-            return None if len(repeated) > 1 else left + _ended(new, right) + right
-        return _ended(now, right) + right if right.strip(".! ") == "" else now
-    if not left and not right.strip(".! "):
+        if rest <= stems(now):
+            return now.rstrip(".!") + right if whole and right else now
+        if len(repeated) > 1:
+            return None
+    elif not left and whole:
         return new if new.endswith((".", "!", "?", "。")) else new + right
-    if not left and (lead := _leading_names(place, names)) and not stems(new) & stems(names):
-        new = f"{lead} {new}"
-    return left + _ended(new, right) + right
-
-
-def _ended(new: str, right: str) -> str:
-    return new.rstrip(".!") if right.startswith((".", "!")) else new
-
-
-def _leading_names(text: str, names: str) -> str:
-    """Return the first words of a text that name the subject."""
-    known, words = set(fold_name(names).split()), text.split()
-    count = next((n for n, word in enumerate(words) if fold_name(word) not in known), len(words))
-    return " ".join(words[:count])
+    elif not left and not stems(new) & stems(names):
+        known = set(fold_name(names).split())
+        lead = itertools.takewhile(lambda word: fold_name(word) in known, place.split())
+        new = " ".join([*lead, new])
+    return left + (new.rstrip(".!") if right.startswith((".", "!")) else new) + right
 
 
 def _rewrite_difference(sentence: str, was: str, now: str, names: str) -> str | None:
@@ -426,21 +404,18 @@ def _without_adjacent(new: str, before: str, after: str) -> str:
     With "lives in Oslo" for "Paris" in "Alice lives in Paris", this is "Oslo".
     """
     words, left, right = new.split(), before.split(), after.rstrip(".! ").split()
-    for count in range(min(len(words) - 1, len(left)), 0, -1):
-        if _folded(words[:count]) == _folded(left[-count:]):
-            words = words[count:]
-            break
-    for count in range(min(len(words) - 1, len(right)), 0, -1):
-        if _folded(words[-count:]) == _folded(right[:count]):
-            words = words[:-count]
-            break
-    return new if len(words) == len(new.split()) else " ".join(words)
+    most = len(words) - 1  # at least one word remains
+    counts = range(min(most, len(left)), 0, -1)
+    start = next((n for n in counts if _folded(words[:n]) == _folded(left[-n:])), 0)
+    counts = range(min(most - start, len(right)), 0, -1)
+    end = next((n for n in counts if _folded(words[-n:]) == _folded(right[:n])), 0)
+    return " ".join(words[start : len(words) - end]) if start or end else new
 
 
 def replace_labelled(sentence: str, value: str) -> str | None:
     """Return a sentence such as "Budget: 3" with another value, or None if it says more than a label and a value."""
     match = _VALUE.fullmatch(sentence.strip())
-    if match is None or len(match[2].split()) > MAX_VALUE_WORDS or re.search(r"[,;] |\band\b", match[2]):
+    if match is None or not _is_single_value(match[2]):
         return None
     kept = _PREPOSITION.match(match[2]) if not _PREPOSITION.match(value) else None
     return match[1] + (kept[0] if kept else "") + value.rstrip(".!") + match[3]
@@ -451,15 +426,14 @@ def replace_after_prefix(sentence: str, text: str) -> str | None:
     old, new = sentence.rstrip(".!").split(), _without_trailing(text).split()
     pairs = enumerate(zip(_folded(old), _folded(new), strict=False))
     count = next((n for n, (one, other) in pairs if one != other), min(len(old), len(new)))
-    rest = " ".join(old[count:])
-    if (
-        count < 2
-        or not new[count:]
-        or len(old) - count > MAX_VALUE_WORDS
-        or re.search(r"[,;] |\band\b", rest)
-    ):
+    if count < 2 or not new[count:] or not _is_single_value(" ".join(old[count:])):
         return None
     return " ".join([*old[:count], *new[count:]]) + sentence[len(sentence.rstrip(".!")) :]
+
+
+def _is_single_value(text: str) -> bool:
+    """Return True if a text is short and does not list several things."""
+    return len(text.split()) <= MAX_VALUE_WORDS and not re.search(r"[,;] |\band\b", text)
 
 
 def replace_in_page(truth: str, place: StatementPlace, new: str) -> str:
@@ -501,12 +475,12 @@ def close_task(text: str, place: StatementPlace, wording: Wording, day: str | No
     A given day is added to a ticked to-do. A cancelled one is struck, and has the day and the reason.
     """
     begin = text.rfind("\n", 0, place.start) + 1
-    box = OPEN_BOX.search(text, begin, place.start)
-    if box is None:
+    box = text.find("[ ]", begin, place.start)
+    if box < 0:
         return None
     if wording.outcome == "cancelled":
         why = f": {wording.reason}" if wording.reason else ""
-        head = text[: box.start()] + text[box.end() : place.start].lstrip()
+        head = text[:box] + text[box + 3 : place.start].lstrip()
         return f"{head}~~{place.text}~~ (cancelled {day or today}{why}){text[place.end :]}"
     done = f" (done {day})" if day else ""
-    return f"{text[: box.start()]}[x]{text[box.end() : place.end]}{done}{text[place.end :]}"
+    return f"{text[:box]}[x]{text[box + 3 : place.end]}{done}{text[place.end :]}"
