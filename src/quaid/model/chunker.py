@@ -32,7 +32,7 @@ class StatementBlock(NamedTuple):
     end: int
     kind: str
     indent: int
-    """Number of characters before a list entry, with its list mark."""
+    """Number of characters between the start of the line and the text of a list entry; 0 for other blocks."""
 
 
 def text_blocks(text: str) -> list[StatementBlock]:
@@ -94,7 +94,7 @@ _TICKED = re.compile(r"\[[xX]\]\s")
 
 
 def is_struck(statement: str) -> bool:
-    """Return True if a statement is struck through, except for a word and remarks in parentheses."""
+    """Return True if a statement is struck through. One word and remarks in parentheses may be left unstruck."""
     if "~~" not in statement:
         return False
     rest = _STRUCK.sub(" ", statement)
@@ -260,7 +260,7 @@ class _Segment(NamedTuple):
     end: int
     date: str = ""
     entry: int = 0
-    """Offset of the entry itself, which follows the headings above it."""
+    """Offset of the timeline entry itself, after the headings above it."""
 
 
 def chunk_page(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ...]:
@@ -343,16 +343,16 @@ def embedding_text(title: str, heading_path: str, text: str) -> str:
 # Entries, which are embedded in addition to the chunk that contains them
 
 LONGEST_ENTRY = 400
-"""Characters. A longer list entry or paragraph is found by the vector of its chunk."""
+"""Maximum characters of an entry. A longer list entry or paragraph is found by the vector of its chunk."""
 
 LEAST_ENTRIES, LEAST_COVERED = 2, 0.5
 """A chunk has entries if there are at least LEAST_ENTRIES, and they are at least LEAST_COVERED of its text.
 
-The vector of other chunks is near enough to what they are about.
+For other chunks, the vector of the whole chunk is sufficient.
 """
 
 LONGEST_PERSON_TURN = 1_600
-"""Characters. A longer turn of a person in a chat is found by the vectors of its chunks."""
+"""Maximum characters of a person's turn in a chat. A longer turn is found by the vectors of its chunks."""
 
 _PERSON = re.compile(r"(?:\*\*|__)?(?:user|human|me|you)(?:\*\*|__)?:", re.IGNORECASE)
 _LONGEST_PARENT = 80
@@ -369,18 +369,18 @@ class Entry(NamedTuple):
     start: int
     end: int
     context: str
-    """What it depends on: the list entry above it, or the first row of its table."""
+    """The text that the entry depends on: the list entry above it, or the first row of its table; "" if none."""
     heading_path: str
 
 
 def find_entries(text: str, heading_path: str) -> tuple[Entry, ...]:
     """Return the entries of a chunk that mainly consists of entries, and the turns of a person in a chat.
 
-    The person's turns are short and the answers long, so that the vector of a chunk is that of the answers. Code,
-    struck entries, and entries that only link somewhere, as in a table of contents, are left out.
+    In a chat, the person's turns are short and the answers long, so the vector of a chunk mainly represents the
+    answers. Code, struck entries, and entries that consist only of links, as in a table of contents, are left out.
     """
     words = sum(1 for _ in islice(_WORD.finditer(text), 2 * LEAST_ENTRIES))
-    if words < 2 * LEAST_ENTRIES:  # an entry has two words; a page may have a million lines without any
+    if words < 2 * LEAST_ENTRIES:  # an entry has two words; checked first, because a page may have many lines
         return ()
     fences = markdown_text.find_fences(text)
     path = _HeadingPath(_find_headings(text), heading_path)
@@ -419,7 +419,7 @@ def _is_entry(text: str, block: StatementBlock) -> bool:
 
 
 def entry_embedding_text(title: str, text: str, entry: Entry) -> str:
-    """Return the text to embed for an entry: title, headings, what it depends on, and its text."""
+    """Return the text to embed for an entry: title, headings, context, and its text."""
     content = _CHECKBOX.sub("", without_struck(text[entry.start : entry.end]))
     return embedding_text(
         title, entry.heading_path, f"{entry.context}\n{content}" if entry.context else content

@@ -57,7 +57,7 @@ class Claim(NamedTuple):
     """The value of a setting, the left side of a comparison, or the preferred side of a choice."""
     relation: str = ""
     several: bool = False
-    """True if several values can hold at once."""
+    """True if several values can be valid at once."""
     demands: bool = False
     """True if the clause requires or recommends something, False if it describes a state."""
 
@@ -189,7 +189,10 @@ def _plain_claims(clause: str, quote: str, is_step: bool, demands: bool = False)
 
 
 def _parse_matter(tokens: list[str], bound: str) -> tuple[int, set[str], ClaimNumber | None]:
-    """Return sign, topic words and number of a clause. If there are several numbers, all are topic words."""
+    """Return sign, topic words and number of a clause.
+
+    If the clause has several numbers, they count as topic words, and the number is None.
+    """
     sign, words, numbers = 1, set[str](), list[ClaimNumber]()
     for place, token in enumerate(tokens):
         if token in word_list("negations") or token in word_list("refusals"):
@@ -321,7 +324,7 @@ SIMILAR_SHARE = 0.75
 """Duplicate statements have at least this Dice similarity of their summaries, or of titles and summaries."""
 
 SURE_SHARE = 0.85
-"""The similarity must be at least this if each summary has a word that the other lacks, which may be decisive."""
+"""The required similarity if each summary has a word that the other lacks, because such a word may be decisive."""
 
 LEAST_SHARED = SIMILAR_SHARE / (2 - SIMILAR_SHARE)
 """Two texts can reach SIMILAR_SHARE only if each contains at least this share of the other's words."""
@@ -473,14 +476,19 @@ def _number_conflict(one: Claim, first: ClaimNumber, other: Claim, second: Claim
 
 
 def _numbers_exclude(one: ClaimNumber, other: ClaimNumber) -> bool:
-    """Return True if no number satisfies both, or if both are bounds of the same kind with different values."""
+    """Return True if two numbers contradict each other.
+
+    They do if no number satisfies both, or if both are bounds of the same kind with different values. An exact
+    number also contradicts any other upper bound.
+    """
     if one.bound == other.bound:
         return one.value != other.value
     if {one.bound, other.bound} == {"most", "least"}:
         most, least = (one, other) if one.bound == "most" else (other, one)
         return least.value > most.value
     exact, limit = (one, other) if not one.bound else (other, one)
-    # An exact value is treated as a bound if the other is an upper bound: "line length is 88", "at most 100".
+    # Next to an upper bound, an exact number usually states an upper bound too: "The line length is 88" contradicts
+    # "lines have at most 100 characters".
     return exact.value != limit.value if limit.bound == "most" else exact.value < limit.value
 
 
@@ -578,7 +586,7 @@ def _matches_probe(text: str, probes: list[WordProbe]) -> bool:
 def _candidates(
     new: Statement, head_probes: list[WordProbe], probes: list[WordProbe], others: Iterable[Statement]
 ) -> list[tuple[Statement, bool]]:
-    """Return the statements to parse. Each has True if title and summary match, or False if only the body does."""
+    """Return the statements to parse, each with True if title and summary match, or False if only the body does."""
     near, far = [], []
     for other in others:
         if _matches_probe(_lowercase(f"{other.title} {other.summary}"), probes):

@@ -198,7 +198,7 @@ def _ends_fact(tie: SnapshotLink, predicate: str, exactly: bool = False) -> bool
 
 
 def conflicting_values(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Yield a contradiction for each pair of values of a single-valued predicate that hold at the same time."""
+    """Yield the contradictions between values of a single-valued predicate that are valid at the same time."""
     groups: dict[tuple[EntityRef, str], list[ResolvedFact]] = {}
     for claim in all_claims:
         if claim.predicate in world.single:
@@ -218,7 +218,7 @@ def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[Contrad
     begun = [
         claim
         for claim in group
-        # A fact that ended on its first day is left out, because it was corrected and never held.
+        # A fact that ended on its first day is left out, because it was corrected and was never valid.
         if claim.since is None or (claim.since <= world.today and claim.since != claim.until)
     ]
     spans = sorted(
@@ -238,7 +238,7 @@ def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[Contrad
 
 
 def _certain_span(claim: ResolvedFact, today: str) -> tuple[str, str]:
-    """Return the interval in which a fact certainly holds.
+    """Return the interval in which a fact is certainly valid.
 
     Without a start date, the interval is the end date alone or, if the fact has not ended, starts on
     9999-12-31. A fact with an end date in the future counts as not ended.
@@ -248,7 +248,7 @@ def _certain_span(claim: ResolvedFact, today: str) -> tuple[str, str]:
 
 
 def _is_succeeded(claim: ResolvedFact, later: ResolvedFact) -> bool:
-    """Return True if a claim without dates was recorded before the other value began, so that it has ended."""
+    """Return True if a claim has no dates and was recorded before `later` began, so that it has ended."""
     is_undated = claim.since is None and claim.until is None
     return is_undated and later.since is not None and claim.fact.recorded_at[:10] < later.since
 
@@ -529,9 +529,9 @@ def _name_ends_at(words: str, tokens: list["re.Match[str]"], end: int, scope: st
 
 
 def _came_back(written: str, tie: OpenRelation, departure: Departure) -> bool:
-    """Return True if `written`, the text with the departure, also says that the relation resumed.
+    """Return True if `written`, the text with the departure, also states that the relation resumed.
 
-    If both sentences have dates, the relation must have resumed at the time of the departure or later.
+    If both statements have dates, the relation must have resumed at the time of the departure or later.
     """
     for sentence in comebacks(written):
         if sentence == departure.quote or not any(

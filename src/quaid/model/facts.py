@@ -81,7 +81,7 @@ def check_fact(values: dict[str, Any], where: str, subject: str = "") -> FactInp
     `where` is the position of the fact in the request. Errors name the position and the field, as in
     `assertions[2].valid_from`. `subject` is the default subject, the title of the page.
     """
-    if "source" in values and "source_ref" not in values:  # the name that operations have for it
+    if "source" in values and "source_ref" not in values:  # operations call this field `source`
         values = {"source_ref" if name == "source" else name: value for name, value in values.items()}
     for name in values:
         if name not in FactInput._fields:
@@ -249,8 +249,8 @@ def is_valid_on(since: str | None, until: str | None, day: str) -> bool:
 
 
 SINGLE_VALUED = frozenset(
-    # The lines have the predicates of people; of a company and its CEO, in both directions; and of companies,
-    # projects and so on.
+    # First the predicates of people, then those of a company and its CEO in both directions, then those of
+    # companies, projects and so on.
     """works_at reports_to role lives_in born_on born_in died_on married_to nationality phone email birthday linkedin
     twitter score location is_ceo_of ceo headquartered_in founded_on status stage owner owned_by valuation
     employee_count domain value expected_close due_on decided_by priority price deadline made_at revisit_at date
@@ -278,7 +278,7 @@ _EVENT_WORDS = frozenset(
     transfer race inspection survey response conference interview exam trial appointment event workshop training audit
     trip experiment study vaccination lap""".split()
 )
-"""Words of predicates that have a value for each event, place or study, so that a new number or date is one more."""
+"""Words of predicates that have one value per event or study, so that a new value does not replace the old one."""
 _NUMBER_WORDS = (
     "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty".split()
 )
@@ -290,7 +290,7 @@ _QUANTITY = re.compile(
 _REMARK = re.compile(r"\s*\([^()]*\)\s*\Z")
 
 MIN_SUBJECTS_SHOWN = 5
-"""The stored facts show how many values a predicate has if at least this many subjects have it."""
+"""Stored facts show whether a predicate is single-valued only if at least this many subjects have it."""
 
 MAX_SHARE_WITH_MANY = 0.1
 """A predicate is single-valued if at most this share of its subjects has several values at a time."""
@@ -376,9 +376,9 @@ def single_valued_predicates(setting: str | None) -> frozenset[str]:
 def is_single_valued(predicate: str, listed: frozenset[str], setting: str | None) -> bool:
     """Return True if a canonical predicate is listed as single-valued, or its name implies it.
 
-    The last word of the name decides: migration_deadline has one value, because deadline has one value. So do
-    head_of_operations, which names one holder, and number_of_seats. A
-    predicate that the setting marks `:many` is never single-valued.
+    The last word of the name decides: migration_deadline has one value, because deadline has one value. In a name
+    such as head_of_operations or number_of_seats, the first word decides. A predicate that the setting marks `:many`
+    is never single-valued because of its name.
     """
     if predicate in listed:
         return True
@@ -401,9 +401,10 @@ def is_marked_many(predicate: str, setting: str | None) -> bool:
 
 
 def have_same_kind(old: str, new: str) -> bool:
-    """Return True if two values are both dates, or both quantities of which the units are equal or one has none.
+    """Return True if two values are both dates, or both quantities with compatible units.
 
-    A remark in parentheses is ignored. "11 percent in the first summer" is no quantity: it says when or where.
+    Units are compatible if they are equal, or if one value has none. A remark in parentheses is ignored. "11 percent
+    in the first summer" is not a quantity, because it also states a time.
     """
     old, new = _REMARK.sub("", old).strip(), _REMARK.sub("", new).strip()
     days = [bool(_day_key(text)) for text in (old, new)]

@@ -407,8 +407,8 @@ def _nearest_pages(candidates: list[LinkCandidate], folder: str) -> set[int]:
 def _site_paths(nested: str, rooted: str, page_slug: str) -> list[str]:
     """Return the slugs to which a path may lead, best first.
 
-    The path starts in the folder `nested`, at the root of the collection, or in the folder that holds the pages of
-    a website: `content`, or the folder of the language of the linking page.
+    The path starts in the folder `nested`, at the root of the collection, or in a folder with the pages of a
+    website: `content`, or the folder for the language of the linking page.
     """
     bases = [nested] if nested else []
     bases.append("")

@@ -96,7 +96,7 @@ def unknown_type_note(value: Any) -> str:
 
 
 def unused_type_note(name: str) -> str:
-    """Return a note about a type that was asked for and that no page has."""
+    """Return a note about a requested type that no page has."""
     return f"no page has the type {name!r}{_similar_type(name)}; `quaid stats` shows the types in use"
 
 
@@ -125,7 +125,7 @@ def strip_order_number(folder: str) -> str:
 
 
 def invalid_dates(slug: str, kind: str, frontmatter: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys that should hold a date but do not, with their values.
+    """Return the keys whose values should be dates but are not, with these values.
 
     A page with `type: journal` needs a date, either in its key `date` or at the end of its slug.
     """

@@ -664,7 +664,10 @@ def _password_columns(text: str, folded: str, places: Iterable[int]) -> Iterator
 
 
 def _is_table_head(text: str, start: int, line: str, sign: str) -> bool:
-    """Return True if a line is the header row: it holds column names and no table row precedes it."""
+    """Return True if a line is the header row of a table: no row precedes it, and its cells look like names.
+
+    The cells are not checked if the separator is "|".
+    """
     above = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : max(0, start - 1)].strip()
     if sign == "|":
         return line.lstrip().startswith("|") and not above.startswith("|")

@@ -40,11 +40,11 @@ def same_line(one: str, other: str) -> bool:
 
 LEAST_SHARED_WORDS = 2
 LEAST_NEAR_SHARE = 0.5
-"""Minimum share of common words for two lines to say nearly the same."""
+"""Minimum share of common words, among all words of two lines, for the lines to be near-duplicates."""
 
 
 def is_near_line(one: str, other: str) -> bool:
-    """Return True if two lines have most of their words in common, apart from SMALL_WORDS."""
+    """Return True if two lines have at least half of their words in common, apart from SMALL_WORDS."""
     words, others = ({word.lower() for word in _line_words(text)} - SMALL_WORDS for text in (one, other))
     shared = len(words & others)
     return shared >= LEAST_SHARED_WORDS and shared >= LEAST_NEAR_SHARE * len(words | others)

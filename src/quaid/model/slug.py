@@ -12,7 +12,7 @@ from quaid.errors import InvalidSlug
 
 LONGEST = 255
 LONGEST_SEGMENT = 252
-"""Maximum length in bytes of a segment with non-ASCII letters: with ".md", it is the longest file name."""
+"""Maximum bytes of a segment with non-ASCII letters: with ".md", that is 255, the usual limit for file names."""
 
 CHARACTERS = r"^\x00-,./:-^`{-\x7f"
 """The inside of a character class of a regular expression that matches the characters of a segment, and some more.
@@ -105,10 +105,10 @@ def segment(name: str) -> str:
 
 
 def _spell(name: str) -> str:
-    """Return a name with lower-case letters in NFC, "-" for each other character; ASCII characters stay.
+    """Return a name in NFC with lower-case letters and digits. ASCII characters are not changed.
 
-    Characters with a Latin base lose their accents. Other characters keep their marks, because in their
-    scripts a mark forms a different letter (й is not и, が is not か).
+    Any other character becomes "-". Latin letters lose their accents. Letters of other scripts keep their marks,
+    because there a mark forms a different letter (й is not и, が is not か).
     """
     spelled: list[str] = []
     takes_marks = False
@@ -281,7 +281,7 @@ COMPANY_SUFFIXES = (
     "company",
     "group",
 )
-"""Words that a company's name may have or lack."""
+"""Words at the end of a company's name that are often left out."""
 
 LEAST_NAME_LIKENESS = 0.88
 """Two titles may be spellings of the same name if the ratio of equal letters is at least this."""

@@ -179,7 +179,10 @@ def _file_key(last_seen: LastSeenFile) -> _FileKey:
 def _follow_ids(
     reads: list[ReadFile], last_seen: Iterable[LastSeenFile], lost: Mapping[_FileKey, LastSeenFile]
 ) -> MovedFiles:
-    """Return files with the id of a page whose old file is missing or has a different id, each with that old file."""
+    """Find moved files by page id. Return each with the old file of the page.
+
+    A file has moved if the old file of its page is missing or has another id now.
+    """
     named = Counter(read.page_uuid for read in reads if read.page_uuid)
     names_now = {_file_key(read.old): read.page_uuid for read in reads if read.old}
     by_uuid = {file.page_uuid: file for file in last_seen if file.page_uuid}
