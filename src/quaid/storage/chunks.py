@@ -277,7 +277,7 @@ def entry_rows(title: str, heading_path: str, text: str) -> list[tuple[int, int,
 
 
 def write_all_entries(tx: "Transaction") -> None:
-    """Write the entries of all chunks anew."""
+    """Delete the entries of all chunks and write them again."""
     tx.execute("DELETE FROM chunk_entries")
     for rows in _batches(tx):
         _write_entries(tx, rows)
@@ -344,7 +344,7 @@ def chunk_filter(filters: "SearchFilters", chunk_id: str = "chunk_fts.rowid") ->
 
 
 def page_index_hint(filters: "SearchFilters") -> str:
-    """Return an index hint for pages p. The index covers all filters except those by day."""
+    """Return an index hint for pages p, or "" if there is a filter by day, which the index does not cover."""
     return "" if filters.since or filters.until else " INDEXED BY pages_by_filter"
 
 

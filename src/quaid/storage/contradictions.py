@@ -372,7 +372,7 @@ def listing(
 
 
 def _cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]]:
-    """Return the fingerprint of a contradiction and the ids of its pages, for checking these pages again."""
+    """Return the fingerprint of a contradiction and the ids of its pages, or (None, []) if it does not exist."""
     row = db.one(
         "SELECT fingerprint, page_id, other_page_id, evidence FROM contradictions WHERE id = ?",
         (contradiction_id,),
@@ -473,8 +473,8 @@ IS_STALE = (
 )
 """The condition for a stale page `p`.
 
-Its timeline changed STALE_DAYS or more after its compiled truth (the text above the timeline) last changed, or
-after a contradiction of type "stale" was last resolved for the page.
+Its timeline changed STALE_DAYS or more after the last review of the page. A review is a change of the compiled
+truth (the text above the timeline), or the resolution of a contradiction of type "stale".
 """
 
 

@@ -181,7 +181,7 @@ class ChunkQueue:
         )
 
     def by_page(self, chunk_ids: list[int]) -> list[tuple[int, int]]:
-        """Return these chunks with their token counts, those of the most recently written pages first."""
+        """Return these chunks with their token counts. Chunks of the most recently written pages come first."""
         rows = self._db.rows(
             "SELECT c.id, c.token_count, max(c.id) OVER (PARTITION BY c.page_id) AS latest"
             " FROM json_each(?) AS wanted CROSS JOIN chunks AS c ON c.id = wanted.value ORDER BY latest DESC, c.id",
@@ -240,7 +240,7 @@ class EntryQueue:
         self._db, self._model = db, model
 
     def missing(self, slugs: list[str] | None = None) -> list[int]:
-        """Return the ids of entries without a vector, those of the most recently changed pages first.
+        """Return the ids of entries without a vector. Entries of the most recently changed pages come first.
 
         `slugs` limits the result to these pages.
         """

@@ -242,7 +242,7 @@ _LAYERS: tuple[tuple[str, str], ...] = (
 
 
 class Erasure:
-    """Erases a page and its stored sidecar files, and searches the database for what is left of the page."""
+    """Erases a page and its stored sidecar files, and searches the database for remnants of the page."""
 
     def __init__(self, db: "Database", target: EraseTarget, sidecars: list[str]) -> None:
         self._db, self._target, self._sidecars = db, target, sidecars

@@ -259,8 +259,11 @@ def _subject_ref(tx: "Transaction", page_id: int, key: str) -> EntityRef:
 def _matching_fact(existing: list[FactRow], fact: FactInput, today: str) -> FactRow | None:
     """Return the existing row for the same fact, or None.
 
-    Input with an end date but no start date matches a row with the same end date, else a row without an end
-    date, else the only row for this object, if that row began on or before the end date.
+    Input with an end date but no start date matches the first of these rows that exists:
+
+    - a row with the same end date
+    - a row without an end date
+    - the only row for this object, if it began on or before the end date
     """
     same = [row for row in existing if object_key(row.object) == object_key(fact.object)]
     began = [row for row in same if row.valid_from == fact.valid_from]
@@ -358,10 +361,11 @@ def _refuse_cycle(tx: "Transaction", row: FactRow, named: FactRow) -> None:
 def _neighbours_in_time(
     others: list[FactRow], start: str | None, today: str
 ) -> tuple[list[FactRow], FactRow | None]:
-    """Return the earlier facts that a fact with this start date supersedes, and the later fact that supersedes it.
+    """Return the earlier facts that a new fact supersedes, and the later fact that supersedes it, or None.
 
-    The earlier facts are ordered by start date. Facts with an explicit end date keep that date and are
-    ignored. A new fact without a start date supersedes all facts that began up to today.
+    `start` is the start date of the new fact. The earlier facts are ordered by start date. Facts with an
+    explicit end date keep that date and are ignored. A new fact without a start date supersedes all facts
+    that began up to today.
     """
     day = start or today
     began = {row.id: _probable_start(row, others, day) for row in others}
@@ -708,11 +712,10 @@ the same second.
 
 
 def _lines_about(db: "Database", whom: FactSubject, day: str | None, past: PastTexts) -> list[FactLine]:
-    """Return the subject's facts and links that are valid on `day`.
+    """Return the facts and links of a subject that are valid on `day`, or all if `day` is None.
 
-    If `day` is None, return all in chronological order.
-
-    Links that are mere mentions are returned only if there is nothing else.
+    If `day` is None, they are in chronological order. Links with the relationship MENTIONS are returned only
+    if there is nothing else.
     """
     lines = _fact_lines(db, whom, past) + _link_lines(db, whom)
     replaced = {line.supersedes: line.id for line in lines if line.kind == "fact" and line.supersedes}

@@ -1,9 +1,9 @@
-"""Write private files atomically and durably, lock files, and search files for byte strings in a separate process.
+"""Write private files atomically and durably, lock files, and search files in a separate process.
 
-This module also runs as a program (`python -I -S files.py`), because opening and closing a database file in a
-process that uses it through SQLite would drop the POSIX locks of that process. As a program it reads JSON from
-standard input, {"files": [...], "pieces": [...]}, and prints [[file, piece], ...]. Its top-level imports must work
-in that mode.
+This module also runs as a program (`python -I -S files.py`) that searches files for byte strings. A process
+that uses a database through SQLite must not open and close the file itself, because that would drop its POSIX
+locks. The program reads JSON from standard input, {"files": [...], "pieces": [...]}, and prints
+[[file, piece], ...]. Top-level imports must work in that mode.
 """
 
 import errno

@@ -226,7 +226,7 @@ def earlier_ingest(db: "Database", content_hash: str, source_ref: str | None = N
 
 
 def pages_of_source(db: "Database", content_hash: str, source_ref: str) -> tuple[str | None, set[int]]:
-    """Return the slug of the visible page made from this source, and the ids of all pages that it changed."""
+    """Return the slug of the visible page made from a source, or None, and the ids of all pages that it changed."""
     row = db.one(
         "SELECT p.slug FROM ingest_log AS l JOIN raw_imports AS r ON r.import_id = l.import_id"
         " AND r.content_hash = l.content_hash JOIN pages AS p ON p.id = r.page_id"

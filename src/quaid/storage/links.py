@@ -250,10 +250,10 @@ def add(
     now: str,
     beside_texts: bool = False,
 ) -> int:
-    """Add a link; raise LinkOverlaps or TextSaysSo if the same relationship already holds in an overlapping period.
+    """Add a link and return its id.
 
-    With `beside_texts`, which is used to restore links, a link derived from page text does not count as an
-    overlap.
+    Raise LinkOverlaps or TextSaysSo if there is a link with the same pages and relationship in an overlapping
+    period. With `beside_texts`, which is used to restore links, a link derived from page text is allowed.
     """
     try:
         _refuse_overlap(tx, from_id, to_id, relationship, valid_from, valid_until)

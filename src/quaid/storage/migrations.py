@@ -247,7 +247,7 @@ def _copy_v5_pages(tx: Transaction) -> None:
 
 
 def _with_tags(frontmatter: str, beside: list[str]) -> str:
-    """Return the front matter with those tags added that were only in the tags table."""
+    """Return the front matter, extended by the tags that were only in the tags table."""
     values: dict[str, Any] = json.loads(frontmatter)
     key = "tag" if "tag" in values and "tags" not in values else "tags"
     inside = tags.parse(values.get(key))
@@ -260,7 +260,7 @@ def _with_tags(frontmatter: str, beside: list[str]) -> str:
 
 
 def _with_entries(text: str, entries: list[tuple[Any, ...]]) -> str:
-    """Return the timeline with those entries added that were only in the timeline_entries table."""
+    """Return the timeline, extended by the entries that were only in the timeline_entries table."""
     inside = {(entry.date, entry.summary) for entry in timeline.parse(text)}
     for date, summary, source, detail in entries:
         line = " ".join(summary.split())
@@ -297,7 +297,7 @@ def extend_v9(tx: Transaction) -> None:
 
 
 def migrate(db: "Database", now: str) -> None:
-    """Bring a memory to the current schema, unless another process did so while this one waited for the lock."""
+    """Bring a memory to the current schema, unless another process did so while we waited for the lock."""
     with db.lock.held(), translate_sqlite_errors(db.path):
         connection = db.connection
         version = connection.pragma("user_version")

@@ -387,8 +387,8 @@ def similar_pages(db: "Database", page_id: int, most: int) -> list[str]:
             similar |= {row.page_id: None for row in same if row.kind in ("title", "alias")}
         if kind != "title":
             continue
-        # The index gives the names that begin alike. A name of one word may belong to a person with a full
-        # name.
+        # The index gives the names with the same beginning. A name of one word may belong to a person with a
+        # full name.
         starts = pages_beginning(db, name[: max(3, len(name) * 2 // 3)], MOST_NAMES_COMPARED)
         if type_ == "person" and name != first:
             starts += pages_beginning(db, name[0], MOST_NAMES_COMPARED, name.rpartition(" ")[2])

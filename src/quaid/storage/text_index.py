@@ -2,8 +2,8 @@
 
 A turn is a message of a conversation. page_fts contains all pages and is maintained by triggers.
 page_fts_unspaced contains the pages with scripts written without spaces between words. Runs of such
-characters are stored as overlapping bigrams followed by the last character alone, so that a query finds a
-word of two characters as one token, a longer word as a phrase and a single character as a prefix.
+characters are stored as overlapping bigrams followed by the last character alone. A query finds a word of two
+characters as one token, a longer word as a phrase and a single character as a prefix.
 """
 
 import json
@@ -142,7 +142,7 @@ class TextIndex:
         )
 
     def matching(self, expression: str, ids: list[int]) -> list[int]:
-        """Return those of these ids whose rows match."""
+        """Return the ids, out of `ids`, whose rows match the expression."""
         index = self._index
         rows = self._db.rows(
             f"SELECT rowid FROM {index} WHERE {index} MATCH ?"  # noqa: S608
@@ -152,11 +152,11 @@ class TextIndex:
         return [row_id for (row_id,) in rows]
 
     def terms_in_row(self, row_id: int, terms: list[str]) -> list[str]:
-        """Return those of the expressions that this row matches."""
+        """Return the expressions, out of `terms`, that this row matches."""
         return self._terms_where("{index} MATCH term.value AND rowid = ?", terms, row_id)
 
     def known_terms(self, terms: list[str]) -> list[str]:
-        """Return those of the expressions that any row matches."""
+        """Return the expressions, out of `terms`, that at least one row matches."""
         return self._terms_where("{index} MATCH term.value", terms)
 
     def _terms_where(self, condition: str, terms: list[str], *values: int) -> list[str]:

@@ -478,7 +478,7 @@ class VectorIndex:
 class ChunkIndex(VectorIndex):
     """Nearest-neighbour search over the vectors of chunks and of their entries.
 
-    The score of a chunk is the best of its own vector and those of its entries.
+    The score of a chunk is the best score of its own vector and the vectors of its entries.
     """
 
     TABLES = vectors.CHUNK_TABLES

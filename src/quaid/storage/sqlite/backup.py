@@ -215,7 +215,10 @@ def copies_beside(path: str, target: "EraseTarget") -> list[DatabaseCopy]:
 
 
 def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | None:
-    """Return path and modification time of the newest copy of this memory in `folders`, except migration backups."""
+    """Return path and modification time of the newest copy of this memory in `folders`, or None.
+
+    Backups made by migrations are left out.
+    """
     mine = _read_identity(path)
     for made, other in _databases_in(path, folders):
         if (
@@ -228,9 +231,9 @@ def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | No
 
 
 def newest_copy_with_id(id: str, folders: "Iterable[str]", *, but: str) -> str | None:
-    """Return the newest copy of the memory with this id in `folders`, except the file `but`.
+    """Return the path of the newest copy of the memory with this id in `folders`, or None.
 
-    Backups made by migrations are included.
+    The file `but` is left out. Backups made by migrations are included.
     """
     matching = (
         other
