@@ -114,7 +114,7 @@ def remove_file(folder: Folder, path: str, expected: str, token: str) -> None:
 
 
 def keep_conflict_copy(place: int, temporary: str, name: str, content_hash: str, token: str) -> str:
-    """Rename a temporary file that holds another process's edit to a conflict copy of `name`.
+    """Rename a temporary file that contains another process's edit to a conflict copy of `name`.
 
     Return the new name, or `temporary` if both candidate names are taken.
     """
@@ -145,9 +145,9 @@ def _remove_temporary(
 def temporary_name(token: str, ours: str, theirs: str) -> str:
     """Return the name of the temporary file that is exchanged with the target.
 
-    The file holds the new content before the exchange and the old content after it. `ours` and `theirs` are
-    the SHA-256 of these two contents. The name contains a prefix of each, so that it can be determined after
-    a crash whether the file holds one of the two contents or a third one.
+    Before the exchange, the file contains the new content, with the SHA-256 `ours`; after it, the old
+    content, with the SHA-256 `theirs`. The name contains a prefix of both hashes, so that after a crash an
+    edit by another process can be told from these two contents.
     """
     return f".quaid-{token}-{ours[:HASH_PREFIX_LENGTH]}-{theirs[:HASH_PREFIX_LENGTH]}.tmp"
 
@@ -291,7 +291,7 @@ def is_leftover(path: str) -> bool:
 
 
 def settle_leftover(folder: Folder, path: str, name_to_keep: str = "saved.md") -> FileNote | None:
-    """Delete a temporary file that an interrupted write left behind, unless it holds another process's edit.
+    """Delete a temporary file that an interrupted write left behind, unless it contains another process's edit.
 
     A new file that may be incomplete is always deleted. A file of an exchange is kept as a conflict copy of
     `name_to_keep` if its hash matches neither of the two prefixes in its name. The caller must hold the

@@ -461,7 +461,7 @@ class ExportedCollection(NamedTuple):
 
 
 class ExportReport(NamedTuple):
-    """Counts of what an export wrote, and what it could not export."""
+    """The numbers of pages and files that an export wrote, and the pages that it could not export."""
 
     folder: str
     import_id: str | None  # set for a raw export
@@ -811,8 +811,8 @@ def _match_by_id(before: dict[str, ComparedPage], after: dict[str, ComparedPage]
 def _match_by_content(before: FolderContents, after: dict[str, ComparedPage]) -> None:
     """Match the pages in `before.contested` by content, because their slugs in the export may differ.
 
-    In `after`, a page with the content of such a page gets its slug. A different page that had this slug gets
-    another one.
+    In `after`, a page with the same content gets the slug that it has in `before`. A different page that had
+    this slug gets another one.
     """
     here = {address: before.pages[address] for address in before.contested}
     differing = {

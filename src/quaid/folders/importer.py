@@ -533,7 +533,7 @@ class ImportRun(FolderRun):
         self.files.log(tx, path, content_hash, sorted(restored.changed))
 
     def _find_page(self, address: str, files: dict[str, str]) -> exporter.PageKey | None:
-        """Return the page for an exported address: the page of the exported file, else a page with that slug."""
+        """Return the page of the file that was exported for an address, else a page with its slug, else None."""
         collection, name = slugs.split_address(address)
         own = self.slugs.get(indexer.page_stem(files.get(address, address.replace("::", "/", 1))))
         inside = name if collection is None else slugs.from_path(f"{collection}/{name}.md")

@@ -199,7 +199,7 @@ class Watcher:
             self._open(roots)
 
     def _choose(self, chosen: frozenset[int]) -> list[Collection]:
-        """Watch exactly these collections, as far as they are active. Return those that were not watched before."""
+        """Watch those of the chosen collections that are active, and no others. Return the new ones."""
         present = {
             collection.id: collection
             for collection in collections.list_all(self.db)
