@@ -14,9 +14,9 @@ from quaid.model import markdown_text
 from quaid.model.plain_text import count_noun
 
 UNPARSED_KEY = "_unparsed"
-"""Key that holds invalid front matter verbatim, without its fences (the `---` or `+++` lines)."""
+"""Key under which invalid front matter is stored verbatim, without its fences (the `---` or `+++` lines)."""
 FENCE_KEY = "_fence"
-"""Key beside UNPARSED_KEY that holds "+++" if the fences were `+++`."""
+"""Key beside UNPARSED_KEY with the value "+++", which is present only if the fences were `+++`."""
 
 _DIVIDER = re.compile(r"(?m)^---[ \t]*$")
 _OPENING = re.compile(r"\A((?:[ \t]*\n)*)(---|\+\+\+)[ \t]*\n")

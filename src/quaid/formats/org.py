@@ -904,7 +904,7 @@ def set_title(text: str, title: str) -> str:
 
 
 def set_filetags(text: str, tags: Iterable[str]) -> str:
-    """Set the file tags, replacing all others."""
+    """Replace the file tags."""
     named = list(dict.fromkeys(tags))
     for tag in named:
         if not _TAG.fullmatch(tag):
