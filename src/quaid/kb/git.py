@@ -269,7 +269,7 @@ class Git:
     # Reading
 
     def remote(self) -> str | None:
-        """Return the URL of the remote with its credentials, if it has any."""
+        """Return the URL of the remote, including credentials in it, or None if there is no remote."""
         return self.config().remote
 
     def branch(self) -> str | None:
@@ -484,9 +484,9 @@ class Git:
     def look_into(self, url: str) -> bool:
         """Fetch the latest commits of a remote into this temporary repository.
 
-        Return False if the remote is unreachable. Only the default branch is fetched if it exists, else up to
-        20 branches, with depth 1, because the remote may be a large repository that is used for something
-        else.
+        Return False if the remote is unreachable. The remote may be a large repository that is used for
+        something else, so only the default branch is fetched, with depth 1. If it does not exist, up to 20
+        branches are fetched.
         """
         self.init()
         self.set_remote(url)

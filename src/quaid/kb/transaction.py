@@ -1,9 +1,11 @@
 """Transactions, the only way to write a store: lock, fetch, change, rebuild the index, lint, commit.
 
 A failure restores the tree. The operating system releases the store's lock when its holder dies; git
-processes started by the holder inherit the lock. A lock file of git itself is removed only if no git process
-runs in the store, and if a killed holder left the file or the file is at least a minute old. Where processes
-cannot be listed, the file of a killed holder must be at least a minute old, and any other file an hour.
+processes started by the holder inherit the lock.
+
+A lock file of git itself is removed if no git process runs in the store and a killed holder left the file. A
+lock file of unknown origin must also be a minute old. Where processes cannot be listed, these ages are a
+minute and an hour.
 """
 
 import os
@@ -62,7 +64,10 @@ REMOTE_VERBS = frozenset(
 
 @contextmanager
 def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) -> Iterator[None]:
-    """Hold the store's lock, and restore what a killed writer was changing. Raise StoreLocked on timeout."""
+    """Hold the store's lock. First restore the files that a killed writer was changing.
+
+    Raise StoreLocked on timeout.
+    """
     repository.check_git_folder(git.root)
     path = os.path.join(git.ours, "lock")
     with translate_os_errors(path):
@@ -83,7 +88,7 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
             git.recover()
             yield
         except Exception as error:
-            # A git process of ours that was killed may have left a lock file, which would make the next
+            # If one of our git processes was killed, it may have left a lock file, which would make the next
             # command fail. The holder is cleared below, because a name left in the file marks a killed
             # writer.
             if isinstance(error, (GitFailed, DiskFull, StoreLocked)):
