@@ -46,7 +46,7 @@ def is_embedding_on(brain: Brain) -> bool:
 
 
 def turns_since(brain: Brain) -> str | None:
-    """Return the time since which conversations must have ended to be embedded.
+    """Return the time after which a conversation must have ended to be embedded.
 
     "" means all conversations, and None means no conversations.
     """
@@ -86,9 +86,9 @@ def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
 def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> str:
     """Create missing vectors if only a few are missing and the model has not failed recently.
 
-    If `turns` is a time, turns (messages) of conversations that ended since then are embedded; if it is None,
-    page chunks are. Nothing is done if the memory is read-only or background embedding is off. Return the
-    problem if the model hangs, else "".
+    If `turns` is None, the vectors are those of page chunks. If it is a time, they are those of turns (messages)
+    in conversations that ended since that time. Nothing is done if the memory is read-only or background
+    embedding is off. Return the problem if the model hangs, else "".
     """
     if not brain.db.writable or not is_embedding_on(brain) or failed_recently(brain, embedder.name):
         return ""
@@ -195,7 +195,7 @@ def rebuild_if_deleted(brain: Brain) -> None:
     path = os.path.realpath(brain.settings.db_path)
     folder_list = collections.read_folder_list(path)
     if folder_list is None or not brain.leaves_marks:
-        return  # opening the database raises the error
+        return  # opening the database will raise MissingDatabase
     with suppress(QuaidError):
         brain.close()  # a server may still have the deleted file open
     with WriterLock(path).held():

@@ -71,7 +71,7 @@ class MergeRecord(NamedTuple):
     kept: str
     gone: str
     version: int
-    """The new version of the kept page, or its present version in a preview."""
+    """The new version of the kept page, or its current version in a preview."""
     other_version: int
     title: str
     aliases: tuple[str, ...]

@@ -202,7 +202,7 @@ def _client_paths(brain: Brain) -> ClientPaths:
 
 
 def launch_command(brain: Brain) -> LaunchCommand:
-    """Return the command that starts this installation: the program called, `quaid` on PATH, or this Python."""
+    """Return the command for this installation: the running program, `quaid` on PATH, or `python -m quaid`."""
     db = os.path.abspath(brain.settings.db_path)
     called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
     if os.path.basename(called).split(".")[0] == "quaid" and os.access(called, os.X_OK):

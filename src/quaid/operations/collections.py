@@ -364,7 +364,7 @@ class WatchOwner(NamedTuple):
 
 
 class WatchStandby(NamedTuple):
-    """An event that reports that other processes watch these collections."""
+    """The event that is sent if other processes watch these collections."""
 
     owners: tuple[WatchOwner, ...]
 

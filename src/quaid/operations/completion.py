@@ -18,7 +18,7 @@ from quaid.storage.sqlite.connection import Database
 MAX_SLUGS = 200  # if there are more slugs, their folders are offered instead
 # If there are more names, none is offered, because a shell would complete the common prefix of a partial list.
 MAX_NAMES = 2_000
-LOCK_TIMEOUT_MS = 50  # time to wait for a locked database before offering no names
+LOCK_TIMEOUT_MS = 50  # if the database is locked for longer, no names are offered
 
 
 def _slug_names(db: Database, start: str) -> list[str]:

@@ -176,7 +176,7 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     close = get_close_matches(typed, spelled, n=1)
     close = close or [
         option for option in spelled if sorted(option) == sorted(typed)
-    ]  # two letters exchanged
+    ]  # the same letters in another order
     return f" Did you mean {spelled[close[0]]!r}?" if close else ""
 
 

@@ -16,7 +16,7 @@ MAX_NAMES = 5
 """At most this many wings, types and collections are named."""
 
 MAX_NAME_LENGTH, MAX_LISTED = 40, 70
-"""At most this many characters of a name, and of a list of names, so that the text stays below 400 tokens."""
+"""Maximum characters of a name, and of a list of names. They keep the text below 400 tokens."""
 
 _ASKING = (
     "memory_query searches pages, notebook, logs, conversations and knowledge base at once.",
@@ -117,7 +117,10 @@ def _state(brain: Brain) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    """Return the first names, at most MAX_NAMES and not more than fit into MAX_LISTED characters."""
+    """Return the first items of a list of names, and how many more there are.
+
+    At most MAX_NAMES names are shown, and no more than fit into MAX_LISTED characters.
+    """
     shown = [shorten(name, MAX_NAME_LENGTH) for name in names[:MAX_NAMES]]
     while len(shown) > 1 and len(", ".join(shown)) > MAX_LISTED:
         shown.pop()

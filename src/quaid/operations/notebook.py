@@ -89,7 +89,7 @@ def apply_chunk_options(brain: Brain) -> None:
     limit, overlap, respect = (
         brain.option(f"chunking.{name}") for name in ("max_tokens", "overlap_tokens", "respect_headings")
     )
-    if not is_valid_overlap(limit, overlap):  # the config file was validated before
+    if not is_valid_overlap(limit, overlap):  # values of the config file were validated before
         raise InvalidConfig(
             path="The environment",
             problem=f"chunking.overlap_tokens ({overlap}) must be at most half of chunking.max_tokens ({limit})",
@@ -120,7 +120,7 @@ def fresh_notebook(brain: Brain) -> Collection:
 
 
 MAX_NOTE = 10_000
-"""Maximum characters of a text to remember. A longer one is a source."""
+"""Maximum characters of a text to remember. A longer text should be ingested as a source."""
 
 MAX_ECHO = 200
 """At most this many characters of a line are repeated to agents."""
@@ -146,7 +146,7 @@ class RememberRecord(NamedTuple):
     """Other categories with a similar probability."""
     action: RememberAction = "added"
     note: str = ""
-    """What to do next, if the sentence was not written as a note."""
+    """A hint for the caller, for example that another line contradicts the sentence; "" if there is none."""
     collection: str = ""
     replaced: "tuple[CorrectedStatement, ...]" = ()
     """The line that was ticked, struck or replaced, and the fact that was ended."""
@@ -374,9 +374,9 @@ def _show_line(line: "StoredStatement") -> str:
 def _similar_lines(
     brain: Brain, lines: tuple[RememberedLine, ...]
 ) -> "tuple[tuple[str, ...], tuple[CorrectionCandidate, ...]]":
-    """Return other lines of the notebook that say nearly the same as one new line, and those with another value.
+    """Return the lines of the notebook that say nearly the same as a new line, and those with another value.
 
-    A list of items has none.
+    If several lines are new, as in a list of items, return no lines.
     """
     from quaid.notebook import changes
     from quaid.operations import corrections

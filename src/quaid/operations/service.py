@@ -119,8 +119,8 @@ def daemon_uninstall(brain: Brain) -> DaemonRecord:
     if keeper.kind == "systemd" and record.done:
         _run_manager(brain, keeper, ("daemon-reload",))
     elif keeper.kind == "systemd":
-        # The service manager is not available. The symlink that makes it start the unit at login is removed,
-        # as `disable` does; the user has to stop the process.
+        # The service manager is not available, so the symlink for starting the unit at login is removed here,
+        # as `disable` would do. The user has to stop the process.
         link = os.path.join(os.path.dirname(keeper.path), "default.target.wants", UNIT_NAME)
         if os.path.islink(link):
             os.unlink(link)
