@@ -166,7 +166,7 @@ PROGRAM_WORDS = {
     "quaid": (("`ai-kb ", "`quaid kb "),),
     "ai-kb": (("`quaid kb ", "`ai-kb "), ("`quaid --help`", "`ai-kb --help`"), ("'kb ", "'")),
 }
-"""For each program, words to replace in messages, so that they name its commands as typed."""
+"""For each program, replacements in messages, so that the messages name the commands of that program."""
 
 
 def name_program(message: str, program: str) -> str:
@@ -206,7 +206,9 @@ def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool, pr
     asked = asked[0] if isinstance(asked, list) and len(asked) == 1 else asked
     is_moved = isinstance(asked, str) and asked.rpartition("::")[2] != slug.rpartition("::")[2]
     if is_moved and not hasattr(record, "old_slug"):
-        now = "" if " " in asked or "." in asked else " now"  # a title or a file name did not change
+        now = (
+            "" if " " in asked or "." in asked else " now"
+        )  # a title or a file name is not an earlier address
         notes = f"quaid: {asked} is {slug}{now}\n"
     if terminal and type(record).__name__ == "PageRecord":
         notes += f"quaid: {slug} is at version {record.version}\n"
