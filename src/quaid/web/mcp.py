@@ -370,7 +370,7 @@ async def _call_result(
 ) -> dict[str, Any]:
     """Return the response to one request.
 
-    The request is cancelled through its session or if the client disconnects.
+    The request can be cancelled through its session, and is cancelled if the client disconnects.
     """
     if needs_no_memory(message):
         # The handshake reads the memory for its instructions, which must not block the event loop.

@@ -216,7 +216,9 @@ class WorkerPool:
         deadline = time.monotonic() + seconds
         for queue in self._queues.values():
             queue.end()
-        over = [queue.is_over(deadline) for queue in self._queues.values()]  # a list, to join all queues
+        over = [
+            queue.is_over(deadline) for queue in self._queues.values()
+        ]  # a list, so that every queue is joined
         return all(over)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], scope: Scope = "owner") -> Any:

@@ -377,7 +377,7 @@ def query_words(question: str) -> list[str]:
 
 
 def query_pattern(question: str) -> re.Pattern[str] | None:
-    """Return a pattern that matches the question's words and words with the same stem, or None if it has none."""
+    """Return a pattern for the words of a question and words with the same stem, or None if it has no words."""
     words = query_words(question)
     if not words:
         return None
