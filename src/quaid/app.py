@@ -98,7 +98,7 @@ class Brain:
         self.asked_at: float | None = None  # time of the call if it is carried out later, after a review
         # False for read-only callers, which neither log unanswered questions nor rebuild a deleted database.
         self.leaves_marks = True
-        # False for callers that must name the version of a page that they read in order to replace its text.
+        # False for callers that may replace the text of a page only if they name the version that they have read.
         self.may_overwrite = True
 
     @property
