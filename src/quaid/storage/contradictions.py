@@ -465,7 +465,7 @@ _REVIEWED_AT = (
     "max(p.truth_updated_at, coalesce((SELECT max(x.resolved_at) FROM contradictions AS x"
     " WHERE x.page_id = p.id AND x.type = 'stale'), ''))"
 )
-# Julianday() would not be exact.
+# unixepoch() is used, because julianday() returns a floating-point number, which is not exact.
 STALE_SECONDS = f"(unixepoch(p.timeline_updated_at) - unixepoch({_REVIEWED_AT}))"
 IS_STALE = (
     "p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at"

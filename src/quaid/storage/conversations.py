@@ -283,7 +283,7 @@ def remove(tx: "Transaction", conversation: int, now: str) -> None:
     """
     tx.pragma("secure_delete", "ON")
     tx.execute("DELETE FROM conversation_turns WHERE conversation_id = ?", (conversation,))
-    # Without this, deleted words stay in the segments of the index.
+    # Deleted words stay in the segments of the index until the segments are merged.
     tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('optimize')")
     vectors.purge_turn_vectors(tx)
     tx.execute(

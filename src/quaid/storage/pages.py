@@ -432,7 +432,7 @@ def pages_beginning(db: "Database", start: str, limit: int, last_word: str = "")
 
 
 def wings_called(db: "Database", names: list[str]) -> list[str]:
-    """Return the names among these that are wings (top-level categories) of visible pages."""
+    """Return those of the names that are wings (top-level categories) of visible pages."""
     rows = db.rows(
         "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM pages INDEXED BY pages_by_wing"
         " WHERE wing = value AND quarantined_at IS NULL)",

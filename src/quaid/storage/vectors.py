@@ -71,7 +71,7 @@ CODES_PER_BLOCK = 1_024
 """A row of a code table contains at most this many codes."""
 
 FIRST_MEAN, LAST_MEAN = 256, 65_536
-"""The mean is first computed with FIRST_MEAN vectors, and no longer recomputed from LAST_MEAN vectors on."""
+"""The mean is first computed when there are FIRST_MEAN vectors, and is final once LAST_MEAN vectors were used."""
 
 
 class VectorTables(NamedTuple):

@@ -159,7 +159,7 @@ PAGES_COMPARED = 20
 """Up to this many pages are compared to recognise a copy of a memory without an id."""
 
 PAGES_SCANNED = 4
-"""This many first pages, and as many last pages, of a copy are searched for in the file of a damaged memory."""
+"""The UUIDs of this many first and last pages of a copy are searched for in the file of a damaged memory."""
 
 
 class DatabaseCopy(NamedTuple):
