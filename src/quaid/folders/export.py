@@ -52,7 +52,7 @@ MAX_LINKS_AND_FACTS_BYTES = 32 * 1024 * 1024
 """Maximum size of the links-and-facts file in bytes, enough for some hundred thousand links and facts."""
 
 MAX_JOINED_LENGTH = 100_000
-"""The sources or the evidence of a fact, and the context of a link, have at most this many characters each."""
+"""Maximum number of characters of a fact's sources, of a fact's evidence and of a link's context."""
 
 SHOWN_PROBLEMS = 20
 MAX_PROBLEM_LENGTH = 300
