@@ -81,7 +81,10 @@ def parse(text: str) -> MarkdownDocument:
 
 
 def check_front_matter(document: MarkdownDocument, before: Mapping[str, Any]) -> None:
-    """Raise InvalidFrontMatter if the front matter is invalid, unless it is the same as `before`."""
+    """Raise InvalidFrontMatter if the front matter is invalid, unless it is the same as `before`.
+
+    A block that is not closed always raises the error.
+    """
     if document.problem and (not document.frontmatter or document.frontmatter != before):
         raise InvalidFrontMatter(problem=document.problem)
 

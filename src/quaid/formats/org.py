@@ -561,7 +561,7 @@ def _todo_words(text: str) -> tuple[set[str], set[str]]:
 
 
 LONGEST_TITLE = 2_000
-"""Links in longer titles are not replaced by their descriptions."""
+"""In titles with more characters than this, links are not replaced by their descriptions."""
 
 _LINK = re.compile(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.+?)\])?\]")
 
