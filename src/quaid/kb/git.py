@@ -284,7 +284,7 @@ class Git:
 
     def state(self) -> TreeState:
         """Return uncommitted changes, and how far the branch is ahead of and behind the fetched remote."""
-        # Read before the status, so that stands_as() notices a change made meanwhile.
+        # The ref is read before the status, so that stands_as() notices a change made between the two.
         seen = self._seen(self.branch())
         options = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--ignore-submodules=all")
         out = self.call("status", *options, "--untracked-files=all", "--ignored=traditional", reads=True)

@@ -80,8 +80,8 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
             holder = f"{name} for more than {patience:g} s" if name else "another process"
             raise StoreLocked(path=git.root, holder=holder, hint="")
         git.keep = (handle,)
-        # This is done before the holder is overwritten. If it raises an error, the next writer still sees the
-        # killed holder.
+        # The locks are cleared before the holder is overwritten. If clearing them fails, the next writer still
+        # sees the killed holder.
         _clear_git_locks(git, _lock_holder(handle))
         _write_holder(handle, f"{os.getpid()} {what}".encode())
         try:
