@@ -127,7 +127,7 @@ class SearchResult(NamedTuple):
     origin: str = "page"
     """Where it is stored: page, notebook, daily, conversation, kb or proposal."""
     status: str = ""
-    """"superseded" if the page or its best line is struck, superseded, or states what has ended."""
+    """"superseded" if the page has such a status, or the line is struck or states an outdated value; else ""."""
     session: str = ""
     """The conversation as client:session, or "" for other results."""
     turn: int = 0
@@ -702,7 +702,7 @@ LONGEST_TIMELINE = 20_000
 """Of a longer timeline, only the first and last characters, half of this number each, are searched for an entry."""
 
 SUPERSEDED_STATUSES = frozenset({"superseded", "retracted", "replaced", "obsolete"})
-"""Values of `status` in the front matter of a page or in a node of the knowledge base."""
+"""Values of `status`, in front matter or in a node of the knowledge base, that mean superseded."""
 
 
 def _origin(head: PageHead, kind: str) -> str:
@@ -917,7 +917,7 @@ class _AnswerBuilder:
         return not words or not words.isdisjoint(self._held(shown))
 
     def _is_asked_task(self, statement: str) -> bool:
-        """Return True for an open task with all words of a question that asks for open tasks."""
+        """Return True if the question asks for open tasks, and this one contains all other words of it."""
         if not self._asks_for_open or not statement.startswith("[ ]"):
             return False
         words = self._task_words()

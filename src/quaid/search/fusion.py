@@ -19,9 +19,9 @@ MEANING_SHARE = 0.55
 """Weight of meaning in a score. The rest is the weight of words."""
 
 FAMILIAR, UNFAMILIAR_SHARE = 0.5, 0.2
-"""Meaning has its full weight if at least the share FAMILIAR of the question is familiar to the model.
+"""Meaning has its full weight if at least this share (FAMILIAR) of the question is familiar to the model.
 
-Below it, the weight falls. It is the part UNFAMILIAR_SHARE of the full weight if nothing is familiar.
+For smaller shares the weight is lower, down to UNFAMILIAR_SHARE of the full weight.
 """
 
 NEIGHBOUR_SHARES = (0.3, 0.15)
@@ -43,7 +43,7 @@ TURN_WEIGHTS = (0.44, -0.22, 0.20, 0.53)
 """Weights of the features of a turn (see `turn_features`), learned by bench/turn_weights.py from LoCoMo 1-5."""
 
 TURN_LENGTHS, TYPICAL_TURN = (20, 500), 100
-"""The length of a turn counts within these limits, relative to a typical length, in characters."""
+"""The length of a turn is limited to the range TURN_LENGTHS and compared with TYPICAL_TURN, all in characters."""
 
 HIGHEST_SCORE = 1.0 + PAGE_SHARE
 """The score of a chunk that is the best in words and meaning on the best page, without its neighbours."""
@@ -101,8 +101,8 @@ class Ranking(NamedTuple):
 def meaning_share(familiarity: float) -> float:
     """Return the weight of meaning by the share of the question's words that are familiar to the model (0 to 1).
 
-    The vector of a question in a language that the model was not trained on says little. With the full weight, it
-    would put other pages before those that have the exact words.
+    The vector of a question in a language that the model was not trained on has little information. With the full
+    weight, it would put other pages before those that have the exact words.
     """
     return MEANING_SHARE * (UNFAMILIAR_SHARE + (1 - UNFAMILIAR_SHARE) * min(1.0, familiarity / FAMILIAR))
 

@@ -313,7 +313,7 @@ class Entities(NamedTuple):
     """The pages and wings (top-level categories of pages) that a question names."""
 
     exact: dict[int, str]
-    """Pages whose name is the whole question, with the kind of name, and pages that it links to, with the link."""
+    """Pages whose name is the whole question, with the kind of name, and pages linked in it, with the link."""
     mentioned: dict[int, str]
     """Pages whose name occurs in the question, with that name."""
     wings: tuple[str, ...]
@@ -367,8 +367,8 @@ LONGEST_EMBEDDED_TEXT = 4_000
 CENTRING = 0.5
 """This part of the mean of all vectors is subtracted from the vector of a question before texts are ranked.
 
-Texts that are near the mean are near to every question. The mean of a few vectors is that of a few subjects, so
-less of it is subtracted.
+Texts that are near the mean are near to every question. The mean of only a few vectors represents only a few
+subjects, so less of it is subtracted.
 """
 
 

@@ -209,7 +209,10 @@ class OnnxReranker:
 
 
 def _score(session: Any, encoding: Any) -> float:
-    """Return the score of one pair. Models with two outputs give the difference of "relevant" and "not relevant"."""
+    """Return the score of one pair.
+
+    For a model with two outputs, this is the difference between "relevant" and "not relevant".
+    """
     import numpy as np
 
     ids = np.array([encoding.ids], dtype=np.int64)

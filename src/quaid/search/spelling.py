@@ -1,7 +1,7 @@
 """Replace words of a question that the memory does not contain by words that are spelled almost the same.
 
-A word is corrected only if no page and no conversation contains it and it is not an English word: a question
-may be about something that the memory does not know. English words are those of the vocabulary of the
+A word is corrected only if no page and no conversation contains it and it is not an English word, because a
+question may be about something that is not in the memory. English words are those of the vocabulary of the
 built-in model; without its package no word is corrected. A word in quotation marks is never changed.
 """
 
@@ -30,7 +30,7 @@ MOST_CORRECTED = 3
 """At most MOST_CHECKED words of a question are looked up, and at most MOST_CORRECTED of them are corrected."""
 
 MANY_ROWS = 20_000
-"""In an index with more rows, a corrected word begins with the same two letters, otherwise with the same letter."""
+"""A correction begins with the same letter as the word; in an index with more rows than this, with the same two."""
 
 _WORD = re.compile(r"[^\W\d_]+")
 _LITERAL = re.compile(r'"[^"]*"|“[^“”]*”|\[\[[^\]]*\]\]|`[^`]*`|\S*[@/\\]\S*')

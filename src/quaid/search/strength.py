@@ -102,7 +102,7 @@ class Found(NamedTuple):
     attribute: float = 1.0
     """The share of the question's words, other than names and words of the title; 1 if there are no others."""
     lacking: float = 0.0
-    """`Sought.weight` if it does not have what the question asks for."""
+    """`Sought.weight` if the result does not have what the question asks for, otherwise 0."""
     lead: float = 0.0
     """For the first result, the difference between its ranking score and that of the second; otherwise 0."""
 
@@ -140,7 +140,7 @@ STRONG_SCORE, WEAK_SCORE = 0.5, 0.24
 
 
 class _Limits(NamedTuple):
-    """The evidence of the lowest score, of a weak and a strong result, and of the highest score."""
+    """The evidence required for the lowest score, for a weak and a strong result, and for the highest score."""
 
     least: float
     weak: float
@@ -153,7 +153,7 @@ _WORD_LIMITS = _Limits(0.0, WEAK_WORDS, STRONG_WORDS, 1.0)
 
 
 def _scaled(evidence: float, limits: _Limits) -> float:
-    """Return evidence on a scale on which the limits are WEAK_SCORE and STRONG_SCORE."""
+    """Return the score for some evidence. The limits for weak and strong become WEAK_SCORE and STRONG_SCORE."""
     least, weak, strong, most = limits
     if evidence >= strong:
         return STRONG_SCORE + (1 - STRONG_SCORE) * (evidence - strong) / (most - strong)
@@ -236,7 +236,7 @@ _CALENDAR = frozenset(
 def names_asked(question: str, weights: Mapping[str, float]) -> dict[str, float]:
     """Return the capitalized words of a question, except the first of each sentence, with their weights.
 
-    The first word is a name too if it is a possessive, or if another name follows. Months and weekdays are no
+    The first word is a name too if it is a possessive, or if another name follows. Months and weekdays are not
     names. If most words are capitalized, as in a heading, none is a name.
     """
     words = _WORD.findall(question)
@@ -354,7 +354,7 @@ _SOUGHT: tuple[tuple[str, str, str, float], ...] = (
 
 @cache
 def _patterns() -> list[tuple[re.Pattern[str], Sought]]:
-    """Return the patterns of questions. Compiling them takes 3 ms, which only questions should pay."""
+    """Return the patterns of questions. Compiling them takes 3 ms, so it is done for the first question only."""
     return [
         (re.compile(question, re.IGNORECASE), Sought(kind, re.compile(text, re.IGNORECASE), weight))
         for kind, question, text, weight in _SOUGHT
@@ -362,5 +362,5 @@ def _patterns() -> list[tuple[re.Pattern[str], Sought]]:
 
 
 def sought(question: str) -> Sought | None:
-    """Return what a question in English asks for, or None if that has no typical form."""
+    """Return what a question in English asks for, or None if it matches no pattern."""
     return next((each for pattern, each in _patterns() if pattern.search(question)), None)
