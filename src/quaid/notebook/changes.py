@@ -199,7 +199,7 @@ def find_subject(subject: Subject, lines: Iterable[Line]) -> list[Line]:
 
 
 def best_matches(items: "Iterable[Item]", rank: "Callable[[Item], int]") -> "list[Item]":
-    """Return the items with the highest rank. Those with rank 0 do not match."""
+    """Return the items with the highest rank, or [] if no rank is above 0."""
     ranked = [(rank(item), item) for item in items]
     best = max((rank for rank, _ in ranked), default=0)
     return [item for rank, item in ranked if rank == best > 0]

@@ -223,7 +223,7 @@ def _tag_unspaced(text: str, words: Lexicon) -> list[TaggedWord]:
 
 
 def features(text: str, language: str) -> set[str]:
-    """Return the features of a sentence that the model has weights for."""
+    """Return the features of a sentence by which the linear model scores it."""
     tagged = tag_words(text, language)
     while len(tagged) > 2 and tagged[0].classes[0] in ("COMMA", "PLEASE"):
         tagged = tagged[1:]

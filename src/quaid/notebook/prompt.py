@@ -168,7 +168,7 @@ def _fit_blocks(
 
 
 def _fitting(wants: list[int], usable: int, least: int, last: int) -> list[int]:
-    """Choose the files to include. Return the sizes they want, and 0 for files that are omitted.
+    """Choose the files to include. Return the wanted size of each file, or 0 if the file is omitted.
 
     There is space for at least `least` of each chosen file, or for the whole file if it is smaller. With equal
     shares for very many files, each file would have space for little more than its name. The last `last` files

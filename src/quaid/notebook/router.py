@@ -291,7 +291,7 @@ _OTHER_SHOPPING = {
     "ja": r"(?:(?:.*?(?:スーパー|薬局|コンビニ|帰り)[でに])?)(?P<items>.+?)(?:(?:を|が|は|も)?(?:買(?:う|って.*|わ.*|い.*)|必要.*|"
     r"注文.*|欲しい.*|切れ.*|切らし.*|なくな.*|無くな.*|もうない.*|残り少ない.*|足りない.*|補充.*))?[。！]?",
 }
-"""The part of a shopping sentence that names the items, in languages other than English."""
+"""Patterns of shopping sentences in languages other than English. The group `items` matches the items."""
 _OTHER_ARTICLE = re.compile(
     r"(?i)^(?:du|de la|de l['’]|des|d['’]|le|la|les|el|los|las|einen?|une?|una?)\s*(?<=[\s'’])(?=\S)"
 )
@@ -649,7 +649,7 @@ class NoteTarget(NamedTuple):
     lines: list[str]
     box: bool
     within: bool
-    """True if duplicates are searched for only in this section, because the same line elsewhere means another thing."""
+    """True if only this section is searched for duplicates, because the same line elsewhere has another meaning."""
     person: bool = False
     """True if the section title is a person's name."""
 
@@ -664,8 +664,8 @@ def choose_target(
 ) -> NoteTarget:
     """Return the destination of a note.
 
-    `paths` are the notebook's files, among which the file of a list or with the name `file` is searched for.
-    `guessed` is the kind of note, if the caller has determined it already.
+    `paths` are the notebook's files, in which a list or the name `file` is looked up. `guessed` is the kind of
+    note, if the caller has determined it already.
     """
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; write what to remember")
