@@ -291,7 +291,7 @@ _LISTED_INSTEAD = (
         r"memory_get(slug=\1): see what is right",
     ),
 )
-"""Patterns of advice that does not fit agents, mostly because its tool is not listed by default; replacements."""
+"""Patterns of advice that does not fit agents, mostly because it names a rarely listed tool, with replacements."""
 
 GUIDANCE_FIELDS = frozenset({"note", "notes", "next_step", "next_steps", "remedy", "hint", "nudge"})
 """Fields of records with text for the reader, in which commands are replaced.
