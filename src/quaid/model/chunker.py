@@ -346,7 +346,7 @@ LONGEST_ENTRY = 400
 """Maximum characters of an entry. A longer list entry or paragraph is found by the vector of its chunk."""
 
 LEAST_ENTRIES, LEAST_COVERED = 2, 0.5
-"""A chunk has entries if there are at least LEAST_ENTRIES, and they are at least LEAST_COVERED of its text.
+"""The entries of a chunk are used if there are at least LEAST_ENTRIES, with at least LEAST_COVERED of its text.
 
 For other chunks, the vector of the whole chunk is sufficient.
 """

@@ -377,8 +377,8 @@ def is_single_valued(predicate: str, listed: frozenset[str], setting: str | None
     """Return True if a canonical predicate is listed as single-valued, or its name implies it.
 
     The last word of the name decides: migration_deadline has one value, because deadline has one value. In a name
-    such as head_of_operations or number_of_seats, the first word decides. A predicate that the setting marks `:many`
-    is never single-valued because of its name.
+    such as head_of_operations or number_of_seats, the first word decides. The name does not count if the setting
+    marks the predicate `:many`.
     """
     if predicate in listed:
         return True

@@ -134,7 +134,7 @@ probability is 99 %.
 LEAST_THRESHOLD = 0.5
 
 RARE_SHINGLE_LIMIT = 4
-"""A shingle that occurs in more texts than this gets a lower weight, in proportion to their number."""
+"""A shingle that occurs in more texts than this gets a lower weight, in inverse proportion to their number."""
 
 LARGE_GROUP = 40
 """In a larger group of candidates, each text is compared only with the first text and its neighbours."""
