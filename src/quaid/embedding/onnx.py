@@ -275,7 +275,7 @@ class OnnxEmbedder:
         self._recent: dict[str, bytes] = {}
 
     def ready(self) -> str | None:
-        if self._session is not None:  # it is in memory and needs no file any more
+        if self._session is not None:  # the model is in memory, so its files are no longer needed
             return None
         missing = [name for name in NEEDED_PACKAGES if not find_package(name)]
         if missing:

@@ -117,7 +117,7 @@ def log_to_stderr(text: str) -> None:
 
 
 def needs_no_memory(request: Request) -> bool:
-    """Return True if the request can be answered without the memory, while another call is using the memory."""
+    """Return True if the request can be answered without the memory, even while another call is using it."""
     return request.method not in METHODS_USING_MEMORY
 
 

@@ -123,7 +123,7 @@ def _split_words(text: str) -> list[str]:
 @cache
 def _data_lines(name: str) -> list[str]:
     with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
-        text = file.read().replace("\n  ", " ")  # lines that continue
+        text = file.read().replace("\n  ", " ")  # join continuation lines
     return [line for line in text.split("\n") if line and not line.startswith("#")]
 
 

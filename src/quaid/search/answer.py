@@ -319,7 +319,7 @@ ENOUGH_OF_VALUE = 0.75
 
 
 class _OutdatedCheck:
-    """Finds statements that state a value that has ended."""
+    """Finds statements of outdated values."""
 
     def __init__(self, stemmer: text_index.Stemmer, outdated: Sequence[OutdatedValue]) -> None:
         self._stemmer, self._outdated = stemmer, outdated
@@ -415,7 +415,7 @@ class _OutdatedCheck:
         )
 
     def _has_current(self, value: OutdatedValue, line: str) -> bool:
-        """Return True if a line has one of the current values, or a number that only they have."""
+        """Return True if a line states a current value: as a phrase, by a new number, or by most of its new words."""
         text, own = f" {_folded(line)} ", self._stems(line)
         for current in value.current:
             stems = self._stems(_REMARK.sub("", current))
@@ -917,7 +917,7 @@ class _AnswerBuilder:
         return not words or not words.isdisjoint(self._held(shown))
 
     def _is_asked_task(self, statement: str) -> bool:
-        """Return True if the question asks for open tasks, and this one contains all other words of it."""
+        """Return True for an open task with all words (see `_task_words`) of a question for open tasks."""
         if not self._asks_for_open or not statement.startswith("[ ]"):
             return False
         words = self._task_words()
@@ -1296,7 +1296,7 @@ def rank_question(
             ranking = favour_time_order(db, candidates, ranking, question)
     note = ""
     if reranker:
-        from quaid.search.rerank import rerank  # loads what the default does not need
+        from quaid.search.rerank import rerank  # imported late, because it is rarely needed
 
         ranking, note = rerank(db, reranker, searched, ranking, list(candidates.named.exact))
     notes = (note,) if note else ()

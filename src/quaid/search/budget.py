@@ -82,7 +82,9 @@ def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "au
     """
     servings: list[Serving] = []
     left = budget
-    frames = [count_tokens(json_text({**texts.fields, "text": ""})) + 1 for texts in results]  # and a comma
+    frames = [
+        count_tokens(json_text({**texts.fields, "text": ""})) + 1 for texts in results
+    ]  # 1 for the comma
     longest = _longest_line([json_tokens(texts.line) for texts in results], budget - sum(frames))
     for texts, frame in zip(results, frames, strict=True):
         line, is_cut = fit_text(texts.line, min(longest, left - frame), json_tokens)
