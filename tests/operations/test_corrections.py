@@ -1,5 +1,6 @@
 """Correcting a fact or a line by saying what is true now or what was wrong."""
 
+import hashlib
 import random
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ Alice lives in Paris. She likes tea.
 - Works at River AI as a designer
 - Budget: 35,000 EUR
 """
+
+
+def line_id(text: str, slug: str, kind: str = "line") -> str:
+    return f"{kind}:{hashlib.blake2b(text.encode(), digest_size=3).hexdigest()}:{slug}"
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
@@ -106,20 +111,23 @@ def test_several_candidates_change_nothing_until_one_is_named(brain: Brain) -> N
     arguments = {"about": "Carol", "was": "lives in Rome", "now": "lives in Bern"}
     record = run(brain, "correct", **arguments)
     assert not record["changed"]
-    assert [row["id"] for row in record["candidates"]] == ["line:1:people/carol", "line:3:people/carol"]
+    assert [row["id"] for row in record["candidates"]] == [
+        line_id("Carol lives in Rome.", "people/carol"),
+        (second := line_id("In winter Carol lives in Rome too.", "people/carol")),
+    ]
     assert run(brain, "get", slug="people/carol")["version"] == 1
-    assert run(brain, "correct", **arguments, id="line:3:people/carol")["changed"]
+    assert run(brain, "correct", **arguments, id=second)["changed"]
     truth = run(brain, "get", slug="people/carol")["compiled_truth"]
     assert truth.split("\n") == ["Carol lives in Rome.", "", "In winter Carol lives in Bern too."]
     with pytest.raises(NotFound, match="Call without id"):
-        run(brain, "correct", **arguments, id="line:9:people/carol")
+        run(brain, "correct", **arguments, id="line:000000:people/carol")
 
 
 def test_the_page_of_the_subject_comes_first_and_other_lines_are_listed(memory: Brain) -> None:
     run(memory, "put", slug="notes/trip", content="We met Alice in Paris.")
     record = run(memory, "correct", about="Alice", was="Paris", now="Oslo")
     assert record["changed"]
-    assert [row["id"] for row in record["still_says"]] == ["line:1:notes/trip"]
+    assert [row["id"] for row in record["still_says"]] == [line_id("We met Alice in Paris.", "notes/trip")]
     assert "Paris" in run(memory, "get", slug="notes/trip")["compiled_truth"]
 
 
@@ -132,8 +140,9 @@ def test_a_chosen_line_ends_the_fact_that_it_states(memory: Brain) -> None:
     )
     arguments = {"about": "Alice", "was": "lives in Paris", "now": "lives in Oslo"}
     assert len(run(memory, "correct", **arguments)["candidates"]) == 3
-    record = run(memory, "correct", **arguments, id="line:1:people/alice")
-    assert [row["id"] for row in record["replaced"]] == ["fact:1", "line:1:people/alice"]
+    first = line_id("Alice lives in Paris.", "people/alice")
+    record = run(memory, "correct", **arguments, id=first)
+    assert [row["id"] for row in record["replaced"]] == ["fact:1", first]
     assert ("lives_in", "Oslo", None) in facts(memory)
 
 
@@ -154,7 +163,9 @@ def test_an_entry_that_was_wrong_is_struck(brain: Brain) -> None:
     entry = "- **2026-06-29** | hearsay — Hugo Lam leaves Nordlys in August."
     run(brain, "put", slug="people/hugo-lam", content=f"# Hugo Lam\n\nData lead.\n\n---\n\n{entry}")
     record = run(brain, "correct", about="people/hugo-lam", was="Hugo Lam leaves Nordlys in August")
-    assert record["replaced"][0]["id"] == "entry:1:people/hugo-lam"
+    assert record["replaced"][0]["id"] == line_id(
+        "Hugo Lam leaves Nordlys in August.", "people/hugo-lam", "entry"
+    )
     page = run(brain, "get", slug="people/hugo-lam")
     assert page["timeline"] == "- **2026-06-29** | hearsay — ~~Hugo Lam leaves Nordlys in August.~~"
 
@@ -321,10 +332,18 @@ def test_correction_to_the_current_value_changes_nothing(memory: Brain) -> None:
 def test_without_a_match_the_statements_about_the_subject_are_listed(memory: Brain) -> None:
     record = run(memory, "correct", about="people/alice", now="plays the cello")
     assert not record["changed"]
-    assert {"id": "line:3.2:people/alice", "says": "She likes tea.", "slug": "people/alice"} in record[
-        "candidates"
-    ]
-    run(memory, "correct", about="people/alice", now="plays the cello", id="line:5:people/alice")
+    assert {
+        "id": line_id("She likes tea.", "people/alice"),
+        "says": "She likes tea.",
+        "slug": "people/alice",
+    } in record["candidates"]
+    run(
+        memory,
+        "correct",
+        about="people/alice",
+        now="plays the cello",
+        id=next(row["id"] for row in record["candidates"] if "River AI" in row["says"]),
+    )
     assert "River AI" not in run(memory, "get", slug="people/alice")["compiled_truth"]
 
 
@@ -369,7 +388,7 @@ def test_words_that_a_correction_does_not_name_are_not_lost(brain: Brain) -> Non
         brain, "correct", about="Leonie", was="Head of IT at Nordhaven from July", now="CIO of Nordhaven"
     )
     assert not record["changed"]
-    assert record["candidates"][0]["id"] == "line:3:people/leonie"
+    assert record["candidates"][0]["id"] == line_id(text.partition("\n\n")[2], "people/leonie")
 
 
 def test_label_and_verb_are_not_part_of_the_value(brain: Brain) -> None:
@@ -436,7 +455,7 @@ def test_value_of_the_front_matter_is_replaced(ilse: Brain) -> None:
 def test_timeline_entry_is_struck_and_the_right_one_is_added(ilse: Brain) -> None:
     was, now = "Ilse asked for 12 seats", "Ilse asked for 20 seats"
     record = run(ilse, "correct", about="people/ilse-brandt", was=was, now=now)
-    assert [row["id"] for row in record["replaced"]] == ["entry:1:people/ilse-brandt"]
+    assert [row["id"] for row in record["replaced"]] == [line_id(f"{was}.", "people/ilse-brandt", "entry")]
     timeline = ilse_page(ilse)["timeline"]
     assert "- **2026-03-02** | call — ~~Ilse asked for 12 seats.~~" in timeline
     assert "- **2026-04-25** | correction — Ilse asked for 20 seats. (corrects 2026-03-02)" in timeline
@@ -543,9 +562,12 @@ def test_several_lines_with_the_words_are_listed_and_one_is_forgotten_by_its_id(
     run(memory, "put", slug="people/alice", compiled_truth=ALICE, timeline_append=entry)
     arguments = {"query": "Alice lives in Paris", "reason": "asked"}
     record = run(memory, "propose forget", **arguments)
-    assert [row["id"] for row in record["candidates"]] == ["line:3:people/alice", "entry:1:people/alice"]
+    assert [row["id"] for row in record["candidates"]] == [
+        line_id("Alice lives in Paris.", "people/alice"),
+        line_id("Alice lives in Paris.", "people/alice", "entry"),
+    ]
     assert run(memory, "review")["total"] == 0
-    assert run(memory, "propose forget", query="line:3:people/alice", reason="asked")["proposal"] == 1
+    assert run(memory, "propose forget", query=record["candidates"][0]["id"], reason="asked")["proposal"] == 1
     assert run(memory, "review", id=1, accept=True)["decided"][0]["outcome"] == "accepted"
     page = run(memory, "get", slug="people/alice")
     assert "Paris" not in page["compiled_truth"]
@@ -1002,3 +1024,26 @@ def test_note_with_another_value_names_the_earlier_line(memory: Brain) -> None:
     assert (earlier["says"], record["similar"]) == ("Tim's birthday is 4 March", [])
     done = run(memory, "correct", about="Tim", now="Tim's birthday is 6 March", id=earlier["id"])
     assert done["changed"]
+
+
+def test_an_id_stays_the_id_of_its_line_when_other_lines_are_added(memory: Brain) -> None:
+    old = "- **2026-03-01** | call — Alice keeps bees.\n- **2026-02-01** | call — Alice likes tea."
+    run(memory, "put", slug="people/alice", timeline_append=old)
+    chosen = line_id("Alice keeps bees.", "people/alice", "entry")
+    run(memory, "timeline-add", slug="people/alice", date="2026-04-01", summary="Alice met Bob.")
+    record = run(memory, "correct", about="Alice", id=chosen, now="Alice keeps wasps.")
+    assert [row["says"] for row in record["replaced"]] == ["Alice keeps bees."]
+    with pytest.raises(NotFound, match="Call without id"):
+        run(memory, "correct", about="Alice", id=chosen, now="Alice keeps ants.")
+
+
+@pytest.mark.parametrize("outcome", ["done", "cancelled"])
+def test_a_page_that_is_a_promise_is_done_or_cancelled_as_a_whole(brain: Brain, outcome: str) -> None:
+    text = "---\ntitle: Training outline for Ada\ntype: commitment\nstatus: open\n---\nPromised on 2 May."
+    run(brain, "put", slug="commitments/outline", content=text)
+    run(brain, "put", slug="people/ada", content="---\nstatus: open\n---\n# Ada\n\nA person.")
+    record = run(brain, "correct", about="Training outline for Ada", now=outcome)
+    assert record["changed"]
+    assert run(brain, "get", slug="commitments/outline")["frontmatter"]["status"] == outcome
+    assert not run(brain, "correct", about="people/ada", now=outcome)["changed"]
+    assert run(brain, "get", slug="people/ada")["frontmatter"]["status"] == "open"

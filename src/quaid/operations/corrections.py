@@ -5,6 +5,7 @@ front matter of pages, and among facts.
 """
 
 import contextlib
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -60,7 +61,7 @@ NOT_STORED = (
 
 class CorrectionCandidate(NamedTuple):
     id: str
-    """The id to send as `id`: fact:12, or line:3:people/alice (line and page)."""
+    """The id to send as `id`: fact:12, or line:5d41ab:people/alice (digest of the line, and page)."""
     says: str
     slug: str
 
@@ -111,12 +112,13 @@ class StoredStatement(NamedTuple):
 
     @property
     def id(self) -> str:
+        """An id made from the text, so that it stays when other lines change and is unknown when this one does."""
         address = _address(self.page)
         if self.part == "field":
             return f"field:{self.place.heading}:{address}"
         kind = "line" if self.part == "truth" else "entry"
-        sentence = f".{self.place.sentence}" if self.place.sentence > 1 else ""
-        return f"{kind}:{self.place.line}{sentence}:{address}"
+        digest = hashlib.blake2b(self.place.text.encode("utf-8", "replace"), digest_size=3).hexdigest()
+        return f"{kind}:{digest}:{address}"
 
     @property
     def path(self) -> str:
@@ -271,6 +273,9 @@ class _Plan(NamedTuple):
     """False: the old words are removed instead of struck through."""
 
 
+TASK_TYPES = ("commitment", "action_item", "task", "todo")
+"""Types of pages that are done or cancelled as a whole."""
+
 _FACT_ID = re.compile(r"(?:fact:)?(\d+)\Z")
 
 
@@ -333,7 +338,8 @@ class _Finder:
         if wording.was:
             return self._plan_by_words(self.lines)
         if wording.outcome:
-            return self._unmatched()
+            status = self._open_status()
+            return self._plan_line(status, f"status: {wording.outcome}") if status else self._unmatched()
         if quoted := _quoted(self.lines, self.about):
             self.wording = wording._replace(was=self.about)
             return self._plan_by_words(quoted)
@@ -362,6 +368,12 @@ class _Finder:
         mine = [line for line in todos if line in own or model.has_value(line.text, self.subject.title)]
         reported = [] if outcome else changes.find_task(now, mine)
         return reported or changes.find_task(self.about, mine) or mine
+
+    def _open_status(self) -> StoredStatement | None:
+        """Return the field `status` of a page that is itself a promise or a task."""
+        if self.subject is None or self.subject.type not in TASK_TYPES:
+            return None
+        return next((line for line in self.lines if line.part == "field" and line.section == "status"), None)
 
     def _plan_by_words(self, lines: list[StoredStatement]) -> _Plan | CorrectRecord:
         """Return the plan for a correction that has the old words."""
@@ -854,7 +866,7 @@ def _statements_near(
 def _statement_with_id(
     brain: Brain, id: str, book: list[StoredStatement], *, closed: bool = False
 ) -> StoredStatement | None:
-    """Return the statement with an id such as line:3:people/alice."""
+    """Return the statement with an id such as line:5d41ab:people/alice."""
     collection, slug = slugs.split_address(id.split(":", 2)[-1])
     page = page_store.find(brain.db, slug, collection or "default") if id.count(":") > 1 else None
     lines = [*book, *(_page_statements(page, closed=closed) if page is not None else ())]
