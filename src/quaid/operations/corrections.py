@@ -260,8 +260,9 @@ class _Plan(NamedTuple):
     """What a correction changes: facts with one statement, the line with the same statement, and a field."""
 
     wording: Wording
-    facts: tuple[tuple[_Fact, str | None], ...] = ()
-    """Each fact with its new value; None if it only ends."""
+    facts: tuple[_Fact, ...] = ()
+    value: str | None = None
+    """The new value of the facts; None if they only end."""
     line: StoredStatement | None = None
     new: str = ""
     """The sentence that replaces the line; "" if the line is only removed or a to-do is closed."""
@@ -347,7 +348,7 @@ class _Finder:
 
     def _tasks(self) -> list[StoredStatement]:
         """Return the open to-dos that a correction finishes or cancels, or whose words it quotes."""
-        (was, now), outcome = self.wording[:2], self.wording.outcome
+        was, now, outcome = self.wording.was, self.wording.now, self.wording.outcome
         words = f"{self.about} {was}"
         own = self.lines if self.subject is not None else []
         lines = [*own, *_statements_near(self.brain, words, self.book)]
@@ -414,8 +415,11 @@ class _Finder:
                 matches.append(line)
         if self.subject is not None:
             return matches
-        topic = model.stems(self.about)
-        near = [line for line in matches if topic <= _stems_around(line)]
+        topic, near = model.stems(self.about), []
+        for line in matches:
+            slug = re.sub(r"[-/_]", " ", line.page.slug)
+            if topic <= model.stems(f"{line.text} {line.section} {line.page.title} {slug}"):
+                near.append(line)
         return near or [line for line in matches if line.file and len(was.split()) > 1]
 
     def _rewritten(self, line: StoredStatement) -> str | None:
@@ -491,22 +495,17 @@ class _Finder:
     def _plan_fact(self, facts: list[_Fact], line: StoredStatement | None) -> _Plan:
         """Return the plan for facts with one statement, and the line of the subject's page that says the same."""
         wording, row = self.wording, facts[0].row
-        value: str | None = None
-        if wording.now:
-            value = model.new_value(wording, row.subject, row.predicate, row.object)
+        value = model.new_value(wording, row.subject, row.predicate, row.object) if wording.now else None
         own = self.lines if self.subject is not None else []
-        if line is None:
-            texts = [line for line in own if line.part == "truth" and line.box is None]
-            line = _only([line for line in texts if self._states(line, row)])
-        new = None if line is None else self._with_value(line, row, value)
-        fields = [line for line in own if line.part == "field" and self._rewritten(line)]
+        texts = [line for line in own if line.part == "truth" and line.box is None]
+        line = line or _only([line for line in texts if self._states(line, row)])
+        new = self._with_value(line, row, value) if line else None
         keys = model.relation_stems(row.predicate)
+        fields = [line for line in own if line.part == "field" and model.stems(line.section) & keys]
         return _Plan(
-            wording,
-            tuple((fact, value) for fact in facts),
-            line if new is not None else None,
-            new or "",
-            _only([line for line in fields if model.stems(line.section) & keys]),
+            *(wording, tuple(facts), value),
+            *((line, new) if new is not None else (None, "")),
+            _only([line for line in fields if self._rewritten(line)]),
             self.subject or facts[0].page,
         )
 
@@ -526,22 +525,24 @@ class _Finder:
 
     def _plan_line(self, line: StoredStatement, new: str) -> _Plan:
         """Return the plan for a line, and for the fact that it states if that has its value in the same place."""
-        facts = []
+        facts: list[_Fact] = []
+        value: str | None = None
         for fact in _current_facts(self.brain, line.page):
             spellings = receipts.spellings(self.brain, fact.row.object)
             is_kept = any(model.has_value(new, spelling) for spelling in spellings)
             if model.states_fact(line.text, fact.row.predicate, spellings) and not is_kept:
+                facts.append(fact)
                 values = (model.value_in_place(new, line.text, spelling) for spelling in spellings)
-                facts.append((fact, next(filter(None, values), None)))
-        if not _says_one_thing([fact for fact, _ in facts]) or (new and not all(value for _, value in facts)):
+                value = next(filter(None, values), None)
+        if not _says_one_thing(facts) or (new and not value):
             facts = []
         if line.text.endswith(".") and new[-1:].isalnum() and line.part != "field":
             new += "."
-        return _Plan(self.wording, tuple(facts), line, new)
+        return _Plan(self.wording, tuple(facts), value, line, new)
 
     def _unmatched(self) -> CorrectRecord:
         """Return what is stored about the subject, the nearest first, or raise NotFound."""
-        page, (was, now), outcome = self.subject, self.wording[:2], self.wording.outcome
+        page, was, now, outcome = self.subject, self.wording.was, self.wording.now, self.wording.outcome
         if page is None and outcome:
             hint = "It may be ticked already; `quaid query` shows it."
             raise NotFound(what="open to-do", name=repr(f"{self.about} {was}".strip()), hint=hint)
@@ -574,13 +575,13 @@ class _Finder:
 
         Facts whose value only the old line had are returned too.
         """
-        line, was, changed = plan.line, plan.wording.was, [fact.row.object for fact, _ in plan.facts]
+        line, was, changed = plan.line, plan.wording.was, [fact.row.object for fact in plan.facts]
         page = self.subject or plan.page or (line.page if line else None)
         if plan.wording.outcome or page is None:
             return []
         values = {was} if was and (len(was.split()) > 1 or not changed) else set()
         values.update(spelling for value in changed for spelling in receipts.spellings(self.brain, value))
-        new = [value for value in (plan.new, *(value for _, value in plan.facts)) if value]
+        new = [text for text in (plan.new, plan.value) if text]
         found: dict[str, _Fact | StoredStatement] = {}
         former = line.text if line else ""
         for fact in _current_facts(self.brain, page):
@@ -634,15 +635,14 @@ class _Correction:
 
     def apply(self) -> CorrectRecord:
         """Change the line, or note the change on the timeline, and end the facts."""
-        line, path = self.plan.line, ""
+        plan, line, path = self.plan, self.plan.line, ""
+        page = line.page if line is not None else plan.page or plan.facts[0].page
         if line is not None and line.file:
-            page = line.page
             path, version = self._edit_file(line)
             self.brain.db.write(self._end_facts)
         else:
-            page = line.page if line is not None else self.plan.page or self.plan.facts[0][0].page
             version = self._edit_page(page)
-        replaced = [CorrectedStatement(f.id, f.text, self._end_of(f.row)) for f, _ in self.plan.facts]
+        replaced = [CorrectedStatement(fact.id, fact.text, self._end_of(fact.row)) for fact in plan.facts]
         changed = [line for line in (line, self.plan.field) if line is not None]
         replaced += [CorrectedStatement(line.id, line.text, None) for line in changed]
         place = (page.slug, page.collection, version, path)
@@ -658,12 +658,10 @@ class _Correction:
             self._end_facts(tx, but=saved.id)
             return saved
 
-        is_noted = self.plan.line is not None or self.plan.page is not None
-        if is_noted:
+        if self.plan.line is not None or self.plan.page is not None:
             try:
-                return pages.edit_page(self.brain, _address(page), None, self._changed_page, also=also)[
-                    0
-                ].version
+                saved, _ = pages.edit_page(self.brain, _address(page), None, self._changed_page, also=also)
+                return saved.version
             except (CollectionReadOnly, PartOfOrgFile):
                 if self.plan.line is not None:
                     raise
@@ -674,25 +672,27 @@ class _Correction:
     def _changed_page(self, old: PageRow | None) -> Page:
         """Return the page with the line changed. A timeline entry has the old and the new text."""
         assert old is not None
-        (line, new), fact = self.plan[2:4], next(iter(self.plan.facts), None)
+        plan, line, new = self.plan, self.plan.line, self.plan.new
         front, truth, lines = old.frontmatter, old.truth, old.timeline
+        closed = None
+        if line is None:
+            former = plan.facts[0].text
+            new = plan.facts[0].with_value(plan.value) if plan.value is not None else ""
+        else:
+            former = line.text
         if line is not None and line.part == "timeline":
-            return pages.build_checked_page(old.slug, front, truth, self._changed_entry(lines, line), old)
-        if line is not None and line.part == "field":
+            lines = self._changed_entry(lines, line)
+        elif line is not None and line.part == "field":
             front = _with_field(front, line.place, new)
         elif line is not None:
             place = _find_again(truth, line)
             closed = self._closed(truth, place)
-            if closed is not None:
-                return pages.build_checked_page(old.slug, front, closed, lines, old)
-            truth = model.replace_in_page(truth, place, new)
-        if (field := self.plan.field) and fact and fact[1]:
-            front = _with_field(front, field.place, f"{field.section}: {fact[1]}")
-        former = line.text if line is not None else ""
-        if line is None and fact is not None:
-            former, new = fact[0].text, fact[0].with_value(fact[1]) if fact[1] is not None else ""
-        right = new or ("was wrong" if self.wording.never_held else f"ended on {self.today}")
-        if self.plan.keeps_trace:
+            truth = closed or model.replace_in_page(truth, place, new)
+        if plan.field is not None and plan.value:
+            front = _with_field(front, plan.field.place, f"{plan.field.section}: {plan.value}")
+        is_noted = closed is None and (line is None or line.part != "timeline")
+        if plan.keeps_trace and is_noted:
+            right = new or ("was wrong" if self.wording.never_held else f"ended on {self.today}")
             lines = timeline.add_entry_once(lines, self.today, f"~~{former}~~ {right}", "correction", "")
         return pages.build_checked_page(old.slug, front, truth, lines, old)
 
@@ -733,8 +733,8 @@ class _Correction:
 
     def _end_facts(self, tx: "Transaction", but: int | None = None) -> None:
         """End or withdraw the facts and add the new values. The page `but` has already got its new version."""
-        never_held = self.wording.never_held
-        for fact, value in self.plan.facts:
+        never_held, value = self.wording.never_held, self.plan.value
+        for fact in self.plan.facts:
             row, end = fact.row, self._end_of(fact.row)
             if value is not None:
                 values: dict[str, Any] = {
@@ -821,12 +821,6 @@ def _page_statements(page: PageRow, *, closed: bool = False) -> Iterator[StoredS
 def _own_statements(page: PageRow, book: list[StoredStatement]) -> list[StoredStatement]:
     """Return the statements of a page, or of its notebook file."""
     return [line for line in book if line.page.id == page.id] or list(_page_statements(page))
-
-
-def _stems_around(line: StoredStatement) -> frozenset[str]:
-    """Return the stems of a line, its heading and the name of its page."""
-    slug = re.sub(r"[-/_]", " ", line.page.slug)
-    return model.stems(f"{line.text} {line.section} {line.page.title} {slug}")
 
 
 def notebook_statements(brain: Brain, *, closed: bool = False) -> list[StoredStatement]:
@@ -1014,10 +1008,13 @@ def remove_line(brain: Brain, line: StoredStatement) -> CorrectRecord:
 # Sentences of `remember`
 
 
+_Action = Literal["ticked", "struck", "replaced", "nothing"]
+
+
 class SentenceChange(NamedTuple):
     """What a sentence ticked, struck or replaced, or the lines that it may be about."""
 
-    action: Literal["ticked", "struck", "replaced", "nothing"]
+    action: _Action
     category: str
     record: CorrectRecord
     line: StoredStatement | None = None
@@ -1091,11 +1088,7 @@ def _several(lines: list[StoredStatement], category: str, what: str) -> Sentence
 
 
 def _change_line(
-    brain: Brain,
-    line: StoredStatement,
-    action: Literal["ticked", "struck", "replaced"],
-    category: str,
-    wording: Wording,
+    brain: Brain, line: StoredStatement, action: _Action, category: str, wording: Wording
 ) -> SentenceChange:
     """Change a line as a sentence says."""
     record = _Correction(brain, _Plan(wording, line=line, new=wording.now)).apply()
@@ -1161,14 +1154,12 @@ def _clashing_facts(
     brain: Brain, facts: list[_Fact], text: str, statement: str
 ) -> list[tuple[_Fact, str | None]]:
     """Return the facts that a sentence ends, or of which it says another value, each with that value."""
+    if statement:
+        return [(f, None) for f in facts if model.states_fact(statement, f.row.predicate, [f.row.object])]
     clashing: list[tuple[_Fact, str | None]] = []
     single = fact_store.single_valued_predicates(brain.db)
     for fact in facts:
         row = fact.row
-        if statement:
-            if model.states_fact(statement, row.predicate, [row.object]):
-                clashing.append((fact, None))
-            continue
         labelled, value = model.split_label(text, row.subject, row.predicate, strict=True)
         predicate = fact_model.canonical_predicate(row.predicate)
         is_single = labelled and fact_model.is_single_valued(predicate, single, None)
@@ -1183,7 +1174,7 @@ def _change_fact(brain: Brain, text: str, fact: _Fact, value: str | None) -> Cor
         return None
     day = _ISO_DAY.search(text)
     try:
-        return _Correction(brain, _Plan(Wording("", text), ((fact, value),)), day[0] if day else None).apply()
+        return _Correction(brain, _Plan(Wording("", text), (fact,), value), day[0] if day else None).apply()
     except CollectionReadOnly:
         return None
 
