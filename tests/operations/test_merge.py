@@ -503,3 +503,17 @@ def test_a_senseless_threshold_is_refused(brain: Brain) -> None:
         with pytest.raises(InvalidArgument, match=r"0\.5 to 1"):
             run(brain, "dupes", threshold=threshold)
     assert run(brain, "dupes").pairs == ()
+
+
+def test_merge_keeps_the_last_version_of_the_kept_page_and_its_authors(brain: Brain) -> None:
+    for number in (1, 2, 3):
+        text = "\n\n".join(f"Line {line}." for line in range(1, number + 1))
+        version = number - 1 or None
+        run(brain, "put", slug="people/a", content=f"# A\n\n{text}", expected_version=version)
+    run(brain, "put", slug="people/b", content="# B\n\nAnother line.")
+    run(brain, "merge", slug="people/a", other="people/b", into="people/a", yes=True)
+    assert [version.version for version in run(brain, "history", slug="people/a").versions] == [4, 3, 2, 1]
+    lines = {line.text: line.version for line in run(brain, "blame", slug="people/a").lines}
+    assert (lines["Line 1."], lines["Line 3."], lines["Another line."]) == (1, 3, 4)
+    run(brain, "revert", slug="people/a", to=3)
+    assert "Another line" not in run(brain, "get", slug="people/a").compiled_truth

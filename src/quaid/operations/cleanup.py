@@ -4,7 +4,7 @@ from typing import Annotated, Any, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, PageMoved, VersionConflict
-from quaid.folders import indexer
+from quaid.folders import indexer, page_writer
 from quaid.formats import markdown
 from quaid.model import markdown_text, page as page_model, page_merge, slug as slugs, timeline
 from quaid.model.page import Page
@@ -14,7 +14,7 @@ from quaid.operations import pages as editing
 from quaid.operations.pages import PageVersion, Slug
 from quaid.operations.registry import Arg, op
 from quaid.search import answer as answers, text as text_search
-from quaid.storage import erase as erasure, page_edits, pages, vectors
+from quaid.storage import collections, erase as erasure, page_edits, pages, vectors
 from quaid.storage.erase import EraseTarget, Erasure
 from quaid.storage.files import scan_files_in_subprocess
 from quaid.storage.page_edits import MergedRows
@@ -225,6 +225,8 @@ def merge(
         _check_version(target, gone, expected_version, other_version)
         editing.refuse_page_of_folder(brain, target.slug, target.collection, "Change")
         made = _merged_page(target, gone)
+        collection = collections.require(brain.db, target.collection)
+        page_writer.keep_old_version(tx, collection.id, target, now, brain.new_uuid())
         version, moved = page_edits.merge_pages(tx, target, gone, made, now)
         return _merge_record(target, gone, made, moved)._replace(done=True, version=version)
 

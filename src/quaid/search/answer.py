@@ -247,9 +247,6 @@ class _ShownPage(NamedTuple):
     """Other chunks of a notebook file that may have better entries than `chunk`."""
 
 
-SHORT_SECTION = 3
-"""A section of at most this many statements is superseded if one of them is."""
-
 LATEST_TOKENS = 60
 """The entry of a timeline in a result has at most this many tokens."""
 

@@ -15,7 +15,7 @@ from quaid.model.facts import (
     predicate_spellings,
 )
 from quaid.model.markdown_text import one_line, shorten
-from quaid.model.similarity import fold_question, is_question
+from quaid.model.similarity import fold_question
 from quaid.model.slug import fold_name
 from quaid.search import text as text_search
 from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, SearchResult
@@ -64,11 +64,16 @@ def conversation_results(
             continue
         if (filters.since and day < filters.since) or (filters.until and day > filters.until):
             continue
-        score = found.score * (QUESTION_SHARE if is_question(found.turn.text) else 1.0)
+        score = found.score * (QUESTION_SHARE if _only_asks(found.turn.text) else 1.0)
         if score > best.get(found.conversation.id, (0.0, found))[0]:
             best[found.conversation.id] = (score, found)
     ranked = sorted(best.values(), key=lambda pair: -pair[0])[:limit]
     return [_turn_result(db, found, score) for score, found in ranked]
+
+
+def _only_asks(text: str) -> bool:
+    """Return True if a turn ends with a question mark, so that the answer is in the reply."""
+    return text.rstrip().endswith(("?", "？"))
 
 
 def _turn_result(db: Database, found: TurnEvidence, score: float) -> OtherResult:
@@ -77,7 +82,7 @@ def _turn_result(db: Database, found: TurnEvidence, score: float) -> OtherResult
     at = max(0, text.find(found.line.strip("…")) - LONGEST_TURN // 4)
     section = text if len(text) <= LONGEST_TURN else f"…{text[at : at + LONGEST_TURN]}…"
     line = found.line
-    if is_question(turn.text):  # the answer is in the reply
+    if _only_asks(turn.text):  # the answer is in the reply
         for reply in conversations.read_turns(db, held.id, turn.turn + 1, 1):
             line = f"{line} — {reply.role}: {shorten(one_line(reply.text), LONGEST_REPLY_LINE)}"
             section = f"{section}\n\n{reply.role}: {shorten(reply.text.strip(), LONGEST_TURN)}"

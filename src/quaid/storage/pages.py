@@ -548,9 +548,6 @@ def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: in
     return slugs
 
 
-LAST_CHARACTER = "\U0010ffff"  # sorts after every other character
-
-
 _NAME_SOURCES = {
     "wing": ("SELECT wing FROM pages INDEXED BY pages_by_wing WHERE quarantined_at IS NULL", "1"),
     "tag": (
