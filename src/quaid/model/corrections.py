@@ -179,9 +179,8 @@ def relation_stems(predicate: str) -> frozenset[str]:
 
 def states_fact(sentence: str, predicate: str, values: Iterable[str]) -> bool:
     """Return True if a sentence has a value of a fact, in one of its spellings, and a word of its predicate."""
-    return any(has_value(sentence, value) for value in values) and bool(
-        stems(sentence) & relation_stems(predicate)
-    )
+    is_value = any(has_value(sentence, value) for value in values)
+    return is_value and not stems(sentence).isdisjoint(relation_stems(predicate))
 
 
 def statements_of_fact(text: str, predicate: str, values: Sequence[str]) -> list[StatementPlace]:
@@ -308,7 +307,7 @@ def value_in_place(now: str, was: str, value: str) -> str:
     for start in range(max(1, len(before))):  # most words before the value first
         words = r"\s+".join([*map(re.escape, before[start:]), r"(\S.*?)", *map(re.escape, after)])
         begin = r"(?<!\S)" if before else r"\A"
-        if found := re.search(rf"{begin}{words}[.!]*\Z", now, re.IGNORECASE):
+        if found := re.search(rf"{begin}{words}[.!]*\Z", " ".join(now.split()), re.IGNORECASE):
             new = found[1].rstrip(".! ").strip(" ,;")
             return f"{new}." if value.endswith(".") and now.endswith(f"{new}.") else new
     return ""
