@@ -142,6 +142,32 @@ def test_own_proposals_are_found_by_their_author_alone(brain: Brain, notes: Path
     assert all(result.origin != "proposal" for result in ask(brain, "who repairs cellos?").results)
 
 
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("what does Zed play?", True),
+        ("Zed", True),
+        ("who is playing an oboe?", True),
+        ("when did Zed move to the new flat in Oslo?", True),
+        ("用户界面", True),
+        ("what does Ida cook?", False),
+        ("who plays the harp in the town orchestra?", False),
+        ("what is that?", False),
+    ],
+)
+def test_a_question_finds_a_proposal_by_a_name_or_half_of_its_words(
+    brain: Brain, notes: Path, question: str, found: bool
+) -> None:
+    run(brain, "config set", key="agent_writes", value="review")
+    brain.agent = "codex"
+    content = "Zed plays the oboe. 他喜欢用户界面。"
+    dispatch.call(
+        brain, dispatch.find_tool("memory_put"), {"slug": "people/zed", "content": content}, "write"
+    )
+    results = ask(brain, question).results
+    assert [result.proposal for result in results if result.origin == "proposal"] == [1] * found
+
+
 # Current and superseded
 
 

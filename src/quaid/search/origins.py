@@ -20,7 +20,7 @@ from quaid.model.slug import fold_name
 from quaid.search import text as text_search
 from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, SearchResult
 from quaid.search.conversations import TurnEvidence, turns_with_evidence
-from quaid.search.plan import STOP_WORDS
+from quaid.search.plan import STOP_WORDS, plan_query
 from quaid.search.query import VAGUE_WORDS, name_spans
 from quaid.search.strength import STRONG_WORDS, names_asked, word_weights
 from quaid.storage import conversations, facts, pages, proposals, text_index
@@ -107,13 +107,12 @@ def _turn_result(db: Database, found: TurnEvidence, score: float) -> OtherResult
 
 
 def proposal_results(db: Database, author: str, question: str, limit: int) -> list[OtherResult]:
-    """Return the author's own open proposals that contain most words of the question."""
+    """Return the author's own open proposals that have a name or half of the significant words of the question."""
     results = []
-    wanted = {word for word in fold_question(question).split() if len(word) > 2}
-    for row in proposals.search(db, author, question, limit):
+    wanted = {(term.literal or term.text).lower() for term in plan_query(question).telling}
+    for row, share in proposals.search(db, author, wanted, limit):
         text = proposals.added_text(row.diff)
-        held = {word for word in wanted if word in fold_question(f"{row.slug} {text}")}
-        score = round(len(held) / max(1, len(wanted)), 2)
+        score = round(share, 2)
         result = SearchResult(
             *(row.slug, row.collection or "default", row.summary, "proposal", "", "", "summary", "", ""),
             score=score,

@@ -1,10 +1,11 @@
 """Proposals: writes of agents that wait for a person's decision."""
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import NotFound
-from quaid.model.slug import fold_name
+from quaid.storage.text_index import Stemmer
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction
@@ -84,21 +85,35 @@ def decide(
     )
 
 
-def search(db: "Database", author: str, words: str, limit: int = 5) -> list[ProposalRow]:
-    """Return open proposals of one author with most of the words in their added text, best first.
+def search(
+    db: "Database", author: str, words: Iterable[str], limit: int = 5
+) -> list[tuple[ProposalRow, float]]:
+    """Return open proposals of one author with the share of the words that they contain, best first.
 
-    Searches by other callers do not include open proposals.
+    A proposal matches if its slug has one of the words, or its added text and slug have half of them. Words are
+    compared by their stems. Searches by other callers do not include open proposals.
     """
-    query_words = [word for word in fold_name(words).split() if len(word) > 2]
-    matches: list[tuple[int, int, ProposalRow]] = []
+    stemmer = Stemmer(db)
+
+    def stems(text: str) -> set[str]:
+        return {stem for *_, stem in stemmer.words(text.encode("utf-8", "replace"))}
+
+    wanted = [(word.lower(), stems(word)) for word in words]
+    matches: list[tuple[float, int, ProposalRow]] = []
     for row in open_proposals(db):
         added = added_text(row.diff)
-        if row.author == author and added.strip():  # an erasure adds nothing that could be found
-            text = fold_name(f"{row.slug.replace('/', ' ')} {added}")
-            count = sum(word in text for word in query_words)
-            if count * 2 > len(query_words):
-                matches.append((-count, -row.id, row))
-    return [row for *_, row in sorted(matches)[:limit]]
+        if row.author != author or not added.strip():  # an erasure adds nothing that could be found
+            continue
+        text = f"{row.slug} {added}".lower()
+        named, found = stems(row.slug.rpartition("/")[2]), stems(text)
+        count = sum(
+            # A script without spaces has no stems of single words.
+            (bool(parts) and parts <= found) or (not word.isascii() and word in text)
+            for word, parts in wanted
+        )
+        if count and (2 * count >= len(wanted) or any(parts and parts <= named for _, parts in wanted)):
+            matches.append((-count / len(wanted), -row.id, row))
+    return [(row, -share) for share, _, row in sorted(matches)[:limit]]
 
 
 def added_text(diff: str) -> str:
