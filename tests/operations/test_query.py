@@ -155,3 +155,25 @@ def test_a_misspelled_word_is_corrected_and_the_notes_say_so(brain: Brain) -> No
     assert record.notes == (note,)
     raw = dispatch.call(brain, dispatch.find_command("search"), {"query": "dentrites", "raw": True}, "read")
     assert (raw.hits, raw.notes) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("question", "is_answered"),
+    [
+        ("what is the headcount of Birchworks?", True),
+        ("when was Birchworks founded?", True),
+        ("who is the CEO of Birchworks?", True),
+        ("what is the phone number of Birchworks?", False),
+        ("how old is the CEO of Birchworks?", False),
+        ("what is the email password of Birchworks?", False),
+        ("who founded Birchworks?", False),
+    ],
+)
+def test_a_fact_is_an_answer_only_if_it_has_what_is_asked_for(
+    brain: Brain, question: str, is_answered: bool
+) -> None:
+    values = {"headcount": "40", "ceo": "Ann Rowe", "founded": "1990", "email": "hi@birch.example"}
+    facts = [{"predicate": name, "object": value} for name, value in values.items()]
+    arguments = {"slug": "companies/birchworks", "content": "# Birchworks\n\nA maker.", "assertions": facts}
+    dispatch.call(brain, dispatch.find_command("put"), arguments, "owner")
+    assert (ask(brain, question).strength == "strong") is is_answered

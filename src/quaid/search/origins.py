@@ -22,7 +22,7 @@ from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, Sear
 from quaid.search.conversations import TurnEvidence, turns_with_evidence
 from quaid.search.plan import STOP_WORDS, plan_query
 from quaid.search.query import VAGUE_WORDS, name_spans
-from quaid.search.strength import STRONG_WORDS, names_asked, word_weights
+from quaid.search.strength import STRONG_WORDS, names_asked, sought, word_weights
 from quaid.storage import conversations, facts, pages, proposals, text_index
 from quaid.storage.facts import FactRow
 from quaid.storage.sqlite.connection import Database
@@ -459,6 +459,10 @@ def _pages_by_part(db: Database, words: list[str]) -> tuple[dict[int, str], set[
     return matches, ambiguous, shared
 
 
+LEAST_SOUGHT_WEIGHT = 0.2
+"""A fact is no answer if it lacks what the question asks for and `Sought.weight` is at least this."""
+
+
 class _FactJudge:
     """Rates how well facts answer one question."""
 
@@ -481,6 +485,7 @@ class _FactJudge:
         self._namesakes: set[int] = set()  # facts about other people of the same first or last name
         self._related = [stems for stems in map(self._stems, _RELATED_WORDS) if stems & asked]
         self._values = [value for asks, value in _KINDS_OF_VALUE if asks.search(question)]
+        self._sought = sought(question)
         self._subjects: dict[int, frozenset[str]] = {}  # the words of subject and page, by fact
         self._names_by_subject: dict[str, frozenset[str]] = {}
         self._ratings: dict[int, tuple[float, bool]] = {}
@@ -568,12 +573,19 @@ class _FactJudge:
             answer = self._sum(named_value)
         if not answer:
             return 0.0, False
-        if not all(pattern.search(row.object) for pattern in self._values):
-            answer /= 2
-        is_answer = bool(names) and (
-            is_direct or bool(named_value) or 2 * self._sum(in_value) >= self._sum(core)
+        has_kind = all(pattern.search(row.object) for pattern in self._values)
+        answer /= 1 if has_kind else 2
+        covered = self._sum(in_own | in_related | in_value | named_value)
+        is_answer = (
+            bool(names) and has_kind and 2 * covered >= self._sum(core) and not self._lacks_sought(row)
         )
         return answer + 0.5 * self._sum((self._weights.keys() & subject) | named_value), is_answer
+
+    def _lacks_sought(self, row: FactRow) -> bool:
+        """Return True if the question asks for a number, a price or a contact detail, and the fact has none."""
+        if self._sought is None or self._sought.weight < LEAST_SOUGHT_WEIGHT:
+            return False
+        return not self._sought.text.search(f"{row.predicate.replace('_', ' ')} {row.object}")
 
     def _sum(self, stems: "Iterable[str]") -> float:
         return sum(self._weights[stem] for stem in stems)
