@@ -243,7 +243,7 @@ GUARDS = (
     Guard(
         "what was not reviewed is not written",
         "operations/review.py",
-        "if not operation.adds_only and not _was_reviewed(change.diff, row.diff, days):",
+        "if not adds_only and not _was_reviewed(change.diff, row.diff, days):",
         "if False:",
         "tests/operations/test_review.py",
     ),
