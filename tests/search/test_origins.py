@@ -489,6 +489,73 @@ def test_a_statement_that_takes_a_value_back_is_not_superseded(line_project: Bra
     assert next(result for result in results if result.slug == "notes/mail").status == ""
 
 
+TRIAL = "When is the trial run of the Kestrel bottling line?"
+
+
+@pytest.mark.parametrize(
+    ("day", "text", "status"),
+    [
+        ("2026-02-10", "The trial run is set for 2 May at noon.", "superseded"),
+        ("2026-03-03", "The trial run is on 2 May.", ""),
+        ("2026-04-10", "The trial run is on 2 May.", ""),
+        ("2026-02-10", "The trial run on 2 May was too early for the fitters.", ""),
+        ("2026-02-10", "The trial run is in the week of Whitsun rather than on 2 May.", ""),
+    ],
+)
+def test_a_text_is_superseded_only_if_it_is_older_than_the_change_and_does_not_report_it(
+    line_project: Brain, day: str, text: str, status: str
+) -> None:
+    put(
+        line_project,
+        "notes/minutes",
+        f"---\ndate: {day}\n---\n# Minutes on the Kestrel bottling line\n\n{text}",
+    )
+    results = {result.slug: result for result in ask(line_project, TRIAL).results}
+    assert (results["notes/minutes"].date, results["notes/minutes"].status) == (day, status)
+    assert results["notes/call"].status == "superseded"
+
+
+def test_a_number_is_superseded_only_with_all_words_of_its_predicate(line_project: Brain) -> None:
+    add_fact(line_project, "projects/kestrel-line", "headcount_night_shift", "30", "2026-01-20")
+    add_fact(line_project, "projects/kestrel-line", "headcount_night_shift", "24", "2026-03-03")
+    title = "Kestrel bottling line"
+    put(line_project, "notes/plan", f"# Plan of the {title}\n\nHeadcount of the night shift: 30.")
+    put(line_project, "notes/cellar", f"# Cellar of the {title}\n\n30 people carry crates.")
+    answer = ask(line_project, f"How many people are in the night shift of the {title}?")
+    assert answer.facts[0].startswith("Kestrel bottling line headcount night shift 24")
+    status = {result.slug: result.status for result in answer.results}
+    assert (status["notes/plan"], status["notes/cellar"]) == ("superseded", "")
+
+
+def test_an_ended_value_that_is_not_asked_for_is_not_marked(line_project: Brain) -> None:
+    text = "The noise study was paid by the city before the trial run on 2 May."
+    put(line_project, "notes/noise", f"# Noise at the Kestrel bottling line\n\n{text}")
+    answer = ask(line_project, "Who paid the noise study at the Kestrel bottling line?")
+    noise = next(result for result in answer.results if result.slug == "notes/noise")
+    assert (noise.text.endswith(text), noise.status, noise.now) == (True, "", "")
+
+
+def test_the_statement_with_the_ended_value_is_the_line_of_a_superseded_result(line_project: Brain) -> None:
+    results = ask(line_project, "What must be known about the trial run at Kestrel?").results
+    call = next(result for result in results if result.slug == "notes/call")
+    assert (call.status, call.line) == ("superseded", "The trial run is on 2 May.")
+
+
+def test_a_correction_of_something_else_does_not_make_a_page_superseded(brain: Brain, notes: Path) -> None:
+    put(
+        brain,
+        "projects/heron",
+        "# Heron\n\nHeron is a mail client for harbours.\n\n---\n\n"
+        "- **2026-02-01** | correction — ~~Heron stores drafts in use on disk~~ Heron keeps them in memory\n",
+    )
+    old, other = (
+        ask(brain, question).results[0]
+        for question in ("Heron: are drafts on disk?", "How is Heron packaged, and what is in use?")
+    )
+    assert (old.status, other.status) == ("superseded", "")
+    assert "mail client" in other.text
+
+
 def test_corrections_without_a_new_value_are_not_the_latest_entry(brain: Brain, notes: Path) -> None:
     put(
         brain,

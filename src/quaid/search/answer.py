@@ -267,6 +267,12 @@ ENTRY_SHARE, MOST_ENTRIES = 0.5, 5
 DAY_WEIGHT = 1.0
 """Evidence added to a statement that contains a day of the question, written in digits or in words."""
 
+LEAST_OUTDATED = 0.15
+"""An outdated statement with less evidence than this is not the line of a result, if there is a current one."""
+
+LEAST_STRUCK = 0.3
+"""A partly struck statement is outdated only if more than this share of the question's words are struck."""
+
 WORDS_ADDED = 2
 """An entry is also shown if it has at least this many words of the question that the chosen entries lack."""
 
@@ -292,8 +298,12 @@ class OutdatedValue(NamedTuple):
     """The predicate, followed by the current values or by how the fact ended."""
     source: str = ""
     """The source of the fact. The slug of the source page ends with this text."""
-    is_asked: bool = True
-    """True if the question asks for the fact."""
+    ended: str = ""
+    """The day on which the value was replaced, or "" if that is not known or if it was never valid."""
+    newer_sources: tuple[str, ...] = ()
+    """The sources of the current values."""
+    words: tuple[frozenset[str], ...] = ()
+    """For each word of the predicate, its stem and those of related words."""
 
 
 _REMARK = re.compile(r"\s*\([^()]*\)")
@@ -303,14 +313,14 @@ _NOT_STATED = re.compile(
 )
 """Words directly before a value that show that the value is mentioned, but not stated as current."""
 _TAKEN_BACK = re.compile(
-    r"\b(no longer|any ?more|gave \w+ (up|back)|given (up|back)|(was|were|is) wrong|retracted|withdrawn|replaced"
-    r"|retire[sd]?|resign(s|ed)|leaves|left)\b",
+    r"\b(no longer|any ?more|gave \w+ (up|back)|given (up|back)|(was|were|is) (wrong|too|vacant)|retracted|withdrawn"
+    r"|replace[sd]?|supersede[sd]?|instead of|rather than|used to|retire[sd]?|resign(s|ed)|leaves|left|promoted"
+    r"|dropped|removed)\b",
     re.IGNORECASE,
 )
-"""Words of a statement that itself reports an end or a withdrawal."""
+"""Words of a statement that itself reports an end, a change or a withdrawal."""
 _TASK = re.compile(r"\[[ xX]\]\s")
 _BETWEEN_NAME_AND_VALUE = r"(?: (?:is|as|the|a|an|our|their|its))*"
-MOST_NOTED = 2
 ENOUGH_OF_VALUE = 0.75
 """A statement contains a value if it has all of its numbers and days, and at least this share of its words."""
 
@@ -325,10 +335,9 @@ class _OutdatedCheck:
     def mark(self, entry: "_Entry") -> "_Entry":
         """Mark an entry that states an outdated value.
 
-        If the question asks for the fact, `status` is set to superseded and `now` to the current value. But if
-        the section also states the current value, that statement becomes the line, and the entry is not marked.
-        If the question does not ask for the fact, only `now` is set. Tasks are never marked. If `latest` states
-        an outdated value, it is cleared.
+        The statement becomes the line, `status` is set to superseded and `now` to the current value. But if the
+        section also states the current value, that statement becomes the line, and the entry is not marked.
+        Tasks are never marked. If `latest` states an outdated value, it is cleared.
         """
         if not self._outdated:
             return entry
@@ -338,23 +347,34 @@ class _OutdatedCheck:
         # Entries of the notebook have nothing to do with each other, so only the shown line counts.
         is_list = result.origin in ("notebook", "daily")
         statements = [] if is_list else split_statements(entry.section)
-        others = []
         for value in self._outdated:
-            lines = [entry.line, *(statements if value.is_asked else ())]
-            if not any(self._find(value, line, entry) for line in lines):
+            if self._is_newer(value, result):
                 continue
-            if not value.is_asked:
-                others.append(value.now)
+            old = next((text for text in (entry.line, *statements) if self._find(value, text, entry)), "")
+            if not old:
                 continue
             current = next((text for text in statements if self._has_current(value, text)), "")
             if current and not is_struck(current):
                 return entry._replace(line=current[: text_search.LONGEST_LINE], result=result)
-            return entry._replace(result=result._replace(status=SUPERSEDED, now=value.now))
-        return entry._replace(result=result._replace(now="; ".join(dict.fromkeys(others[:MOST_NOTED]))))
+            result = result._replace(status=SUPERSEDED, now=value.now)
+            return entry._replace(line=old[: text_search.LONGEST_LINE], result=result)
+        return entry._replace(result=result)
+
+    def _is_newer(self, value: OutdatedValue, result: SearchResult) -> bool:
+        """Return True if a result is from the day of the change or later, or is the source of a current value.
+
+        The source of the outdated value may be from the day of the change.
+        """
+        if any(result.slug.endswith(source) for source in value.newer_sources):
+            return True
+        if not value.ended or not result.date:
+            return False
+        is_source = bool(value.source) and result.slug.endswith(value.source)
+        return result.date > value.ended if is_source else result.date >= value.ended
 
     def _find(self, value: OutdatedValue, line: str, entry: "_Entry") -> bool:
         """Return True if a line states the outdated value for its subject, and none of the current values."""
-        line = without_struck(line)
+        line = _ENTRY_MARK.sub("", without_struck(line))
         if not line or _TASK.search(line) or _TAKEN_BACK.search(line) or not self._has_value(value, line):
             return False
         return self._is_about(value, line, entry) and not self._has_current(value, line)
@@ -399,7 +419,10 @@ class _OutdatedCheck:
             return False
         stems = self._value_stems[value]
         words = self._stems(f"{line} {result.heading_path.partition(' > ')[2]}")
-        if (value.cues & words) - stems or (is_source and len(stems) > 1):
+        is_short = len(stems) < 2 and not any(map(DAY_WORD.fullmatch, stems))
+        # A number or a word may be about another thing in the line, if a word of the predicate is missing.
+        is_stated = not is_short or all(word & words for word in value.words)
+        if is_stated and ((value.cues & words) - stems or (is_source and len(stems) > 1)):
             return True
         if value.value[:1].isupper():  # two names side by side, as in "Ada Moreau, Birchworks"
             return False
@@ -616,15 +639,22 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
     labels = pages.kinds_and_statuses(db, page_ids)
     notes = [page for page in page_ids if page in labels and labels[page][0] == NOTEBOOK_KIND]
     more = _chunks_with_entries(ranked, [page for page in notes if page in best and page not in exact])
-    if asked := set(DAY_WORD.findall(fold_days(ranked.question))):
+    if days_asked := set(DAY_WORD.findall(fold_days(ranked.question))):
         for page in more:
             of_page = chunks.of_page(db, page)
-            more[page] += [row.id for row in of_page if asked & {*DAY_WORD.findall(fold_days(row.text))}]
+            more[page] += [row.id for row in of_page if days_asked & {*DAY_WORD.findall(fold_days(row.text))}]
     chosen = {chunk: page for page, chunk in best.items() if page in page_ids}
     loaded = chunks.load(db, list({*chosen, *(chunk for ids in more.values() for chunk in ids)}))
     rows = {row.page_id: row for row in loaded if row.id in chosen}
     heads = pages.page_heads(db, page_ids)
-    rows |= _chunks_with_text(db, ranked, [row for row in rows.values() if _repeats_title(row, heads)])
+    asked = text_search.content_stems(text_index.Stemmer(db), ranked.question)
+    minor = [
+        row
+        for row in rows.values()
+        if row.page_id in heads
+        and (_repeats_title(row, heads[row.page_id]) or _is_minor(db, row, heads[row.page_id], asked))
+    ]
+    rows |= _chunks_with_text(db, ranked, minor)
     dates = chunks.chunk_dates(db, {row.id: (row.page_id, row.position) for row in rows.values()})
     texts = pages.page_texts(db, page_ids)
     days = pages.truth_days(db, [page for page in page_ids if page in texts and texts[page][1]])
@@ -641,11 +671,21 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
     return shown
 
 
-def _repeats_title(row: ChunkRow, heads: dict[int, PageHead]) -> bool:
+def _repeats_title(row: ChunkRow, head: PageHead) -> bool:
     """Return True for a chunk of a timeline whose text is only the title of its page."""
-    if row.kind == TRUTH_KIND or row.page_id not in heads:
+    return row.kind != TRUTH_KIND and _ENTRY_MARK.sub("", row.text.strip()).strip() == head.title
+
+
+def _is_minor(db: Database, row: ChunkRow, head: PageHead, asked: frozenset[str]) -> bool:
+    """Return True for a correction in a timeline that has less than half of the words asked for.
+
+    Words of the title and "use" do not count. Such a correction says nothing about whether the page is current.
+    """
+    if row.kind == TRUTH_KIND or not _CORRECTION.match(row.text.strip()):
         return False
-    return _ENTRY_MARK.sub("", row.text.strip()).strip() == heads[row.page_id].title
+    stemmer = text_index.Stemmer(db)
+    wanted = asked - text_search.content_stems(stemmer, f"{head.title} use used")
+    return 2 * len(wanted & text_search.content_stems(stemmer, row.text)) < len(wanted)
 
 
 def _chunks_with_text(db: Database, ranked: RankedQuestion, rows: list[ChunkRow]) -> dict[int, ChunkRow]:
@@ -691,6 +731,8 @@ _DONE = re.compile(
 """Patterns of a question that asks whether something was done."""
 _ENTRY_MARK = re.compile(r"\A(?:[-*+] )?\*\*[\d-]+\*\* \| (?:\S+ — )?")
 """The date and source at the beginning of an entry of a timeline."""
+_CORRECTION = re.compile(r"(?:[-*+] )?\*\*[\d-]+\*\* \| correction — .*~~")
+"""The beginning of an entry of a timeline about a correction, with the struck text."""
 _BOOKKEEPING = re.compile(r"(?:was wrong|done|\(removed\))\.?", re.IGNORECASE)
 """The text that remains of an entry about a correction if its struck text is removed."""
 _OPEN_TASK = re.compile(r"^\s*[-*+] \[ \]", re.MULTILINE)
@@ -846,6 +888,8 @@ class _AnswerBuilder:
         if not weights:
             return shown.head.summary or shown.chunk.heading_path, False
         best = max(weights, key=lambda text: weights[text])
+        if weights[best] < LEAST_OUTDATED and self._is_outdated(best):
+            best = max(weights, key=lambda text: (not self._is_outdated(text), weights[text]))
         is_outdated = self._is_outdated(best) or self._matches_struck(best)
         if len(best) > text_search.LONGEST_LINE:
             best = self._marker.excerpt(best) or fit_text(best, text_search.LONGEST_LINE // 4)[0]
@@ -869,7 +913,9 @@ class _AnswerBuilder:
             for text in (statement, without_struck(statement))
         )
         lost = sum(self._weights[word] for word in held if word not in left)
-        return lost > 0 and lost >= sum(self._weights[word] for word in left)
+        return lost > LEAST_STRUCK * sum(self._weights.values()) and lost >= sum(
+            self._weights[word] for word in left
+        )
 
     def _latest(self, shown: _ShownPage) -> str:
         """Return the newest timeline entry with words of the question, not counting those in the title.

@@ -242,14 +242,15 @@ def matching_facts(db: Database, ranked: RankedQuestion, today: str) -> Matching
         holding += [row for row in by_object if _holds(row, today) and row not in holding]
     ended = [row for row in rows.values() if row not in holding]
     holding = _distinct(holding)
-    order = _FactOrder(judge, holding, ended, ranked, today).lines()
+    choice = _FactOrder(judge, holding, ended, ranked, today)
+    order = choice.lines()
     is_answer = any(judge.answers(row) for row in order if row in holding)
     if not order and not judge.asks_for_more:
         order = sorted((row for row in holding if row.id in about), key=_newest_first)[:MOST_FACTS]
     slugs = {page: head.slug for page, head in pages.page_heads(db, [row.page_id for row in order]).items()}
     lines = [_fact_text(row, slugs.get(row.page_id, ""), row in holding) for row in order]
-    asked = set() if judge.asks_for_more else about
-    return MatchingFacts(tuple(lines), _outdated_values(judge, holding, ended, asked), is_answer)
+    asked = [row for row in ended if row.id in choice.asked or (row.id in about and not judge.asks_for_more)]
+    return MatchingFacts(tuple(lines), _outdated_values(judge, holding, asked), is_answer)
 
 
 class _FactOrder:
@@ -280,6 +281,12 @@ class _FactOrder:
         self._ended = [
             row for _, own in chosen for row in sorted(own, key=_newest_first) if row not in holding
         ]
+        self.asked = {
+            row.id
+            for own in groups.values()
+            if max(map(judge.rate, own)) >= ENOUGH_OF_BEST * best > 0
+            for row in own
+        }
 
     def _rate_group(self, rows: list[FactRow], holding: list[FactRow]) -> float:
         """Return the best rating. An ended value counts half, unless the question is only about the past."""
@@ -308,12 +315,9 @@ class _FactOrder:
 
 
 def _outdated_values(
-    judge: "_FactJudge", holding: list[FactRow], ended: list[FactRow], asked: set[int]
+    judge: "_FactJudge", holding: list[FactRow], ended: list[FactRow]
 ) -> tuple[OutdatedValue, ...]:
-    """Return the values that have ended, each with the current ones. A value that is also current is left out.
-
-    `asked` has the ids of facts that the question asks for regardless of their predicates.
-    """
+    """Return the values that have ended, each with the current ones. A value that is also current is left out."""
     outdated = []
     for row in ended:
         predicate = canonical_predicate(row.predicate)
@@ -338,7 +342,9 @@ def _outdated_values(
                 judge.cues(row),
                 f"{row.predicate.replace('_', ' ')}: {instead}",
                 row.source_ref,
-                row.id in asked or any(judge.rate(other) for other in [row, *newer]),
+                "" if is_withdrawn else row.valid_until or "",
+                tuple(other.source_ref for other in newer if other.source_ref not in ("", row.source_ref)),
+                judge.predicate_words(row),
             )
         )
     return tuple(outdated)
@@ -546,6 +552,14 @@ class _FactJudge:
         spellings = self._stems(" ".join(predicate_spellings(canonical_predicate(row.predicate))))
         groups = (stems for stems in map(self._stems, _RELATED_WORDS) if stems & own)
         return own.union(spellings, *groups)
+
+    def predicate_words(self, row: FactRow) -> tuple[frozenset[str], ...]:
+        """Return, for each word of the predicate except generic ones, its stem and those of related words."""
+        own = self._stems(row.predicate) - self._stems(_GENERIC_WORDS)
+        groups = [self._stems(words) for words in _RELATED_WORDS]
+        return tuple(
+            frozenset({stem}).union(*(group for group in groups if stem in group)) for stem in sorted(own)
+        )
 
     def _rating(self, row: FactRow) -> tuple[float, bool]:
         if row.id not in self._ratings:
