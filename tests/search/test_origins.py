@@ -489,6 +489,48 @@ def test_a_statement_that_takes_a_value_back_is_not_superseded(line_project: Bra
     assert next(result for result in results if result.slug == "notes/mail").status == ""
 
 
+def test_facts_of_other_pages_are_found_by_the_source_they_were_taken_from(brain: Brain, notes: Path) -> None:
+    text = "Release codes are birds, followed by a digit."
+    page = {
+        "slug": "projects/heron",
+        "content": "# Heron\n\nA mail client.",
+        "assertions": [{"predicate": "release_code_format", "object": "a bird and a digit"}],
+    }
+    source = {"content": text, "type": "session", "title": "Conventions", "pages": [page]}
+    dispatch.call(brain, dispatch.find_tool("memory_ingest"), source, "owner")
+    for number in range(12):
+        put(brain, f"notes/n{number}", f"# Note {number}\n\nBarrel {number} has a name.")
+    facts = ask(brain, "What do release codes consist of?").facts
+    assert [fact.partition(" (")[0] for fact in facts] == ["Heron release code format a bird and a digit"]
+    assert not ask(brain, "What do birds eat, and is there a digit?").facts
+
+
+def test_a_predicate_is_found_if_the_subject_has_the_same_words(brain: Brain, notes: Path) -> None:
+    put(brain, "concepts/noise-limit", "# Noise limit\n\nHow loud a brewery may be.")
+    add_fact(brain, "concepts/noise-limit", "noise_limit", "55 decibels", "2026-01-20")
+    put(brain, "studies/ghent", "# Ghent study\n\nA study of the noise limit.")
+    run(
+        brain,
+        "assert",
+        slug="studies/ghent",
+        predicate="noise_limit",
+        object="70 decibels",
+        valid_from="2020-01-20",
+        valid_until="2024-01-01",
+    )
+    facts = ask(brain, "At how many decibels is the noise limit?").facts
+    assert [fact.partition(" (")[0] for fact in facts] == [
+        "Noise limit noise limit 55 decibels, since 2026-01-20"
+    ]
+
+
+def test_letters_of_names_are_compared_in_their_usual_ascii_spelling(brain: Brain, notes: Path) -> None:
+    put(brain, "companies/nordfisk", "# Nordfisk\n\nNordfisk has a plant in Bodø.")
+    add_fact(brain, "companies/nordfisk", "headcount_bodo_plant", "195", "2026-01-20")
+    facts = ask(brain, "How many people work at the Bodø plant?").facts
+    assert [fact.partition(",")[0] for fact in facts] == ["Nordfisk headcount bodo plant 195"]
+
+
 TRIAL = "When is the trial run of the Kestrel bottling line?"
 
 

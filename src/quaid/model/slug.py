@@ -26,9 +26,11 @@ _GAP = re.compile(r"[\x00-/:-^`{-\x7f]+")
 _ESCAPED_GAP = re.compile(r"[^a-z0-9_]+")
 _ESCAPED = re.compile(r"u[0-9a-f]{3,6}")
 _EXTENSION = re.compile(r"(?i)\.(?:md|markdown|org)\Z")
-_SPELLED = str.maketrans(
+SPELLED_LETTERS = str.maketrans(
     {"ß": "ss", "æ": "ae", "ø": "o", "ł": "l", "đ": "d", "þ": "th", "ð": "d", "œ": "oe", "ı": "i"}
+    | {"Æ": "Ae", "Ø": "O", "Ł": "L", "Đ": "D", "Þ": "Th", "Œ": "Oe"}
 )
+"""Latin letters that have no decomposition in Unicode, with their usual spelling in ASCII."""
 
 
 def check(slug: str) -> str:
@@ -138,7 +140,7 @@ def _spell(name: str) -> str:
 
 def _without_accents(character: str) -> str:
     bare = "".join([part for part in normalize("NFKD", character) if not combining(part)])
-    return bare.lower().translate(_SPELLED)
+    return bare.lower().translate(SPELLED_LETTERS)
 
 
 def _is_variation_selector(character: str) -> bool:

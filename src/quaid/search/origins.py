@@ -16,7 +16,7 @@ from quaid.model.facts import (
 )
 from quaid.model.markdown_text import one_line, shorten
 from quaid.model.similarity import fold_question
-from quaid.model.slug import fold_name
+from quaid.model.slug import SPELLED_LETTERS, fold_name
 from quaid.search import text as text_search
 from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, SearchResult
 from quaid.search.conversations import TurnEvidence, turns_with_evidence
@@ -40,6 +40,8 @@ QUESTION_SHARE = 0.5
 LONGEST_REPLY_LINE = 120
 """At most this many characters of the reply are in the line of a turn that is a question."""
 
+MOST_SOURCES = 3
+"""The facts taken from this many first pages are compared with the question, too."""
 MOST_FACTS = 5
 MOST_PAGES_NAMED = 5
 MOST_FIRST_PAGES = 10
@@ -167,6 +169,8 @@ MOST_ENDED = 2
 """At most this many facts that have ended are listed, unless the question is about the past."""
 ENOUGH_OF_BEST = 0.6
 """Facts with at least this share of the best rating are listed."""
+WHOLE_PREDICATE = 3
+"""Weight of the words of a predicate if the question has all of them; otherwise they count twice."""
 LEAST_SHARE = 0.25
 """A fact matches by its value alone if the value has at least this share of the question's words, by weight."""
 MOST_NAMESAKES = 40
@@ -231,6 +235,9 @@ def matching_facts(db: Database, ranked: RankedQuestion, today: str) -> Matching
         about |= {row.id for row in own if row.subject_key in named.parts.get(page, ())}
         rows |= {row.id: row for row in own}
     judge = _FactJudge(db, ranked, named, list(rows.values()))
+    from_sources = [row for row in _facts_from_first_results(db, ranked) if row.id not in rows]
+    judge.add(from_sources)
+    rows |= {row.id: row for row in from_sources if judge.has_predicate(row)}
     replaced = {row.supersedes_id for row in rows.values()}
     holding = [row for row in rows.values() if row.id not in replaced and _holds(row, today)]
     if not any(judge.rate(row) and judge.has_names(row) for row in holding):
@@ -278,8 +285,14 @@ class _FactOrder:
         chosen = [pair for pair in rated if pair[0] and pair[0] >= ENOUGH_OF_BEST * best]
         chosen.sort(key=lambda pair: (-pair[0], min(map(_newest_first, pair[1]))))
         self._holding = [row for _, own in chosen for row in sorted(own, key=_newest_first) if row in holding]
+        # What has ended without a successor is listed only if it answers better than what is current.
+        most = max((rating for rating, own in rated if any(row in holding for row in own)), default=0.0)
         self._ended = [
-            row for _, own in chosen for row in sorted(own, key=_newest_first) if row not in holding
+            row
+            for _, own in chosen
+            if self._is_past or any(row in holding for row in own) or max(map(judge.rate, own)) > most
+            for row in sorted(own, key=_newest_first)
+            if row not in holding
         ]
         self.asked = {
             row.id
@@ -542,6 +555,10 @@ class _FactJudge:
         """Return True if the question has no names, or if facts with the same subject contain one of them."""
         return not self._names or bool(self._names_by_subject[row.subject_key])
 
+    def has_predicate(self, row: FactRow) -> bool:
+        """Return True if the question has at least two words of the predicate."""
+        return len(self._weights.keys() & self._stems(row.predicate)) > 1
+
     def has_day(self, row: FactRow) -> bool:
         """Return True if the value is or contains a day that the question names."""
         return any(DAY_WORD.fullmatch(stem) for stem in self._weights.keys() & self._stems(row.object))
@@ -571,14 +588,15 @@ class _FactJudge:
         if not self.has_names(row) or row.id in self._namesakes:
             return 0.0, False
         subject, value = self._subjects[row.id], self._stems(row.object)
-        core = self._weights.keys() - subject
         own = self._stems(row.predicate)
+        is_whole = len(own) > 1 and own <= self._weights.keys()
+        core = self._weights.keys() - (subject - own if is_whole else subject)
         spellings = self._stems(" ".join(predicate_spellings(canonical_predicate(row.predicate))))
         related = spellings.union(*(stems for stems in self._related if stems & own))
         in_own, in_related = core & own, (core & related) - own
         named_value = (self._names & value) - subject
         in_value = (core & value) - own - self._names
-        answer = 2 * self._sum(in_own) + self._sum(in_value)
+        answer = (WHOLE_PREDICATE if is_whole else 2) * self._sum(in_own) + self._sum(in_value)
         answer += 1.2 * max((self._weights[stem] for stem in in_related), default=0.0)
         is_direct = bool(in_own or in_related)
         if not is_direct and self._sum(in_value) < LEAST_SHARE * self._sum(core - named_value):
@@ -605,7 +623,13 @@ class _FactJudge:
         return sum(self._weights[stem] for stem in stems)
 
     def _stems(self, text: str) -> frozenset[str]:
-        return text_search.content_stems(self._stemmer, text)
+        return text_search.content_stems(self._stemmer, text.translate(SPELLED_LETTERS))
+
+
+def _facts_from_first_results(db: Database, ranked: RankedQuestion) -> list[FactRow]:
+    """Return the facts, of any page, whose source is one of the first pages."""
+    heads = pages.page_heads(db, ranked.pages[:MOST_SOURCES]).values()
+    return facts.facts_from_sources(db, [head.slug.removeprefix("sources/") for head in heads])
 
 
 def _facts_by_object(db: Database, named: _NamedPages) -> list[FactRow]:

@@ -516,6 +516,17 @@ def facts_naming(db: "Database", names: "Iterable[str]", limit: int = 40) -> lis
     return read_facts(db, ids=sorted(set(ids), reverse=True)[:limit])
 
 
+def facts_from_sources(db: "Database", sources: "Iterable[str]") -> list[FactRow]:
+    """Return the facts on visible pages with one of these sources, among the newest MOST_FACTS_SCANNED."""
+    return _select_facts(
+        db,
+        "FROM (SELECT * FROM assertions ORDER BY id DESC LIMIT ?) AS a"
+        " JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
+        " WHERE a.source_ref IN (SELECT value FROM json_each(?)) ORDER BY a.id",
+        (MOST_FACTS_SCANNED, json.dumps(sorted(set(sources)), ensure_ascii=False)),
+    )
+
+
 def subjects_beginning(db: "Database", words: "Iterable[str]") -> set[str]:
     """Return, for each normalized word that begins the name of only one subject, the normalized subject."""
     subjects = set()
