@@ -1,4 +1,11 @@
-"""`python -m bench [NAME ...] [--quick] [--page]`: run all benchmarks or the named ones; --page writes them down."""
+"""`python -m bench [NAME ...] [--quick] [--page]`: run all benchmarks or the named ones; --page writes them down.
+
+Options of `retrieval`, each of which measures only the named data:
+
+  --beir DIR           a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv
+  --chats DIR          a folder of chats, each with chat.json and probing_questions.json
+  --longmemeval FILE   a LongMemEval file
+"""
 
 import importlib
 import sys
@@ -40,8 +47,12 @@ WITH_VALUE = ("--data", "--beir", "--chats", "--longmemeval")
 
 def main() -> int:
     if {"-h", "--help"} & {*sys.argv[1:]}:
-        print(__doc__, "Benchmarks: " + ", ".join(NAMES), sep="\n\n")
+        print((__doc__ or "").rstrip(), "Benchmarks: " + ", ".join(NAMES), sep="\n\n")
         return 0
+    for option, value in zip(sys.argv[1:], [*sys.argv[2:], ""], strict=True):
+        if option in WITH_VALUE and (not value or value.startswith("--")):
+            print(f"bench: {option} needs a path", file=sys.stderr)
+            return 2
     given = [word for before, word in zip(sys.argv, sys.argv[1:], strict=False) if before in WITH_VALUE]
     chosen = [word for word in sys.argv[1:] if not word.startswith("-") and word not in given] or list(NAMES)
     unknown = sorted(set(chosen) - set(NAMES))
@@ -56,6 +67,8 @@ def main() -> int:
         try:
             importlib.import_module(f"bench.{name}").main()
         except SystemExit as ended:
+            if ended.code == 2:  # a wrong option or file, already reported
+                return 2
             if ended.code:  # the others are run all the same
                 failed.append(f"{name} ({ended.code})")
         except Exception as problem:  # half a part is none: what the page had stays

@@ -8,6 +8,7 @@ import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
@@ -16,6 +17,25 @@ from quaid.model.page import Page, build_page
 
 NOW = "2026-04-25T12:00:00Z"
 MONTHS = "January February March April May June July August September October November December".split()
+
+
+class DataError(Exception):
+    """A file of public data is missing or not in its format. The message names the file and what is missing."""
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Raise DataError for what is wrong with a file that is read here."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}: not JSON: {error}") from error
+    except KeyError as error:
+        raise DataError(f"{path}: a record has no {error}") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: a record is not in the format of this option ({error})") from error
 
 
 class Ask(NamedTuple):
@@ -132,54 +152,63 @@ def beir(folder: str) -> Corpus:
     """A folder with corpus.jsonl, queries.jsonl and qrels/test.tsv."""
     slugs: dict[str, str] = {}
     pages = []
-    for number, record in enumerate(_lines(os.path.join(folder, "corpus.jsonl"))):
-        slugs[record["_id"]] = slug = f"documents/{number}"
-        title = record.get("title") or ""
-        pages.append(
-            build_page(slug, {"type": "source", **({"title": title} if title else {})}, record["text"], "")
-        )
+    corpus, queries, judged = (
+        os.path.join(folder, *name) for name in (("corpus.jsonl",), ("queries.jsonl",), ("qrels", "test.tsv"))
+    )
+    with _reading(corpus):
+        for number, record in enumerate(_lines(corpus)):
+            slugs[record["_id"]] = slug = f"documents/{number}"
+            title = record.get("title") or ""
+            front = {"type": "source", **({"title": title} if title else {})}
+            pages.append(build_page(slug, front, record["text"], ""))
     gains: dict[str, dict[str, float]] = {}
-    with open(os.path.join(folder, "qrels", "test.tsv"), encoding="utf-8") as file:
+    with _reading(judged), open(judged, encoding="utf-8") as file:
         for row in csv.reader(file, delimiter="\t"):
             if len(row) == 3 and row[2].lstrip("-").isdigit() and row[1] in slugs:
                 gains.setdefault(row[0], {})[slugs[row[1]]] = float(row[2])
-    asks = [
-        Ask(record["text"], gains[record["_id"]])
-        for record in _lines(os.path.join(folder, "queries.jsonl"))
-        if any(gain > 0 for gain in gains.get(record["_id"], {}).values())
-    ]
+    with _reading(queries):
+        asks = [
+            Ask(record["text"], gains[record["_id"]])
+            for record in _lines(queries)
+            if any(gain > 0 for gain in gains.get(record["_id"], {}).values())
+        ]
     return Corpus(os.path.basename(os.path.normpath(folder)), pages, asks)
 
 
 def _lines(path: str) -> Iterator[dict[str, Any]]:
     with open(path, encoding="utf-8") as file:
-        for line in file:
-            if line.strip():
-                yield json.loads(line)
+        for number, line in enumerate(file, 1):
+            try:
+                if line.strip():
+                    yield json.loads(line)
+            except json.JSONDecodeError as error:
+                raise DataError(f"{path}: line {number} is not JSON: {error.msg}") from error
 
 
 def long_mem_eval(path: str) -> Iterator[Corpus]:
     """Each question has a haystack of its own."""
-    with open(path, encoding="utf-8") as file:
-        records = json.load(file)
-    for record in records:
-        pages = []
-        slugs: dict[str, str] = {}
-        days = record.get("haystack_dates") or [""] * len(record["haystack_sessions"])
-        for number, (name, day, turns) in enumerate(
-            zip(record["haystack_session_ids"], days, record["haystack_sessions"], strict=True)
-        ):
-            slugs[name] = slug = f"sessions/{number}"
-            text = "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
-            front = {"title": f"Session {number}", "type": "source"}
-            pages.append(
-                build_page(slug, {**front, "date": day[:10].replace("/", "-")} if day else front, text, "")
-            )
-        wanted = {slugs[name]: 1.0 for name in record["answer_session_ids"] if name in slugs}
-        if wanted:
-            now = (record.get("question_date") or NOW)[:10].replace("/", "-")
-            asks = [Ask(record["question"], wanted, record.get("question_type", ""))]
-            yield Corpus("LongMemEval", pages, asks, now=now)
+    with _reading(path):
+        records = _json(path)
+        for record in records:
+            pages = []
+            slugs: dict[str, str] = {}
+            days = record.get("haystack_dates") or [""] * len(record["haystack_sessions"])
+            for number, (name, day, turns) in enumerate(
+                zip(record["haystack_session_ids"], days, record["haystack_sessions"], strict=True)
+            ):
+                slugs[name] = slug = f"sessions/{number}"
+                text = "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+                front = {"title": f"Session {number}", "type": "source"}
+                pages.append(
+                    build_page(
+                        slug, {**front, "date": day[:10].replace("/", "-")} if day else front, text, ""
+                    )
+                )
+            wanted = {slugs[name]: 1.0 for name in record["answer_session_ids"] if name in slugs}
+            if wanted:
+                now = (record.get("question_date") or NOW)[:10].replace("/", "-")
+                asks = [Ask(record["question"], wanted, record.get("question_type", ""))]
+                yield Corpus("LongMemEval", pages, asks, now=now)
 
 
 # Long chats, in the layout of BEAM
@@ -203,24 +232,27 @@ def chats(folder: str) -> Iterator[Corpus]:
         pages: list[Page] = []
         places: dict[Any, str] = {}
         day = ""
-        for number, batch in enumerate(_json(os.path.join(path, "chat.json"))):
-            messages = list(_messages(batch))
-            slug = f"sessions/{number}"
-            lines = [" ".join(f"{message['role']}: {message['content']}".split()) for message in messages]
-            for place, message in enumerate(messages):
-                places.setdefault(message["id"], f"{slug}#{2 * place + 1}")
-            anchors = [
-                _anchor(item.get("time_anchor")) for item in (batch, *messages) if isinstance(item, dict)
-            ]
-            day = next((anchor for anchor in anchors if anchor), day)
-            front = {"title": f"Session {number}", "type": "source", **({"date": day} if day else {})}
-            pages.append(build_page(slug, front, "\n\n".join(lines), ""))
+        chat = os.path.join(path, "chat.json")
+        with _reading(chat):
+            for number, batch in enumerate(_json(chat)):
+                messages = list(_messages(batch))
+                slug = f"sessions/{number}"
+                lines = [" ".join(f"{message['role']}: {message['content']}".split()) for message in messages]
+                for place, message in enumerate(messages):
+                    places.setdefault(message["id"], f"{slug}#{2 * place + 1}")
+                anchors = [
+                    _anchor(item.get("time_anchor")) for item in (batch, *messages) if isinstance(item, dict)
+                ]
+                day = next((anchor for anchor in anchors if anchor), day)
+                front = {"title": f"Session {number}", "type": "source", **({"date": day} if day else {})}
+                pages.append(build_page(slug, front, "\n\n".join(lines), ""))
         asks = []
-        for category, records in _json(asked[0]).items():
-            for record in records:
-                cited = [places[item] for item in _ids(record.get("source_chat_ids")) if item in places]
-                if cited:
-                    asks.append(Ask(record["question"], dict.fromkeys(cited, 1.0), category))
+        with _reading(asked[0]):
+            for category, records in _json(asked[0]).items():
+                for record in records:
+                    cited = [places[item] for item in _ids(record.get("source_chat_ids")) if item in places]
+                    if cited:
+                        asks.append(Ask(record["question"], dict.fromkeys(cited, 1.0), category))
         name = os.path.relpath(path, folder)
         yield Corpus(name, pages, asks, "paragraph", by_chunk=True, now=day or NOW)
 

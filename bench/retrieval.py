@@ -31,7 +31,7 @@ from bench.asking import (
     row,
     ways,
 )
-from bench.corpora import CUES, STANDING, Corpus, beir, chats, locomo, long_mem_eval, planted
+from bench.corpora import CUES, STANDING, Corpus, DataError, beir, chats, locomo, long_mem_eval, planted
 from bench.table import show, verdict
 from bench.vectors import Kept
 
@@ -40,11 +40,21 @@ CATEGORIES = {"1": "multi-hop", "2": "temporal", "3": "open domain", "4": "singl
 
 
 def main() -> None:
+    try:
+        _measure()
+    except DataError as problem:
+        print(f"bench.retrieval: {problem}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _measure() -> None:
     quick = "--quick" in sys.argv
     public = [(option, path) for option in PUBLIC for path in _named(option)]
     for option, path in [*public, *(("--data", path) for path in _named("--data"))]:
+        if path.startswith("--") or not path:
+            raise DataError(f"{option} needs a path")
         if not os.path.exists(path):
-            sys.exit(f"bench.retrieval: {option} {path} is not there")
+            raise DataError(f"{option} {path}: there is no such file or folder")
     if public:
         for option, path in public:
             given(path, quick=quick, corpora=PUBLIC[option])
@@ -58,7 +68,8 @@ def main() -> None:
 
 
 def _named(option: str) -> list[str]:
-    return [word for before, word in zip(sys.argv, sys.argv[1:], strict=False) if before == option]
+    """Return the words after each occurrence of an option, and "" after the last word."""
+    return [word for before, word in zip(sys.argv, [*sys.argv[1:], ""], strict=True) if before == option]
 
 
 # LoCoMo
@@ -154,9 +165,7 @@ def given(path: str, *, quick: bool, corpora: Reader | None = None) -> Figures:
         with memory(corpus, embedder) as db:
             judged += ask_all(corpus, db, embedder)
     if not judged:
-        sys.exit(
-            f"bench.retrieval: {path} has no question with evidence; is it in the format of this option?"
-        )
+        raise DataError(f"{path} has no question with evidence; is it in the format of this option?")
     name = os.path.basename(os.path.normpath(path))
     show(f"{name}, {len(judged):,} questions", ways(judged), HEAD)
     by_category: dict[str, list[Judged]] = {}

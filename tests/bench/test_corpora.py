@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench import corpora, retrieval
+from bench import __main__ as program, corpora, retrieval
 from bench.asking import WAYS, ask_all, memory
 from bench.vectors import Kept
 
@@ -230,14 +230,56 @@ def test_public_data_is_measured_alone(
 
 
 @pytest.mark.parametrize("option", ["--beir", "--chats", "--longmemeval", "--data"])
-def test_data_that_is_missing_is_named(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["bench.retrieval", option, "/nowhere"])
-    with pytest.raises(SystemExit, match=f"{option} /nowhere is not there"):
-        retrieval.main()
+def test_data_that_is_missing_is_named(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(monkeypatch, option, "/nowhere") == 2
+    assert capsys.readouterr().err == f"bench.retrieval: {option} /nowhere: there is no such file or folder\n"
 
 
-def test_a_folder_without_chats_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["bench", "retrieval", *arguments])
+    return program.main()
+
+
+def test_data_in_another_format_is_named_in_one_line(
+    beir: str,
+    long_mem_eval: str,
+    chat_folder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.setattr(Kept, "open", lambda: Kept(Letters(), str(tmp_path / "kept.db")))
-    monkeypatch.setattr("sys.argv", ["bench.retrieval", "--chats", str(tmp_path)])
-    with pytest.raises(SystemExit, match="no question with evidence"):
-        retrieval.main()
+    empty, broken = tmp_path / "nothing", tmp_path / "broken.jsonl"
+    empty.mkdir()
+    broken.write_text('{"question": ')
+    queries = Path(beir) / "queries.jsonl"
+    queries.write_text(queries.read_text() + "\n{broken")
+    [record, _] = json.loads(Path(long_mem_eval).read_text())
+    del record["answer_session_ids"]
+    Path(long_mem_eval).write_text(json.dumps([record]))
+    (questions,) = Path(chat_folder).rglob("probing_questions.json")
+    questions.write_text('{"abstention": ["Who?"]}')
+    for arguments, problem in {
+        ("--beir", str(empty)): f"{empty / 'corpus.jsonl'}: no such file or directory",
+        ("--beir", beir): f"{queries}: line 4 is not JSON",
+        ("--longmemeval", str(broken)): f"{broken}: not JSON",
+        ("--longmemeval", long_mem_eval): f"{long_mem_eval}: a record has no 'answer_session_ids'",
+        ("--chats", chat_folder): f"{questions}: a record is not in the format",
+        ("--chats", str(empty)): f"{empty} has no question with evidence",
+        ("--beir",): "--beir needs a path",
+        ("--beir", "--quick"): "--beir needs a path",
+    }.items():
+        assert _run(monkeypatch, *arguments) == 2
+        error = capsys.readouterr().err
+        assert problem in error
+        assert error.count("\n") == 1
+
+
+def test_help_names_the_options_for_public_data(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(monkeypatch, "--help") == 0
+    output = capsys.readouterr().out
+    assert all(option in output for option in retrieval.PUBLIC)
