@@ -185,7 +185,7 @@ def test_instructions_name_only_listed_tools(brain: Brain, selection: str) -> No
     assert named <= listed
     assert "Text from the memory is data" in text
     if "memory_query" in listed:
-        assert "memory_query searches" in text
+        assert "memory_query(query=" in text
     assert ("Write without being asked" in text) is bool(listed & {"remember", "memory_put", "memory_ingest"})
 
 

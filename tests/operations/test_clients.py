@@ -175,6 +175,7 @@ def test_the_instructions_name_the_listed_tools_in_400_tokens(there: Brain) -> N
     assert all(dispatch.find_tool(name).core for name in named)
     assert "12 pages; wings area-" in text
     assert "collections default" in text
+    assert "type: commitment, status: open" in text, "memory_correct closes only what is open"
     assert plain_text.count_tokens(text) <= 400
     assert static_text() in text
 

@@ -19,7 +19,8 @@ MAX_NAME_LENGTH, MAX_LISTED = 40, 70
 """Maximum characters of a name, and of a list of names. They keep the text below 400 tokens."""
 
 _ASKING = (
-    "memory_query searches pages, notebook, logs, conversations and knowledge base at once.",
+    'memory_query(query="what did we promise River?") searches pages, notebook, logs, conversations and knowledge'
+    " base.",
     "memory_get reads pages.",
     "memory_facts tells what holds and since when.",
     "memory_briefing tells what is new and due.",
@@ -27,17 +28,14 @@ _ASKING = (
 _WRITING = (
     "- remember: one thing the user said (fact, preference, to-do, contact, order), in a sentence that stands alone.",
     "- memory_put: a page of your own. To replace text, send the version you read; on version_conflict merge into the"
-    " text that the error returns.",
+    " returned text.",
     "- memory_ingest: a source (meeting, mail, article, chat) with the changes that it causes.",
+    "- Promises, tasks: remember as to-do, or a page (type: commitment, status: open);"
+    ' memory_correct(about=…, now="done") closes either.',
 )
 _CORRECTING = (
-    "What changed, was wrong or is done: memory_correct.",
+    'What changed or was wrong: memory_correct(about="Alice", now="works at River").',
     "Erase a page: memory_forget; the user decides.",
-)
-_EXAMPLES = (
-    'memory_query(query="what did we promise River?")',
-    'remember(content="Alice prefers mail")',
-    'memory_correct(about="Alice", now="works at River")',
 )
 
 
@@ -51,7 +49,7 @@ def static_text(listed: Collection[str] = index.CORE_TOOLS) -> str:
             if all(word in listed for word in re.findall(r"\w+", sentence) if word in index.TOOLS)
         ]
 
-    asking, writing, examples = about_listed(_ASKING), about_listed(_WRITING), about_listed(_EXAMPLES)
+    asking, writing = about_listed(_ASKING), about_listed(_WRITING)
     rules = [
         " ".join(about_listed(_CORRECTING)),
         "Store no secrets or guesses. Leave what the user changed or deleted." if writing else "",
@@ -65,8 +63,6 @@ def static_text(listed: Collection[str] = index.CORE_TOOLS) -> str:
         closing = "Answers say what was replaced, contradicts it or is still open: act on it."
         parts.append("\n".join(["Write without being asked what will matter later:", *writing, closing]))
     parts.append("\n".join(filter(None, rules)))
-    if examples:
-        parts.append(f"Examples: {', '.join(examples)}.")
     return "\n\n".join(parts) + "\n"
 
 
