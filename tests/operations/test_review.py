@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings as rules, strategies as st
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, NotFound, PageNotFound, VersionConflict
 from quaid.operations import dispatch
@@ -200,7 +201,11 @@ def test_an_agent_proposes_to_forget_a_page(brain: Brain) -> None:
     assert "-Lives in Paris." in shown["diff"]
     assert proposals.search(brain.db, AGENT, ("alice", "live")) == [], "it has no text to show"
     assert run(brain, "get", slug="people/alice")
-    assert run(brain, "review", id=1, accept=True)["decided"][0]["outcome"] == "accepted"
+    record = dispatch.call(brain, dispatch.find_command("review"), {"id": 1, "accept": True}, "owner")
+    assert record.decided[0].outcome == "accepted"
+    text = render(record)
+    assert "  Forgot people/alice." in text
+    assert "  Searched for remains:" in text
     with pytest.raises(PageNotFound):
         run(brain, "get", slug="people/alice")
     assert brain.db.rows("SELECT * FROM proposals") == [], "the proposal held the text of the page"

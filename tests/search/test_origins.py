@@ -637,7 +637,7 @@ def test_the_matching_or_newest_entry_of_the_timeline_is_shown_beside_the_text(
     assert first.part == "truth"
     assert first.latest == "2026-02-01: Public release is 2026-09-01"
     assert first.agent_fields()["latest"] == first.latest
-    assert "     2026-02-01: Public release is 2026-09-01" in render(
+    assert "     latest: 2026-02-01: Public release is 2026-09-01" in render(
         ask(brain, "Heron public release planned")
     )
     assert ask(brain, "which client is Heron, planned for summer?").results[0].latest == ""

@@ -536,6 +536,8 @@ def _review(record: Any) -> Lines:
         target = f" ({decision.target})" if decision.target else ""
         problem = f": {decision.problem}" if decision.problem else ""
         yield f"Proposal {decision.id}{target} {_OUTCOMES[decision.outcome]}{problem}"
+        if decision.erased:
+            yield from (textwrap.indent(line, "  ") for line in _forget(decision.erased))
         if decision.outcome == "conflict":
             yield "Proposed:"
             yield textwrap.indent(decision.diff.rstrip(), "  ")
@@ -643,7 +645,7 @@ def _answer(record: Any) -> Lines:
             if result.now:
                 yield f"     now: {result.now}"
             if result.latest:
-                yield f"     {result.latest}"
+                yield f"     latest: {result.latest}"
             yield ""
         if record.lanes:
             yield from _lane_table(record.lanes)

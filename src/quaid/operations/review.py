@@ -75,6 +75,8 @@ class Decision(NamedTuple):
     """The proposed change, if it conflicts with the current text."""
     diff_now: str = ""
     """The change that accepting the proposal would make now, if there is a conflict."""
+    erased: cleanup.ForgetRecord | None = None
+    """What was erased, and the search for remains, if the proposal was to erase a page."""
 
 
 class ReviewRecord(NamedTuple):
@@ -85,7 +87,12 @@ class ReviewRecord(NamedTuple):
 
     @property
     def exit_status(self) -> int:
-        return int(any(decision.outcome in ("conflict", "failed") for decision in self.decided))
+        return int(
+            any(
+                decision.outcome in ("conflict", "failed") or (decision.erased and not decision.erased.clean)
+                for decision in self.decided
+            )
+        )
 
 
 class _Change(NamedTuple):
@@ -298,11 +305,12 @@ def _accept(brain: Brain, row: ProposalRow, note: str) -> Decision:
             if not adds_only and not _was_reviewed(change.diff, row.diff, days):
                 problem = f"{target} has changed since; accepting would now change other lines"
                 return Decision(row.id, "conflict", target, problem, row.diff, change.diff)
-            work()
+            result = work()
     except QuaidError as error:
         return Decision(row.id, "failed", target, str(error))
     _decide(brain, row, "accepted", note)  # without effect if a page was erased with the proposals about it
-    return Decision(row.id, "accepted", target)
+    erased = result if isinstance(result, cleanup.ForgetRecord) else None
+    return Decision(row.id, "accepted", target, erased=erased)
 
 
 def _planned(brain: Brain, row: ProposalRow) -> tuple[_Change, bool, Callable[[], Any]]:
