@@ -23,7 +23,7 @@ def test_default_list_has_ten_tools_in_8_kb() -> None:
         *("memory_query", "memory_get", "remember", "memory_put", "memory_ingest", "memory_facts"),
         *("memory_briefing", "memory_correct", "memory_forget", "memory_status"),
     }
-    assert 1024 < size_of("core") <= 8 * 1024
+    assert 1024 < size_of("core") <= 8_000
 
 
 def test_lean_list_has_five_tools_and_hides_none() -> None:
@@ -45,6 +45,9 @@ def test_descriptions_mention_only_listed_tools_and_no_commands(selection: str) 
         words = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", text))
         assert (words & set(index.TOOLS)) - {tool["name"]} <= listed, tool["name"]
         assert "`quaid" not in text, tool["name"]
+        assert not re.search(r"\bExits \d|Try this first|--[a-z]", text), tool["name"]
+        commands = set(re.findall(r"`([a-z-]+)`", text)) & set(index.COMMANDS)
+        assert commands <= set(tool["inputSchema"]["properties"]), tool["name"]
 
 
 def test_rare_arguments_are_hidden_from_short_lists_and_accepted(brain: Brain) -> None:
@@ -142,6 +145,20 @@ def test_a_page_for_agents_has_no_field_that_only_programs_need(brain: Brain) ->
     tools.call_tool(brain, None, "memory_put", {"slug": "notes/a", "content": "# A"})
     several = content_of(tools.call_tool(brain, None, "memory_get", {"slug": ["people/alice", "notes/a"]}))
     assert several["pages"][0] == {key: value for key, value in record.items() if key != "trust"}
+
+
+def test_a_write_that_wrote_nothing_has_no_version(brain: Brain) -> None:
+    source = {"content": "Ida moved to Oslo.", "source": "mail/1"}
+    assert content_of(tools.call_tool(brain, None, "memory_ingest", source))["version"] == 1
+    known = content_of(tools.call_tool(brain, None, "memory_ingest", source))
+    assert known["known_since"]
+    assert "version" not in known
+    page = {"slug": "people/ida", "content": "# Ida\n\nIda lives in Oslo. Ida lives in Turku."}
+    tools.call_tool(brain, None, "memory_put", page)
+    changed = {"about": "Ida", "now": "lives in Bergen"}
+    unclear = content_of(tools.call_tool(brain, None, "memory_correct", changed))
+    assert unclear["candidates"]
+    assert "version" not in unclear
 
 
 def test_empty_values_of_front_matter_are_kept(brain: Brain) -> None:

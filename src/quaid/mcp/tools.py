@@ -138,8 +138,10 @@ def call_tool(
     """Call a tool. Return its labeled record as compact JSON, without empty fields."""
     if served is not None and name not in served:
         raise UnknownTool(name=name, hint=" This server was started with other tools only.")
-    result = dispatch.call(brain, dispatch.find_tool(name), arguments, scope)
-    record = _without_empty(result)
+    operation = dispatch.find_tool(name)
+    record = _without_empty(dispatch.call(brain, operation, arguments, scope))
+    if operation.scope != "read" and record.get("version") == 0:
+        del record["version"]  # nothing was written
     if brain.created:
         # The key `created` is in use: as a flag in records of writes, and as a day in nodes of the knowledge base.
         record["also_created"] = [*brain.created]

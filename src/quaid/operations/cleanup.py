@@ -153,7 +153,7 @@ def distinct(
     slug: Slug,
     other: Annotated[str, Arg("The page that it differs from.", positional=True)],
 ) -> DistinctRecord:
-    """Mark two pages as distinct, so that `dupes` no longer lists them."""
+    """Mark two pages as distinct, so that `quaid dupes` no longer lists them."""
     one, two = editing.require_page(brain, slug), editing.require_page(brain, other)
     if one.id == two.id:
         raise InvalidArgument(name="other", problem=f"is {one.slug} itself; name another page")

@@ -316,6 +316,7 @@ def assert_(
         "quaid check --resolve 3 --keep left",
         "quaid check --resolve 3 --keep both --note 'She has two jobs.'",
     ),
+    cli_note="Exits 1 while any is open.",
 )
 def check(
     brain: Brain,
@@ -335,7 +336,7 @@ def check(
     note: Annotated[str, Arg("With `resolve`, how it was resolved.")] = "",
     limit: Annotated[int, Arg("How many to show.", minimum=1, maximum=10_000)] = 50,
 ) -> CheckRecord:
-    """List contradictions with both quotes, or resolve one. Exits 1 while any is open.
+    """List contradictions with both quotes, or resolve one.
 
     Each contradiction is stored once, stays resolved, and is removed when its cause is gone."""
     if resolve is not None:

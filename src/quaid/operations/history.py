@@ -157,7 +157,7 @@ def _line_origins(
 def revert(
     brain: Brain,
     slug: Slug,
-    to: Annotated[int, Arg("The version to restore, as listed by `history`.", minimum=1)],
+    to: Annotated[int, Arg("The version to restore, as listed by `quaid history`.", minimum=1)],
     expected_version: pages.PageVersion = None,
 ) -> RevertRecord:
     """Restore an earlier version of a page as a new version. The file of a page is restored byte for byte."""

@@ -140,6 +140,7 @@ class KbRememberRecord(NamedTuple):
     command="kb query",
     tool="kb_query",
     examples=("ai-kb query formatter", "ai-kb query 'mirror a repository' --project general --json"),
+    cli_note="Exits 1 when nothing matches, 3 when the index is stale, 5 when there is no knowledge base.",
 )
 def kb_query(
     brain: Brain,
@@ -154,8 +155,7 @@ def kb_query(
 ) -> KbQueryRecord:
     """Search the knowledge base: principles, preferences, procedures, observations, references.
 
-    Search before choosing a convention or starting a procedure. Exits 1 when nothing matches, 3 when the index is
-    stale, 5 when there is no knowledge base."""
+    Search before choosing a convention or starting a procedure."""
     catalog = load_catalog(brain)
     if not query.strip():
         raise InvalidArgument(name="query", problem="is empty; say what it is about")
@@ -249,7 +249,7 @@ def kb_remember(
     created_by: Annotated[str | None, Arg("The author, as in claude-code [human, or the agent].")] = None,
     add_to: Annotated[str | None, Arg("Add the text to this node instead of writing a new one.")] = None,
     force: Annotated[
-        bool, Arg("Write it even if a similar node exists or it contradicts the node of --add-to.")
+        bool, Arg("Write it even if a similar node exists or it contradicts the node of `add_to`.")
     ] = False,
 ) -> KbRememberRecord:
     """Write a node and commit it: lasting, general knowledge, not details of one project.

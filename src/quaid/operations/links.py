@@ -319,7 +319,7 @@ def graph_(
     return GraphRecord(centre.slug, depth, temporal, day, tuple(nodes), edges, is_complete, form)
 
 
-@op("read", examples=("quaid path people/alice companies/acme",))
+@op("read", examples=("quaid path people/alice companies/acme",), cli_note="Exits 1 if there is none.")
 def path(
     brain: Brain,
     from_: Annotated[str, Arg("The page to start from.", positional=True)],
@@ -327,7 +327,7 @@ def path(
     temporal: Temporal = "current",
     as_of: AsOf = None,
 ) -> PathRecord:
-    """Find the shortest path of links between two pages. Exits 1 if there is none."""
+    """Find the shortest path of links between two pages."""
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
         start, end = editing.require_page(brain, from_), editing.require_page(brain, to)

@@ -436,7 +436,7 @@ def recall(
         float | None, Arg("Minimum score, from 0 to 1 [0.25]; 0.5 is a good answer.")
     ] = None,
 ) -> RecallResult:
-    """Search the notebook and daily logs, by words and by meaning. Try this first."""
+    """Search the notebook and daily logs, by words and by meaning."""
     from quaid.notebook import recall as notebook_recall  # imported late, because `remember` needs no search
 
     background.rebuild_if_deleted(brain)
