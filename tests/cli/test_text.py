@@ -15,3 +15,13 @@ def test_counts_have_the_right_plural() -> None:
     for path in sorted(CLI.glob("render*.py")):
         matches = loose.findall(path.read_text(encoding="utf-8"))
         assert not matches, f"{path.name}: {matches}"
+
+
+def test_the_overview_cuts_no_list_and_no_bracket() -> None:
+    overview = parser.help_overview()
+    assert overview.count("(") == overview.count(")")
+    rows = " ".join(overview.split())
+    assert "query Answer a question from pages, notebook, logs, conversations and knowledge base" in rows
+    assert "ingest-source Store a source (meeting, mail, article, chat) as a page" in rows
+    assert "propose Commands: forget, merge" in rows
+    assert "merge Merge two pages rename" in rows, "the part after a colon is left out"

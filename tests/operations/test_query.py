@@ -37,6 +37,13 @@ def test_before_anything_is_embedded_the_answer_comes_by_words_and_says_so(brain
     assert note.startswith("by words only: nothing is embedded yet")
 
 
+def test_a_memory_without_pages_has_nothing_to_embed(brain: Brain) -> None:
+    for slug in ("people/mira", "concepts/zinc"):
+        dispatch.call(brain, dispatch.find_command("forget"), {"slug": slug, "yes": True}, "owner")
+    answer = ask(brain, "dendrites")
+    assert answer.results == answer.notes == ()
+
+
 def test_a_model_that_is_gone_does_not_keep_the_answer_back(brain: Brain) -> None:
     brain.db.write(
         lambda tx: tx.execute("INSERT OR REPLACE INTO config (key, value) VALUES ('embedding_model', 'gone')")

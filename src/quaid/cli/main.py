@@ -206,10 +206,9 @@ def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool, pr
     asked = asked[0] if isinstance(asked, list) and len(asked) == 1 else asked
     is_moved = isinstance(asked, str) and asked.rpartition("::")[2] != slug.rpartition("::")[2]
     if is_moved and not hasattr(record, "old_slug"):
-        now = (
-            "" if " " in asked or "." in asked else " now"
-        )  # a title or a file name is not an earlier address
-        notes = f"quaid: {asked} is {slug}{now}\n"
+        # A title, a name without a folder or a file name is not an earlier address.
+        is_address = "/" in asked and " " not in asked and "." not in asked
+        notes = f"quaid: {asked} is {slug} now\n" if is_address else f"quaid: found {slug}\n"
     if terminal and type(record).__name__ == "PageRecord":
         notes += f"quaid: {slug} is at version {record.version}\n"
     return notes

@@ -382,12 +382,16 @@ def _overview_line(name: str, text: str) -> str:
     key, own = index.COMMANDS.get(name, ("", ""))
     if not members:
         return _shorten_summary(text, width)
-    return family if not key or key in members.values() else f"{_shorten_summary(own, width)}; also {family}"
+    is_command = key and key not in members.values()
+    return f"{_shorten_summary(own, width)}; also {family}" if is_command else f"Commands: {family}"
 
 
 def _shorten_summary(text: str, width: int) -> str:
-    """Shorten a summary to one line, cutting at the end of a sentence or clause."""
-    for end in (". ", ": ", "; ", ", "):
+    """Shorten a summary that is longer than a line to its first sentence, or to the part before a colon.
+
+    A longer part is not cut at commas, because they also separate the items of lists.
+    """
+    for end in (". ", ": ", "; "):
         if len(text) > width:
             text = text.partition(end)[0]
     return text.rstrip(".")

@@ -76,7 +76,7 @@ def query(
     limit: Annotated[int, Arg("How many results.", minimum=1, maximum=1000)] = 10,
     explain: Annotated[bool, Arg("Show the scores of each result by words and by meaning.")] = False,
 ) -> Answer:
-    """Answer a question from pages, notebook, daily logs, conversations and knowledge base, within a token budget.
+    """Answer a question from pages, notebook, logs, conversations and knowledge base, within a token budget.
 
     `origin` says where a result is stored, `strength` how well it answers: strong, weak or none. What has ended is
     marked superseded. Filters other than dates search only pages.
@@ -274,7 +274,7 @@ def _answer(
     extend: "Callable[[RankedQuestion], dict[str, Any]] | None" = None,
 ) -> Answer:
     merge = brain.option("search_merge_strategy")
-    return answers.answer_question(
+    answer = answers.answer_question(
         brain.db,
         model[0],
         question,
@@ -291,3 +291,8 @@ def _answer(
         reranker=reranker,
         extend=extend,
     )
+    if any(result.slug for result in answer.results) or page_store.listing(brain.db, limit=1):
+        return answer
+    # Without pages, there is nothing to embed.
+    notes = tuple(note for note in answer.notes if not note.startswith("by words only:"))
+    return answer._replace(notes=notes)

@@ -31,8 +31,8 @@ revert	@command	Restore an earlier version of a page as a new version
 diff	@command	Show the changes of a page as a unified diff, since its previous version, another version or a day
 search	@command	Find pages by words
 gaps	@command	List questions that the memory could not answer, the most frequent first
-query	@command	Answer a question from pages, notebook, daily logs, conversations and knowledge base, within a token budget
-ask	@command	Answer a question from pages, notebook, daily logs, conversations and knowledge base, within a token budget
+query	@command	Answer a question from pages, notebook, logs, conversations and knowledge base, within a token budget
+ask	@command	Answer a question from pages, notebook, logs, conversations and knowledge base, within a token budget
 glance	@command	Search pages and notebook as you type
 link	@command	Link a page to another, with a relationship and an optional validity period
 link-close	@command	Set the end date of a link
@@ -49,7 +49,7 @@ ingest-source	@command	Store a source (meeting, mail, article, chat) as a page, 
 ingest	@command	Ingest one file as a page and store its bytes
 adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
 dupes	@command	Find duplicate pages: pairs with similar text or the same name
-distinct	@command	Mark two pages as distinct, so that `dupes` no longer lists them
+distinct	@command	Mark two pages as distinct, so that `quaid dupes` no longer lists them
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
@@ -248,7 +248,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'revert') printf '%s\n' '1	@slugs	The page, as in people/alice
---to	@any	The version to restore, as listed by `history`
+--to	@any	The version to restore, as listed by `quaid history`
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1332,8 +1332,8 @@ revert	@command	Restore an earlier version of a page as a new version
 diff	@command	Show the changes of a page as a unified diff, since its previous version, another version or a day
 search	@command	Find pages by words
 gaps	@command	List questions that the memory could not answer, the most frequent first
-query	@command	Answer a question from pages, notebook, daily logs, conversations and knowledge base, within a token budget
-ask	@command	Answer a question from pages, notebook, daily logs, conversations and knowledge base, within a token budget
+query	@command	Answer a question from pages, notebook, logs, conversations and knowledge base, within a token budget
+ask	@command	Answer a question from pages, notebook, logs, conversations and knowledge base, within a token budget
 glance	@command	Search pages and notebook as you type
 link	@command	Link a page to another, with a relationship and an optional validity period
 link-close	@command	Set the end date of a link
@@ -1350,7 +1350,7 @@ ingest-source	@command	Store a source (meeting, mail, article, chat) as a page, 
 ingest	@command	Ingest one file as a page and store its bytes
 adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
 dupes	@command	Find duplicate pages: pairs with similar text or the same name
-distinct	@command	Mark two pages as distinct, so that `dupes` no longer lists them
+distinct	@command	Mark two pages as distinct, so that `quaid dupes` no longer lists them
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
