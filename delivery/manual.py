@@ -130,7 +130,8 @@ def _man_operation(name: str, summary: str) -> Iterator[str]:
         yield from (f".SS quaid {_roff_text(name)}", _roff_text(summary))
         return
     operation = dispatch.find_command(name)
-    yield from _man_command(name, operation.description, operation.params, operation.examples)
+    text = "\n\n".join(filter(None, (operation.description, operation.cli_note)))
+    yield from _man_command(name, text, operation.params, operation.examples)
 
 
 def _man_command(name: str, text: str, params: Sequence[Param], examples: Sequence[str]) -> Iterator[str]:

@@ -25,3 +25,8 @@ def test_the_overview_cuts_no_list_and_no_bracket() -> None:
     assert "ingest-source Store a source (meeting, mail, article, chat) as a page" in rows
     assert "propose Commands: forget, merge" in rows
     assert "merge Merge two pages rename" in rows, "the part after a colon is left out"
+
+
+def test_help_and_manual_page_have_the_exit_codes_that_agents_do_not_see() -> None:
+    for text in (parser.help_page("check"), parser.generated_file("quaid.1")):
+        assert "Exits 1 while any is open." in text
