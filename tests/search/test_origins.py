@@ -683,6 +683,33 @@ def test_results_that_do_not_match_are_left_out_after_three_that_match(brain: Br
     assert {"notes/g0", "notes/g1", "notes/other"} <= set(slugs)
 
 
+def test_at_most_three_results_that_do_not_match_are_shown_beside_others(brain: Brain, notes: Path) -> None:
+    put(brain, "notes/kiln", "# Kiln\n\nThe kiln of Faenza burns olive stones.")
+    for word in ("anchor", "basket", "candle", "drum", "engine", "flute"):
+        put(brain, f"notes/{word}", f"# {word.title()}\n\nThis {word} burns well in the yard.")
+    strengths = [result.strength for result in ask(brain, "Which fuel burns in the kiln of Faenza?").results]
+    assert (strengths[0] != "none", strengths.count("none")) == (True, 3)
+
+
+def test_a_line_has_letters(brain: Brain, notes: Path) -> None:
+    put(brain, "notes/log", "# Log\n\n2026-02-26. Retries of the pump were raised.")
+    result = ask(brain, "what happened on 2026-02-26?", depth="section").results[0]
+    assert "Retries" in result.line
+
+
+def test_the_status_of_a_closed_commitment_is_shown(brain: Brain, notes: Path) -> None:
+    for name, status in (("outline", "done"), ("survey", "open"), ("visit", "cancelled")):
+        front = f"---\ntype: commitment\nstatus: {status}\n---\n"
+        put(brain, f"commitments/{name}", f"{front}# The {name} for Odile\n\nI promised Odile the {name}.")
+    closed = {"commitments/outline": "done", "commitments/survey": "", "commitments/visit": "cancelled"}
+    answer = ask(brain, "What did I promise Odile?")
+    assert {result.slug: result.status for result in answer.results} == closed
+    answer = ask(brain, "What is still open for Odile of what I promised?")
+    assert {result.slug: result.status for result in answer.results} == closed
+    assert answer.results[0].slug == "commitments/survey"
+    assert answer.agent_view()["results"][1]["status"] in ("done", "cancelled")
+
+
 def test_the_same_text_is_shown_once(brain: Brain, notes: Path) -> None:
     put(brain, "notes/a", "# Gondola\n\nThe turquoise gondola is sold.")
     put(brain, "sources/a", "# Mail about it\n\nThe turquoise gondola is sold.")

@@ -67,6 +67,13 @@ _TYPE_FOLDERS: dict[str, str] = {
 _ORDER_NUMBER = re.compile(r"[0-9]{1,3}[-_]+(?=[a-z])")
 _WORD_SEPARATORS = re.compile(r"[\s_-]+")
 
+CLOSED_STATUSES = {
+    "commitment": ("completed", "complete", "done", "kept", "dropped", "cancelled", "canceled", "closed"),
+    "action_item": ("done", "completed", "complete", "dropped", "cancelled", "canceled", "closed"),
+    "deal": ("won", "lost", "closed", "dropped", "cancelled", "canceled", "archived"),
+}
+"""The statuses, by type, of pages with nothing left to do. With any other status, or without one, a page is open."""
+
 
 def check_type(value: Any) -> str:
     """Return a type in its stored form, or raise InvalidType if the value cannot name a type."""

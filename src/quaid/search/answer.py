@@ -17,6 +17,7 @@ from quaid.model.chunker import (
     without_struck,
 )
 from quaid.model.dates import DAY_WORD, fold_days
+from quaid.model.page import CLOSED_STATUSES
 from quaid.model.plain_text import count_tokens
 from quaid.model.slug import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, address, fold_name, match_strength
 from quaid.search import text as text_search
@@ -77,9 +78,9 @@ RESULTS_JUDGED = 3
 """The strength of an answer is that of the best of this many first results."""
 
 ENOUGH_MATCHES = 3
-"""A concise answer leaves out results that do not match if at least this many others do."""
+"""If at least this many results match, a concise answer has others only in its first PLACES_KEPT places."""
 PLACES_KEPT = 3
-"""A concise answer keeps this many first results, even if they do not match."""
+"""A concise answer has at most this many results that do not match, if others do."""
 
 LEAST_REPEATED = 4
 """A concise answer shows a line of at least this many words only once."""
@@ -127,7 +128,10 @@ class SearchResult(NamedTuple):
     origin: str = "page"
     """Where it is stored: page, notebook, daily, conversation, kb or proposal."""
     status: str = ""
-    """"superseded" if the page has such a status, or the line is struck or states an outdated value; else ""."""
+    """"superseded" if the page has such a status, or the line is struck or states an outdated value.
+
+    For a commitment, task or deal that is closed, its status, such as done or cancelled; else "".
+    """
     session: str = ""
     """The conversation as client:session, or "" for other results."""
     turn: int = 0
@@ -501,7 +505,7 @@ def build_answer(
     shown = builder.best_notebook_first([builder.with_best_chunk(page) for page in shown])
     entries = _merge([builder.entry(page, depth) for page in shown], others)[:limit]
     check = _OutdatedCheck(text_index.Stemmer(db), outdated)
-    entries = _current_first([check.mark(entry) for entry in entries])
+    entries = _current_first([check.mark(entry) for entry in entries], bool(_OPEN.search(ranked.question)))
     if asks_for_order(ranked.question):
         entries = _by_date(entries)
     if is_concise and not explain:
@@ -551,12 +555,19 @@ def _merge(page_entries: list[_Entry], others: Sequence[OtherResult]) -> list[_E
     return merged + waiting
 
 
-def _current_first(entries: list[_Entry]) -> list[_Entry]:
-    """Return the entries with superseded ones after the last current one that matches the question."""
-    old = [entry for entry in entries if entry.result.status]
+def _current_first(entries: list[_Entry], asks_for_open: bool) -> list[_Entry]:
+    """Return the entries with superseded ones after the last current one that matches the question.
+
+    If the question asks for what is open, tasks that are closed count as superseded.
+    """
+    old = [
+        entry
+        for entry in entries
+        if entry.result.status == SUPERSEDED or (entry.result.status and asks_for_open)
+    ]
     if not old:
         return entries
-    current = [entry for entry in entries if not entry.result.status]
+    current = [entry for entry in entries if entry not in old]
     matching = [place for place, entry in enumerate(current) if entry.result.strength != "none"]
     cut = matching[-1] + 1 if matching else 0
     return current[:cut] + old + current[cut:]
@@ -600,15 +611,19 @@ def _without_repeated(entries: list[_Entry]) -> list[_Entry]:
 
 
 def _without_unrelated(entries: list[_Entry]) -> list[_Entry]:
-    """Leave out entries of strength none if at least ENOUGH_MATCHES others match.
+    """Leave out entries of strength none if others match: all but the first PLACES_KEPT of them.
 
-    The first PLACES_KEPT entries stay, because an answer may differ from its question in words and in meaning.
+    If at least ENOUGH_MATCHES others match, only those in the first PLACES_KEPT places stay, because an answer
+    may differ from its question in words and in meaning.
     """
-    if sum(entry.result.strength != "none" for entry in entries) < ENOUGH_MATCHES:
+    others = [place for place, entry in enumerate(entries) if entry.result.strength == "none"]
+    matching = len(entries) - len(others)
+    if not matching:
         return entries
-    return [
-        entry for place, entry in enumerate(entries) if entry.result.strength != "none" or place < PLACES_KEPT
-    ]
+    kept = others[:PLACES_KEPT]
+    if matching >= ENOUGH_MATCHES:
+        kept = [place for place in kept if place < PLACES_KEPT]
+    return [entry for place, entry in enumerate(entries) if place not in others or place in kept]
 
 
 def _fit_latest(entries: list[_Entry], token_budget: int) -> list[_Entry]:
@@ -735,6 +750,7 @@ _CORRECTION = re.compile(r"(?:[-*+] )?\*\*[\d-]+\*\* \| correction — .*~~")
 """The beginning of an entry of a timeline about a correction, with the struck text."""
 _BOOKKEEPING = re.compile(r"(?:was wrong|done|\(removed\))\.?", re.IGNORECASE)
 """The text that remains of an entry about a correction if its struck text is removed."""
+_LETTER = re.compile(r"[^\W\d_]")
 _OPEN_TASK = re.compile(r"^\s*[-*+] \[ \]", re.MULTILINE)
 _TASK_WORDS = STOP_WORDS | {"task", "tasks", "todo", "todos", "dos", "thing", "things", "list", "need"}
 LONGEST_TIMELINE = 20_000
@@ -871,6 +887,8 @@ class _AnswerBuilder:
             result = result._replace(latest=latest if is_newer else "")
         if is_outdated or shown.status in SUPERSEDED_STATUSES:
             result = result._replace(status=SUPERSEDED)
+        elif shown.status in CLOSED_STATUSES.get(shown.head.type, ()):
+            result = result._replace(status=shown.status)
         if result.strength == "none" and self._is_open_task(shown):
             result = result._replace(strength="weak")
         line = result.summary or line if depth == "summary" else line
@@ -885,6 +903,8 @@ class _AnswerBuilder:
         if shown.chunk is None or shown.head.id in self._ranked.candidates.named.exact:
             return shown.head.summary or (shown.chunk.text.strip() if shown.chunk else ""), False
         weights = self._scan(shown).statements
+        # A statement without letters, such as the date at the beginning of a note, says nothing.
+        weights = {text: weight for text, weight in weights.items() if _LETTER.search(text)} or weights
         if not weights:
             return shown.head.summary or shown.chunk.heading_path, False
         best = max(weights, key=lambda text: weights[text])
@@ -950,13 +970,17 @@ class _AnswerBuilder:
         return sum(self._weights[word] for word in words)
 
     def _is_open_task(self, shown: _ShownPage) -> bool:
-        """Return True if the question asks for open tasks and the chunk has one that may be meant.
+        """Return True if the question asks for open tasks and the chunk or page is one that may be meant.
 
-        If the question also has other words, the result must contain one of them.
+        If the question also has other words, the result must contain one of them; a page, two of them.
         """
-        if not self._asks_for_open or shown.chunk is None or not _OPEN_TASK.search(shown.chunk.text):
+        if not self._asks_for_open or shown.chunk is None:
             return False
         words = self._task_words()
+        if shown.head.type in CLOSED_STATUSES and shown.status:
+            return len(words & set(self._held(shown))) >= min(2, len(words))
+        if not _OPEN_TASK.search(shown.chunk.text):
+            return False
         return not words or not words.isdisjoint(self._held(shown))
 
     def _is_asked_task(self, statement: str) -> bool:

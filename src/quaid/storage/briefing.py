@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from quaid.model.page import CLOSED_STATUSES
 from quaid.model.slug import address
 from quaid.storage import SCHEMA_VERSION, links
 from quaid.storage.chunks import FIRST_STATED_DAY, OWN_DAY
@@ -19,12 +20,6 @@ MOST_PAGES_OF_THREADS = 100
 TODO_LIST = "lists/todos"
 """Slug of the notebook's list of to-dos."""
 
-# Statuses that mean nothing is left to do. A page with any other status, or without one, is open.
-CLOSED_STATUSES = {
-    "commitment": ("completed", "complete", "done", "kept", "dropped", "cancelled", "canceled", "closed"),
-    "action_item": ("done", "completed", "complete", "dropped", "cancelled", "canceled", "closed"),
-    "deal": ("won", "lost", "closed", "dropped", "cancelled", "canceled", "archived"),
-}
 REVERSED_STATUSES = ("superseded", "reversed", "shifted")
 
 _ADDRESS = "CASE c.name WHEN 'default' THEN p.slug ELSE c.name || '::' || p.slug END"
