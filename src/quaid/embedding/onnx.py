@@ -77,7 +77,7 @@ def session_options(*, optimise: bool, prepack: bool, precise: bool) -> Any:
     chosen.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if not prepack:
         chosen.add_session_config_entry("session.disable_prepacking", "1")
-        # Planning buffer reuse takes longer than a dozen short texts, and saves no memory here.
+        # Planning buffer reuse takes longer than embedding a dozen short texts, and saves no memory here.
         chosen.enable_mem_reuse = False
         chosen.enable_mem_pattern = False
     if precise:

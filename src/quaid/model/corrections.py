@@ -318,7 +318,7 @@ def _folded(words: list[str]) -> list[str]:
 
 
 def quotes_task(words: str, task: str) -> bool:
-    """Return True if some words have nearly all words of a to-do."""
+    """Return True if `words` contains nearly all words of the to-do `task`, compared by stem."""
     own = stems(task)
     return bool(own) and len(own & stems(words)) >= LEAST_QUOTE * len(own)
 

@@ -64,9 +64,9 @@ class Departure(NamedTuple):
 
 @cache
 def departure_phrases() -> dict[str, list[tuple["re.Pattern[str]", str, bool]]]:
-    """Map a word to patterns of phrases that start with it, each with a scope and True for an event.
+    """Return tuples (pattern, scope, is_event) of departure phrases, by the first word of the phrase.
 
-    For a state, such as "no longer at", the last value is False. The first pattern that matches is used.
+    `is_event` is False for a state such as "no longer at". The first pattern that matches is used.
     """
     rules, phrases = english_rules(), dict[str, list[tuple[re.Pattern[str], str, bool]]]()
     for kind, is_event in (("events", True), ("states", False)):

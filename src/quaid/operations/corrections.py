@@ -566,7 +566,7 @@ class _Finder:
         return _choice(sorted(items, key=nearness, reverse=True), NOT_STORED)
 
     def _names_subject(self, line: StoredStatement, page: PageRow) -> bool:
-        """Return True if a line, or the title above it, has a name of a page."""
+        """Return True if a line, or the title of its page, contains one of the names of `page`."""
         text = f" {fold_name(f'{line.page.title} {line.text}')} "
         return any(f" {name} " in text for name in _name_keys(self.brain, page))
 
@@ -1106,10 +1106,10 @@ class SubjectReport(NamedTuple):
 
 
 def report_subject(brain: Brain, sentence: str) -> SubjectReport:
-    """Return facts and lines about the subject of a sentence, and those that say something else.
+    """Return what is stored about the page that a sentence names first, and what contradicts the sentence.
 
-    If the sentence clearly tells a change and its first words name exactly one page, the fact on that page ends or
-    gets the new value. The text of the page is not changed.
+    If the sentence clearly states a change and contradicts exactly one fact, that fact ends or gets the new value.
+    The text of the page is not changed.
     """
     text = changes.strip_correction(" ".join(sentence.split()))[: changes.MAX_SENTENCE]
     with brain.db.reading():

@@ -263,7 +263,7 @@ Agents receive it only with the depth `summary`.
 NOTEBOOK_KIND = "notebook"
 
 CHUNKS_COMPARED = 3
-"""The entries of a notebook file are taken from this many chunks with the best scores, and as many nearest ones."""
+"""Entries of a notebook file come from this many of its best chunks, and as many of its nearest in meaning."""
 
 ENTRY_SHARE, MOST_ENTRIES = 0.5, 5
 """Of a notebook file, entries with at least ENTRY_SHARE of the best evidence are shown, at most MOST_ENTRIES."""

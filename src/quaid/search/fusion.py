@@ -1,14 +1,16 @@
 """Combine full-text search (words) and vector search (meaning) into one ranking.
 
-A lane is the result list of full-text search or of vector search. The strategy `sum` adds a chunk's own score
-(its word score relative to the best, and its cosine on a scale from an unrelated chunk to the best), a part
-of its neighbours' scores, and the score of its page. A page gets the score of its best chunk without the
-neighbours, because otherwise longer pages would win; the best pages are also compared as a whole. If even the
-best chunk has few of the question's words, words, neighbours and pages count less, and the chunk's own
-meaning decides. Turns of conversations are also compared by a few features. `set-union` keeps the order of
-vector search and appends the results that only full-text search found. `rrf` (reciprocal rank fusion) adds
-1 / (60 + rank) over both lanes. docs/decisions/008-fusing.md, 074-weak-words.md and 082-turns.md have the
-measurements behind each number.
+A lane is the result list of full-text search or of vector search. There are three strategies:
+
+- `sum` adds a chunk's own score, a part of its neighbours' scores, and the score of its page. The own score is the
+  word score relative to the best one, plus the cosine, scaled from an unrelated chunk to the best chunk. A page
+  gets the score of its best chunk without the neighbours, because otherwise longer pages would win. The best pages
+  are also compared as a whole, and turns of conversations by a few features. If even the best chunk contains few
+  of the question's words, then word scores, neighbours and page scores get less weight.
+- `set-union` keeps the order of vector search and appends the results that only full-text search found.
+- `rrf` (reciprocal rank fusion) adds 1 / (60 + rank) over both lanes.
+
+docs/decisions/008-fusing.md, 074-weak-words.md and 082-turns.md have the measurements behind each number.
 """
 
 import math

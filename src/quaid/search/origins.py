@@ -307,11 +307,11 @@ class _FactOrder:
         return max(self._judge.rate(row) * (1.0 if row in holding else share) for row in rows)
 
     def lines(self) -> list[FactRow]:
-        """Return the facts in order: current ones first, unless the question is only about the past.
+        """Return up to MOST_FACTS facts: current facts first, then ended ones.
 
-        In that case, current facts with a day of the question are first, then the facts that were valid in its
-        period, and then the others, each with ended facts first. Current facts are left out in favour of ended
-        ones only if the question is about the past, at most MOST_ENDED of them.
+        If the question is about the past, up to MOST_ENDED places are reserved for ended facts. If it is only
+        about the past, current facts with a day of the question come first, then the facts that were valid in
+        its period, then all others; within the last two groups, ended facts come first.
         """
         if not self._is_past:
             current = self._holding[:MOST_FACTS]

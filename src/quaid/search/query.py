@@ -689,7 +689,7 @@ def cover_of_best(index: TextIndex, scores: dict[int, float], counts: dict[str, 
 
 
 TURNS_COMPARED = 60
-"""The features of this many best chunks are compared, if they are turns of a conversation."""
+"""Number of best chunks whose turn features are compared. Chunks that are not turns of a conversation are skipped."""
 
 EDGE = 60
 """Whether a chunk is a turn, and whether it asks, is read from this many characters at its start and its end."""

@@ -302,7 +302,7 @@ def _without_heading(text: str) -> str:
 
 
 async def _search(request: Request) -> dict[str, Any]:
-    """Run the search in the query. Return the values for its templates."""
+    """Run the search that the URL parameters describe. Return the values for the search templates."""
     question = request.query_params.get("q", "").strip()[:MAX_QUERY]
     filters, wrong = read_filters(request, *SEARCH_FILTERS)
     words = "words" in request.query_params
