@@ -611,14 +611,14 @@ def _without_repeated(entries: list[_Entry]) -> list[_Entry]:
 
 
 def _without_unrelated(entries: list[_Entry]) -> list[_Entry]:
-    """Leave out entries of strength none if others match: all but the first PLACES_KEPT of them.
+    """Leave out entries of strength none, except the first PLACES_KEPT of them, if one is strong or enough match.
 
     If at least ENOUGH_MATCHES others match, only those in the first PLACES_KEPT places stay, because an answer
     may differ from its question in words and in meaning.
     """
     others = [place for place, entry in enumerate(entries) if entry.result.strength == "none"]
     matching = len(entries) - len(others)
-    if not matching:
+    if matching < ENOUGH_MATCHES and all(entry.result.strength != "strong" for entry in entries):
         return entries
     kept = others[:PLACES_KEPT]
     if matching >= ENOUGH_MATCHES:
