@@ -107,6 +107,11 @@ def test_report_without_a_person_finishes_the_task_with_its_verb(text: str, todo
     assert changes.find_task(task.text, [line], 2, task.verb) == [line]
 
 
+@pytest.mark.parametrize("text", ["Check the oven is off", "Complete the form", "Tick the box on page 3"])
+def test_commands_report_no_finished_task(text: str) -> None:
+    assert changes.finished_task(text) is None
+
+
 @pytest.mark.parametrize(
     ("text", "todo"),
     [
@@ -125,7 +130,9 @@ def test_report_with_another_verb_finishes_no_task(text: str, todo: str) -> None
     )
 
 
-@pytest.mark.parametrize("text", ["I have two cats", "We were late", "Call Jo", "I am done for", ""])
+@pytest.mark.parametrize(
+    "text", ["I have two cats", "We were late", "Call Jo", "I am done for", "Check the bank is open", ""]
+)
 def test_other_sentences_finish_no_task(text: str, lines: list[Line]) -> None:
     task = changes.finished_task(text)
     assert (

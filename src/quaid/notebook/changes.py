@@ -31,7 +31,8 @@ MAX_SENTENCE = 400
 """At most this many characters of a sentence are read."""
 
 _DONE_FIRST = re.compile(
-    rf"(?:{DONE_WORDS}(?: with)?)(?: ?[:：、，,]| [–—-] | (?=(?:the|my|our|with) ))(?P<task>.+)",
+    rf"(?:(?:{DONE_WORDS}(?: with)?)(?: ?[:：、，,]| [–—-] )|(?!(?:check|tick|complete) )(?:{DONE_WORDS}(?: with)?)"
+    r" (?=(?:the|my|our|with) ))(?P<task>.+)",
     re.IGNORECASE,
 )
 _DONE_LAST = re.compile(rf"(?:{DONE_WORDS})[.!。]?\Z", re.IGNORECASE)
@@ -58,7 +59,7 @@ _UNSPACED_DONE = re.compile(
     r"(?P<object>\w+?)[はを](?:もう|既に)?(?P<stem>\w*[一-鿿])\w{0,2}(?:ました|た)"
 )
 _ASIDE_FIRST = re.compile(
-    r"(?i)(?:(?:ok(?:ay)?|fyi|hey|so|well|right|good news|just|already|finally|c['’]est bon|voilà|ça y est|so|also|"
+    r"(?i)(?:(?:ok(?:ay)?|fyi|hey|so|well|right|good news|just|already|finally|c['’]est bon|voilà|ça y est|also|"
     r"bueno|vale)(?:[,:!.]| -)? )+"
 )
 _TICK_OFF = (
@@ -69,8 +70,8 @@ _ASIDE_LAST = re.compile(
     r"that[’']?s (?:that|sorted|done)|so that[’']?s done|phew|hurray|at last|enfin|endlich|por fin))+\Z"
 )
 _CROSS_OFF = re.compile(
-    r"(?i)(?:oh |and |please |you can |also )*(?:tick|check|cross|strike) "
-    r"(?:off (?P<task>[^,.;]+)|(?P<named>[^,.;]+) off)\b.*"
+    r"(?i)(?:oh |and |please |you can |also )*"
+    r"(?:(?:tick|check|cross|strike) off (?P<task>[^,.;]+)|(?:tick|cross|strike) (?P<named>[^,.;]+) off\b.*)"
 )
 _TICKED_OFF = re.compile(rf"(?i)\b{_TICK_OFF}\W*\Z")
 _DONE_ALONE = re.compile(
