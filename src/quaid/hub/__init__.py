@@ -1,0 +1,1 @@
+"""The hub: stores the spaces that several devices and people share, and serves them over HTTPS."""
