@@ -626,3 +626,40 @@ class ServiceMissing(QuaidError):
     """The service is not installed: there is no {path}. `quaid daemon install` installs it."""
 
     code, exit_status, http_status, rpc_code = "service_missing", 2, 404, -32001
+
+
+# Shared spaces and hubs
+
+
+class HubUnreachable(QuaidError):
+    """The hub {hub} cannot be reached: {problem}. Nothing is lost; `quaid sync` tries again."""
+
+    code, exit_status, http_status, rpc_code = "hub_unreachable", 5, 503, -32011
+
+
+class DeviceRevoked(QuaidError):
+    """The hub {hub} does not accept the token of this device: it was revoked or has expired. Your pages stay here; \
+ask an owner of the space for a new invitation, and run `quaid join`."""
+
+    code, exit_status, http_status, rpc_code = "device_revoked", 6, 401, -32003
+
+
+class DifferentHub(QuaidError):
+    """{hub} answers as another hub than the one that this device joined (id {actual}, not {expected}). Nothing was \
+sent or changed; check the address, or `quaid leave` the space and join again."""
+
+    code, exit_status, http_status, rpc_code = "different_hub", 4, 409, -32009
+
+
+class UntrustworthyHub(QuaidError):
+    """The hub {hub} sent an answer that cannot be right: {problem}. Nothing was changed; ask its operator to run \
+`quaid hub audit --verify`."""
+
+    code, exit_status, http_status, rpc_code = "untrustworthy_hub", 4, 502, -32010
+
+
+class InvitationRefused(QuaidError):
+    """The invitation is not valid: it was used before, has expired after 24 hours, or has a typo. Ask for a new \
+one."""
+
+    code, exit_status, http_status, rpc_code = "invitation_refused", 6, 403, -32003

@@ -16,6 +16,7 @@ from quaid.spaces.protocol import (
     Device,
     Invitation,
     Member,
+    Person,
     Proposal,
     Purge,
     Push,
@@ -25,11 +26,16 @@ from quaid.spaces.protocol import (
     SpaceKind,
 )
 
+OPERATOR = Caller("", "operator", "", "owner", is_admin=True)
+
 
 class HubStore(Protocol):
     """The database of a hub. Every method is one transaction; methods with a caller check the caller's right.
 
     They raise errors.NotFound for a space that the caller cannot see, errors.NotAllowed for too small a right.
+    An admin may list all people, spaces (with the right `read` where the admin is no member), devices and audit
+    entries, revoke any device and invite to any space. An admin reads and writes pages only as a member of a space.
+    OPERATOR is the admin who runs commands on the hub's machine.
     Instances are safe to use from several threads.
     """
 
@@ -40,6 +46,7 @@ class HubStore(Protocol):
 
     # People, devices and tokens
     def add_person(self, name: str, is_admin: bool = False) -> None: ...
+    def people(self, caller: Caller) -> list[Person]: ...
     def add_device(
         self,
         person: str,
@@ -64,7 +71,7 @@ class HubStore(Protocol):
     def invite(self, caller: Caller, code_hash: str, invitation: Invitation) -> None: ...
     def redeem(
         self, code_hash: str, person: str, device_name: str, token_hash: str
-    ) -> tuple[Caller, Space] | None: ...
+    ) -> tuple[Caller, Space | None] | None: ...
 
     # Pages
     def put(self, caller: Caller, space: str, pushes: Sequence[Push]) -> list[PushResult]: ...

@@ -107,6 +107,12 @@ class Member(NamedTuple):
     right: Right
 
 
+class Person(NamedTuple):
+    name: str
+    is_admin: bool
+    created_at: str
+
+
 class Device(NamedTuple):
     id: str
     name: str
@@ -123,6 +129,7 @@ class Device(NamedTuple):
 
 class Invitation(NamedTuple):
     space: str
+    """The id of the space; "" for an invitation to the hub, which only an admin may make."""
     right: Right
     person: str
     """The person whom a redeemed code stands for; "" if the person who redeems it chooses a name."""
