@@ -103,6 +103,13 @@ class InvalidFrontMatter(QuaidError):
     code, exit_status, http_status, rpc_code = "invalid_front_matter", 2, 400, -32602
 
 
+class InvalidBundle(QuaidError):
+    """The bundle of a page is invalid: {problem}. Nothing of it was stored. Update Quaid on the device \
+that sent it."""
+
+    code, exit_status, http_status, rpc_code = "invalid_bundle", 2, 400, -32602
+
+
 class InvalidSearch(QuaidError):
     """{query!r} is not FTS5 syntax ({problem}). Omit --raw to search for these words literally."""
 
