@@ -1,11 +1,11 @@
 """The interface of a hub's database. SQLite and PostgreSQL implement it; both pass the same tests.
 
-A hub stores bundles as opaque bytes. It knows the uuid, hash and size of each bundle, and the slug unless the
+A hub stores bundles as opaque bytes. It reads only the uuid, hash and size of each bundle, and the slug unless the
 space is sealed (encrypted by its devices). All changes of a space have sequence numbers without gaps, in the
 order of their commits.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from quaid.spaces.protocol import (
@@ -33,7 +33,7 @@ class HubStore(Protocol):
     """The database of a hub. Every method is one transaction; methods with a caller check the caller's right.
 
     They raise errors.NotFound for a space that the caller cannot see, errors.NotAllowed for too small a right.
-    An admin may list all people, spaces (with the right `read` where the admin is no member), devices and audit
+    An admin may list all people, spaces (with the right `read` where the admin is not a member), devices and audit
     entries, revoke any device and invite to any space. An admin reads and writes pages only as a member of a space.
     OPERATOR is the admin who runs commands on the hub's machine.
     Instances are safe to use from several threads.
@@ -64,6 +64,7 @@ class HubStore(Protocol):
     # Spaces, members and invitations
     def create_space(self, caller: Caller, name: str, kind: SpaceKind, sealed: bool = False) -> Space: ...
     def spaces(self, caller: Caller) -> list[Space]: ...
+    def space(self, caller: Caller, space: str) -> Space: ...
     def members(self, caller: Caller, space: str) -> list[Member]: ...
     def set_member(
         self, caller: Caller, space: str, person: str, right: Right | None, agent: str = ""
@@ -75,10 +76,20 @@ class HubStore(Protocol):
 
     # Pages
     def put(self, caller: Caller, space: str, pushes: Sequence[Push]) -> list[PushResult]: ...
-    def changes(self, caller: Caller, space: str, after: int, limit: int) -> ChangePage: ...
+    def changes(self, caller: Caller, space: str, after: int, limit: int) -> ChangePage:
+        """Return at most `limit` changes, and fewer if their bundles are larger than 8 MB together; at least one."""
+        ...
+
     def get(self, caller: Caller, space: str, uuid: str, revision: int | None = None) -> Change | None: ...
     def snapshot(self, caller: Caller, space: str) -> Iterator[Change]: ...
     def wait(self, space: str, after: int, timeout: float) -> bool: ...
+    def follow(self, wake: Callable[[str], None]) -> Callable[[], None]:
+        """Call `wake` with the id of a space soon after each commit to it, also by other processes on the database.
+
+        It is called on a thread of the store, at most about a second late, and maybe more often than needed.
+        Return a function that stops it.
+        """
+        ...
 
     # Proposals of members who may only propose
     def proposals(self, caller: Caller, space: str) -> list[Proposal]: ...

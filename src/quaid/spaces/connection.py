@@ -55,7 +55,7 @@ class Joined(NamedTuple):
 
 
 class HubConnection(Protocol):
-    """The requests of one device. The hub knows the device by its token and checks its rights.
+    """The requests of one device. The hub identifies the device by its token and checks its rights.
 
     A space is named by its id. Every method may raise errors.HubUnreachable, errors.DeviceRevoked (the hub does not
     accept the token), errors.DifferentHub (the hub id is not the one that the device joined), errors.NotFound (the
@@ -74,7 +74,7 @@ class HubConnection(Protocol):
         """Join with an invitation code. `token` was made by the device with new_token(); the hub gets its hash.
 
         `person` is "" if the invitation names the person. The connection uses the token from then on. If the answer
-        is lost, about() shows whether the hub knows the token.
+        is lost, about() shows whether the hub accepts the token.
         """
         ...
 
