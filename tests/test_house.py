@@ -27,14 +27,27 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kb": {"search", "folders", "storage", "embedding", "formats", "model"},
     "clients": {"storage", "formats"},
     "server_socket": set(),
+    "http_server": set(),
     "app": {"notebook", "kb", "search", "folders", "storage", "embedding", "formats", "model", "config"},
 }
 MAY_IMPORT["spaces"] = {"folders", "storage", "embedding", "formats", "model"}
 MAY_IMPORT["operations"] = {*MAY_IMPORT["app"], "app", "clients", "skills", "server_socket", "spaces"}
 MAY_IMPORT["worker"] = {"operations", "app", "config", "folders", "storage"}
 MAY_IMPORT["mcp"] = {"worker", "operations", "app", "config", "formats", "model", "folders"}
-MAY_IMPORT["hub"] = {"operations", "app", "spaces", "config", "formats", "model", "storage"}
-MAY_IMPORT["cli"] = {"operations", "app", "config", "formats", "model", "server_socket", "mcp", "web", "hub"}
+MAY_IMPORT["hub"] = {"http_server", "operations", "app", "spaces", "config", "formats", "model", "storage"}
+MAY_IMPORT["cli"] = {
+    "operations",
+    "app",
+    "config",
+    "formats",
+    "model",
+    "server_socket",
+    "mcp",
+    "web",
+    "hub",
+    "http_server",
+    "spaces",
+}
 MAY_IMPORT["web"] = {
     "worker",
     "operations",
@@ -43,6 +56,7 @@ MAY_IMPORT["web"] = {
     "formats",
     "model",
     "server_socket",
+    "http_server",
     "mcp",
     "cli",
 }

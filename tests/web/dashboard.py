@@ -17,9 +17,9 @@ from tests import commands
 
 from quaid.app import Brain
 from quaid.config import Settings
+from quaid.http_server import ServerAddress
 from quaid.operations import dispatch, service
 from quaid.web import app as web_app
-from quaid.web.auth import ServerAddress
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -21,8 +21,9 @@ from quaid.app import Brain
 from quaid.cli.main import main
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, OpenToOthers, PortTaken
+from quaid.http_server import open_listener, server_address
 from quaid.operations import dispatch, service
-from quaid.web.server import ServerOptions, _is_same_memory, open_listener, server_address
+from quaid.web.server import ServerOptions, _is_same_memory
 
 
 def run(settings: Settings, *words: str) -> "subprocess.CompletedProcess[str]":

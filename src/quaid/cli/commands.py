@@ -131,7 +131,7 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
     ]
     options = server.ServerOptions(
         port=port,
-        bind=arguments.get("bind", server.LOOPBACK),
+        bind=arguments.get("bind", server.ServerOptions.bind),
         tls_cert=paths[0],
         tls_key=paths[1],
         behind_proxy="behind_proxy" in arguments,

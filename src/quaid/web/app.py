@@ -16,6 +16,7 @@ from starlette.types import Scope as Asked
 
 from quaid.config import Settings
 from quaid.errors import Defect, InvalidArgument, NoSuchAddress, NotLoggedIn, QuaidError, WrongMethod
+from quaid.http_server import ServerAddress
 from quaid.mcp.server import log_to_stderr
 from quaid.operations import service
 from quaid.web import api, mcp as web_mcp, pages
@@ -24,7 +25,6 @@ from quaid.web.auth import (
     API_PREFIXES,
     AuthMiddleware,
     BrowserSessions,
-    ServerAddress,
     form_field,
     is_navigation,
 )

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope as Asked, Send
 
 from quaid.config import Settings
 from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooSlow, WrongHost
+from quaid.http_server import MAX_HEAD, ServerAddress
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, MAX_RAW_LINE_BYTES, decoded_size
 from quaid.operations import service
 from quaid.operations.registry import SCOPES
@@ -70,7 +71,6 @@ class BrowserSessions:
 
 
 MAX_BODY = MAX_LINE_BYTES
-MAX_HEAD = 32 * 1024
 BODY_TIMEOUT = 30.0
 SAFE_METHODS = ("GET", "HEAD")
 API_PREFIXES = ("/api/", "/mcp")
@@ -91,33 +91,6 @@ SECURITY_HEADERS = {
 NO_STORE = "no-store"
 
 ErrorHandler = Callable[[Request, Exception], Awaitable[Response]]
-
-
-class ServerAddress(NamedTuple):
-    """The server's port and the Host and Origin values that it accepts."""
-
-    port: int
-    hosts: frozenset[str]
-    origins: frozenset[str]
-    address: str  # base URL, shown to users
-    secure: bool = False  # True if reached over TLS, terminated here or by a proxy
-
-    @classmethod
-    def local(cls, port: int, bind: str = "127.0.0.1") -> "ServerAddress":
-        """Return the address of a server that only this machine can reach."""
-        own = f"[{bind}]" if ":" in bind else bind
-        hosts = [f"{name}:{port}" for name in (own, "127.0.0.1", "localhost", "[::1]")]
-        origins = [f"http://{host}" for host in hosts]
-        return cls(port, frozenset(hosts), frozenset(origins), origins[0])
-
-    @classmethod
-    def named(cls, port: int, hosts: list[str]) -> "ServerAddress":
-        """Return the address of a server that is reached over TLS by these names.
-
-        Each name includes its port unless the port is 443.
-        """
-        origins = [f"https://{host}" for host in hosts]
-        return cls(port, frozenset(hosts), frozenset(origins), origins[0], secure=True)
 
 
 class ClientDisconnected(Exception):
