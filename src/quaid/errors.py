@@ -665,6 +665,12 @@ class UntrustworthyHub(QuaidError):
     code, exit_status, http_status, rpc_code = "untrustworthy_hub", 4, 502, -32010
 
 
+class HubRefused(QuaidError):
+    """The hub {hub} refused the request: {problem}"""
+
+    code, exit_status, http_status, rpc_code = "hub_refused", 4, 502, -32010
+
+
 class InvitationRefused(QuaidError):
     """The invitation is not valid: it was used before, has expired after 24 hours, or has a typo. Ask for a new \
 one."""

@@ -3,7 +3,8 @@
 import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from functools import cache
+from typing import Any, NamedTuple, Protocol, get_type_hints
 
 from quaid.spaces.protocol import (
     Change,
@@ -70,11 +71,11 @@ class HubConnection(Protocol):
     def close(self) -> None: ...
     def about(self) -> HubInfo: ...
 
-    def redeem(self, code: str, person: str, device_name: str, token: str) -> Joined:
-        """Join with an invitation code. `token` was made by the device with new_token(); the hub gets its hash.
+    def redeem(self, code: str, person: str, device_name: str, token_hash: str) -> Joined:
+        """Join with an invitation code. `token_hash` is hash_secret() of a token that the device made by new_token().
 
-        `person` is "" if the invitation names the person. The connection uses the token from then on. If the answer
-        is lost, about() shows whether the hub accepts the token.
+        `person` is "" if the invitation names the person. If the answer is lost, about() of a connection with the
+        token shows whether the hub accepts it.
         """
         ...
 
@@ -130,3 +131,36 @@ def hash_secret(secret: str) -> str:
 def hash_code(code: str) -> str:
     """Return the hash under which a hub stores an invitation code. Case, spaces and dashes do not matter."""
     return hash_secret("".join(code.upper().replace("-", "").split()))
+
+
+REQUESTS = tuple(
+    name for name in vars(HubConnection) if name[0] != "_" and name not in ("hub_id", "close", "snapshot")
+)
+"""The methods of HubConnection that are one HTTP request each: POST /hub/v1/NAME, or /hub/v1/spaces/SPACE/NAME."""
+HUB_ID_HEADER = "quaid-hub"
+
+
+@cache
+def types_of(request: str) -> dict[str, Any]:
+    """Return the types of the arguments of a request, and of its result as "return"."""
+    return get_type_hints(getattr(HubConnection, request))
+
+
+class InvitationLink(NamedTuple):
+    hub: str
+    """Address of the hub, as in https://hub.example.org."""
+    code: str
+    key: str = ""
+    """The key of a sealed space. It is never sent to the hub."""
+
+
+def format_link(link: InvitationLink) -> str:
+    """Return an invitation as a link. Browsers and clients do not send the part after # to the hub."""
+    return f"{link.hub.rstrip('/')}/join#{link.code}" + (f".{link.key}" if link.key else "")
+
+
+def parse_link(text: str) -> InvitationLink:
+    """Return the parts of a link. The code is "" for the plain address of a hub."""
+    address, _, rest = text.strip().partition("#")
+    code, _, key = rest.partition(".")
+    return InvitationLink(address.rstrip("/").removesuffix("/join").rstrip("/"), code, key)

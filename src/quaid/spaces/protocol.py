@@ -1,6 +1,12 @@
 """The values that devices and hubs exchange: rights, changes, pushes, members, devices and proposals."""
 
-from typing import Literal, NamedTuple
+import types
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from quaid.errors import InvalidArgument
 
 Right = Literal["read", "propose", "append", "write", "owner"]
 RIGHTS: tuple[Right, ...] = ("read", "propose", "append", "write", "owner")
@@ -171,3 +177,149 @@ class AuditEntry(NamedTuple):
     subject: str
     """What was acted on, as in a uuid with its revision. Never text of a page."""
     hash: str
+
+
+# Values as JSON. Records are objects, bytes are base64.
+
+
+def to_json(value: Any) -> Any:
+    """Return a value of this protocol as JSON value."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {name: to_json(item) for name, item in zip(value._fields, value, strict=True)}
+    if isinstance(value, tuple | list):
+        return [to_json(item) for item in value]
+    return value
+
+
+def from_json(hint: Any, value: Any, name: str) -> Any:
+    """Return the value of type `hint` that a JSON value stands for.
+
+    Raise InvalidArgument if it does not match the type. Unknown fields of records are ignored, so that a newer
+    program may add some.
+    """
+    return _reader(hint)(value, name)
+
+
+Reader = Callable[[Any, str], Any]
+
+
+@cache
+def _reader(hint: Any) -> Reader:
+    """Return a function that reads values of a type."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _optional_reader(_reader(next(part for part in parts if part is not types.NoneType)))
+    if origin is Literal:
+        return _choice_reader(parts)
+    if origin is tuple and parts[-1] is not ...:
+        return _record_reader(hint, {str(index): part for index, part in enumerate(parts)})
+    if origin in (tuple, list, Sequence):
+        return _list_reader(_reader(parts[0]), tuple if origin is tuple else list)
+    if hasattr(hint, "_fields"):
+        return _record_reader(hint, get_type_hints(hint))
+    return READERS[hint]
+
+
+def _wrong(name: str, problem: str) -> InvalidArgument:
+    return InvalidArgument(name=name, problem=problem)
+
+
+def _read_text(value: Any, name: str) -> str:
+    if not isinstance(value, str) or "\0" in value or (not value.isascii() and _has_surrogates(value)):
+        raise _wrong(name, "must be text")
+    return value
+
+
+def _has_surrogates(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _read_bytes(value: Any, name: str) -> bytes:
+    try:
+        return b64decode(value, validate=True)
+    except (TypeError, ValueError):
+        raise _wrong(name, "must be base64") from None
+
+
+def _read_integer(value: Any, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        raise _wrong(name, "must be a whole number")
+    return value
+
+
+def _read_number(value: Any, name: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < 1e15:
+        raise _wrong(name, "must be a number")
+    return float(value)
+
+
+def _read_flag(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(name, "must be true or false")
+    return value
+
+
+def _read_null(value: Any, name: str) -> None:
+    if value is not None:
+        raise _wrong(name, "must be null")
+
+
+READERS: dict[Any, Reader] = {
+    str: _read_text,
+    bytes: _read_bytes,
+    int: _read_integer,
+    float: _read_number,
+    bool: _read_flag,
+    types.NoneType: _read_null,
+}
+
+
+def _optional_reader(inner: Reader) -> Reader:
+    return lambda value, name: None if value is None else inner(value, name)
+
+
+def _choice_reader(choices: tuple[Any, ...]) -> Reader:
+    def read(value: Any, name: str) -> Any:
+        if not isinstance(value, str) or value not in choices:
+            raise _wrong(name, f"must be one of {', '.join(filter(None, choices))}")
+        return value
+
+    return read
+
+
+def _list_reader(inner: Reader, kind: Any) -> Reader:
+    def read(value: Any, name: str) -> Any:
+        if not isinstance(value, list):
+            raise _wrong(name, "must be a list")
+        return kind(inner(item, name) for item in value)
+
+    return read
+
+
+def _record_reader(kind: Any, hints: dict[str, Any]) -> Reader:
+    """Return a reader of named tuples, which are objects, or of plain tuples, which are lists."""
+    is_plain = get_origin(kind) is tuple
+    fields = [(name, _reader(hint)) for name, hint in hints.items()]
+    defaults = {} if is_plain else kind._field_defaults
+
+    def read(value: Any, name: str) -> Any:
+        if is_plain:
+            if not isinstance(value, list) or len(value) != len(fields):
+                raise _wrong(name, f"must be a list of {len(fields)}")
+            return tuple(reader(item, name) for (_, reader), item in zip(fields, value, strict=True))
+        if not isinstance(value, dict):
+            raise _wrong(name, "must be an object")
+        missing = [field for field in hints if field not in value and field not in defaults]
+        if missing:
+            raise _wrong(f"{name}.{missing[0]}", "is missing")
+        return kind(
+            **{field: reader(value[field], f"{name}.{field}") for field, reader in fields if field in value}
+        )
+
+    return read
