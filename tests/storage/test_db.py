@@ -277,6 +277,18 @@ def test_cached_values_are_recomputed_only_after_a_write(db: Database) -> None:
     assert len(results) == 3
 
 
+def test_values_cached_in_one_transaction_need_one_statement_to_take_the_snapshot(db: Database) -> None:
+    statements: list[str] = []
+    db.connection.exec_trace = lambda _cursor, sql, _values: not statements.append(sql)  # type: ignore[func-returns-value]
+    with db.reading():
+        assert [db.cached(key, lambda: 1) for key in ("first", "second", "third")] == [1, 1, 1]
+        with Database.open(db.path, NOW) as other:
+            put(other, "k1")
+        assert db.cached("first", lambda: 2) == 1  # the snapshot is older than the write
+    assert statements == ["BEGIN", "SELECT 1 FROM config", "ROLLBACK"]
+    assert db.cached("first", lambda: 2) == 2
+
+
 def test_values_cached_in_a_failed_write_are_dropped(db: Database) -> None:
     def count() -> int:
         return len(db.rows("SELECT 1 FROM config"))

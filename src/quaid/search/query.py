@@ -417,8 +417,9 @@ def embed_question(
     db: Database, embedder: Embedder, question: str, index: "ChunkIndex | TurnIndex"
 ) -> MeaningLane | str:
     """Embed a question with the active model, or return the reason why that is not possible."""
-    active = vectors.active_model(db)
-    embedded, total = index.made(active) if active else (0, 0)
+    with db.reading():
+        active = vectors.active_model(db)
+        embedded, total = index.made(active) if active else (0, 0)
     reason = embedder.ready()
     if reason:
         return f"the model is not available: {reason}"
@@ -432,11 +433,13 @@ def embed_question(
     import numpy
 
     vector = numpy.frombuffer(raw, dtype="<f4")
-    mean, count = index.mean(active.name)
+    with db.reading():
+        mean, count = index.mean(active.name)
+        spread = index.spread(active.name)
     baseline = expected_baseline(float(mean @ vector), embedded, getattr(embedder, "unrelated", None))
     share = CENTRING * min(1.0, count / ENOUGH_CHUNKS)
     return MeaningLane(
-        *(active.name, vector, index, baseline, *index.spread(active.name), embedded, total, familiarity),
+        *(active.name, vector, index, baseline, *spread, embedded, total, familiarity),
         centred=vector - share * mean,
         centred_baseline=baseline - share * float(mean @ mean),
     )

@@ -126,8 +126,12 @@ class TextIndex:
 
     def highest_id(self) -> int:
         """Return the highest id in the index, an upper bound of the number of its rows; 0 if it is empty."""
-        row = self._db.one(f"SELECT max(id) FROM {_INDEXED_ROWS[self._index]}")  # noqa: S608
-        return row[0] or 0 if row else 0
+
+        def read() -> int:
+            row = self._db.one(f"SELECT max(id) FROM {_INDEXED_ROWS[self._index]}")  # noqa: S608
+            return row[0] or 0 if row else 0
+
+        return self._db.cached(f"highest id in {self._index}", read)
 
     def scores_of(self, expression: str, ids: list[int]) -> dict[int, float]:
         """Return the scores of the rows with these ids that match, by id."""

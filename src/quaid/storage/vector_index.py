@@ -446,13 +446,14 @@ class VectorIndex:
 
     def _view(self, model: str) -> "VectorView":
         """Return the view of a model, refreshed to the current snapshot."""
-        tables = vectors.tables_of_row(self._db.one(self.TABLES, (model,)), model)
+        version = self._db.snapshot_version()
         view = self._views.get(model)
-        if view is None or view.tables != tables:
-            questions = view.questions if view else 0
-            view = self._views[model] = self._new_view(tables, questions)
+        if view is None or self._seen.get(model) != (view, version):
+            tables = vectors.tables_of_row(self._db.one(self.TABLES, (model,)), model)
+            if view is None or view.tables != tables:
+                questions = view.questions if view else 0
+                view = self._views[model] = self._new_view(tables, questions)
         view.use(self._db)
-        version = self._db.connection.data_version()
         if self._seen.get(model) != (view, version):
             try:
                 view.refresh()

@@ -30,8 +30,12 @@ T = TypeVar("T")
 EventSink = Callable[[str, dict[str, Any]], None]
 Work = Callable[[Brain], Any]
 
-READERS, QUESTIONS, WRITERS, LONG_WORKERS = 3, 2, 2, 2
-"""Threads of each queue. More threads for questions would only compete for the processors and Python's lock."""
+READERS, QUESTIONS, WRITERS, LONG_WORKERS = 2, 4, 1, 2
+"""Threads of each queue, which are also the shares of the queues in Python's lock.
+
+A question runs about 60 statements, each of which releases the lock and waits for it again, so two threads for
+questions got too little of it beside three for reads. Writers wait for each other anyway.
+"""
 
 MAX_QUEUED = 500
 CACHE_KIB = 8 * 1024

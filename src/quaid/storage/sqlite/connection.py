@@ -582,14 +582,18 @@ class Database:
             if self.connection.txn_state() == apsw.SQLITE_TXN_WRITE:
                 return compute()
         with self.reading():
-            # The value of data_version is current only after a read has taken the snapshot.
-            self.one("SELECT 1 FROM config")
-            version = self.connection.data_version()
+            version = self.snapshot_version()
             seen, value = self._cache.get(key, (None, None))
             if seen != version:
                 value = compute() if seen is None or update is None else update(value)  # type: ignore[arg-type]
                 self._cache[key] = version, value
             return value  # type: ignore[return-value]
+
+    def snapshot_version(self) -> int:
+        """Return a number that changes with every commit, as of the snapshot of the current transaction."""
+        if self.connection.txn_state("main") == apsw.SQLITE_TXN_NONE:
+            self.one("SELECT 1 FROM config")  # only the first read takes the snapshot
+        return self.connection.data_version()
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction and commit it. All writes go through here; calls cannot be nested."""
