@@ -92,6 +92,7 @@ class Brain:
         )
         self._models = models  # shared by several Brains of one process, like the views of vectors
         self._views = views
+        self._device = str(settings.configured("device_name")[0] or "")
         self.agent = ""  # name of the calling program; "" for a person
         self.created: list[str] = []  # descriptions of what was created because it was missing
         self.asked_up_to = 0  # chunk id up to which the last query found nothing to embed
@@ -112,7 +113,7 @@ class Brain:
                 self._db.set_cancel_check(self._unwanted)
             if self.notice is not None and self._db.migrated:
                 self.notice(self._db.migrated)
-        self._db.set_author(self.author)
+        self._db.set_author(self.author, self.agent, self._device)
         return self._db
 
     @property

@@ -209,6 +209,7 @@ OPTIONS: dict[str, Option] = {
     "hooks.stop_reminder": Option(False, bool),
     "kb.store": Option(None, str),
     "background_embedding": Option("on", str, ON_OFF, stored="background_embedding"),
+    "device_name": Option(None, str, stored="device_name"),
     "conversation_folders": Option("", str, stored="conversation_folders"),
     "embed_conversations": Option("recent", str, ("recent", "on", "off"), stored="embed_conversations"),
     "default_token_budget": Option(1_500, int, minimum=1, stored="default_token_budget"),

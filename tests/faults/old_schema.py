@@ -1,4 +1,4 @@
-"""Memories of schema 5, 8 and 9, with enough pages that importing them takes a while."""
+"""Memories of schema 5, 8, 9 and 10, with enough pages that importing them takes a while."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ V5 = Path(__file__).resolve().parents[1] / "storage" / "fixtures" / "v5.sql"
 
 
 def make(path: Path, pages: int = 50, version: int = 5) -> None:
-    """Create a memory of schema 5, 8 or 9 with pages old/0, old/1 and so on, d0 and d1."""
-    if version in (8, 9):
+    """Create a memory of schema 5, 8, 9 or 10 with pages old/0, old/1 and so on, d0 and d1."""
+    if version in (8, 9, 10):
         _make_previous(path, pages, version)
         return
     connection = apsw.Connection(str(path))
@@ -29,13 +29,20 @@ def make(path: Path, pages: int = 50, version: int = 5) -> None:
 
 
 def _make_previous(path: Path, pages: int, version: int) -> None:
-    """Create a memory with the current program, and take away what schema 10 and 9 added."""
+    """Create a memory with the current program, and take away what schema 11, 10 and 9 added."""
     with open_brain(path.parent) as brain:
         brain.create(str(path))
         for number, slug in enumerate([*(f"old/{number}" for number in range(pages)), "d0", "d1"]):
             run(brain, "put", slug=slug, content=page_text(f"old{number}x"))
     connection = apsw.Connection(str(path))
-    connection.execute("DROP TABLE chunk_entries")
+    connection.execute(
+        "DROP TRIGGER pages_shared_ai; DROP TRIGGER pages_shared_au; DROP TRIGGER pages_shared_ad;"
+        "DROP TABLE space_outbox; DROP TABLE space_pages; DROP TABLE spaces;"
+        "ALTER TABLE page_authors DROP COLUMN agent; ALTER TABLE page_authors DROP COLUMN device;"
+        "ALTER TABLE page_authors DROP COLUMN base_version"
+    )
+    if version < 10:
+        connection.execute("DROP TABLE chunk_entries")
     if version == 8:
         connection.execute(
             "DROP TABLE page_authors; DROP TABLE proposals; ALTER TABLE assertions DROP COLUMN author"

@@ -107,6 +107,7 @@ OPERATIONS = (
     Operation("migrate 5", lambda brain: brain.db, old_schema=5),
     Operation("migrate 8", lambda brain: brain.db, old_schema=8),
     Operation("migrate 9", lambda brain: brain.db, old_schema=9),
+    Operation("migrate 10", lambda brain: brain.db, old_schema=10),
 )
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.errors import (
     CollectionReadOnly,
     FileChanged,
@@ -202,3 +203,29 @@ def test_version_that_only_facts_made_is_not_a_second_row(brain: Brain, tmp_path
     entries = listed(brain, "alice")
     assert entries == [(4, "edit", True), (2, "import", False)]
     assert "+Lives in Bergen." in run(brain, "diff", slug="alice")["diff"]
+
+
+def test_every_edit_records_agent_device_and_the_version_that_it_changed(brain: Brain) -> None:
+    run(brain, "config set", key="device_name", value="laptop")
+    run(brain, "put", slug="bob", content="# Bob")
+    brain.agent = "claude-code"
+    run(brain, "put", slug="bob", compiled_truth="# Bob\n\nLives in Oslo.", expected_version=1)
+    versions = run(brain, "history", slug="bob")["versions"]
+    assert [(row["author"], row["agent"], row["device"], row["base"]) for row in versions] == [
+        ("claude-code", "claude-code", "laptop", 1),
+        ("owner", "", "laptop", 0),
+    ]
+
+
+def test_history_and_blame_name_the_devices_only_if_there_are_several(brain: Brain) -> None:
+    def shown(command: str) -> str:
+        return render(dispatch.call(brain, dispatch.find_command(command), {"slug": "bob"}, "owner"))
+
+    run(brain, "config set", key="device_name", value="laptop")
+    run(brain, "put", slug="bob", content="# Bob")
+    assert "laptop" not in shown("history") + shown("blame")
+    run(brain, "config set", key="device_name", value="desktop")
+    run(brain, "put", slug="bob", append="Lives in Oslo.")
+    assert "edited by owner on desktop, the current version" in shown("history")
+    assert "created by owner on laptop" in shown("history")
+    assert "owner on laptop" in shown("blame")

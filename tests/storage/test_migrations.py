@@ -13,6 +13,7 @@ from subprocess import Popen
 import apsw
 import pytest
 from tests import commands
+from tests.faults import old_schema
 
 from quaid.errors import DiskFull, MigrationFailed
 from quaid.model.slug import fold_name
@@ -388,3 +389,16 @@ def test_rows_that_point_nowhere_stop_the_extension_of_schema_8(v8: str) -> None
     with pytest.raises(MigrationFailed, match="row 1 of assertions points to a row of pages"):
         Database.open(v8, NOW)
     assert rows(v8, "PRAGMA user_version") == [(8,)]
+
+
+def test_schema_10_is_extended_in_place_and_keeps_the_authors(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    old_schema.make(path, 3, 10)
+    authors = rows(str(path), "SELECT * FROM page_authors ORDER BY 1, 2")
+    with Database.open(str(path), NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
+        assert shape(old) == shape(new)
+        assert old.rows("SELECT page_id, version, author, source FROM page_authors ORDER BY 1, 2") == authors
+        assert old.rows("SELECT DISTINCT agent, device, base_version FROM page_authors") == [("", "", None)]
+        assert checks.validate(old) == []
+    assert len(authors) == 5
+    assert rows(f"{path}.backup-v10", "PRAGMA user_version") == [(10,)]

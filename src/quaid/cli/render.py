@@ -494,19 +494,25 @@ def _rename(record: Any) -> Lines:
 @_renders("HistoryRecord")
 def _history(record: Any) -> Lines:
     origins = {"edit": "edited here", "sync": "read from its file", "import": "imported", "made": "created"}
+    several = len({version.device for version in record.versions if version.device}) > 1
     yield from format_table(
         (
             f"{version.version:>4}",
             version.since,
             f"{format_size(version.size):>10}",
-            origins[version.by] + _by(version) + (", the current version" if version.is_present else ""),
+            (origins[version.by].removesuffix(" here") if several else origins[version.by])
+            + _by(version, several)
+            + (", the current version" if version.is_present else ""),
         )
         for version in record.versions
     )
 
 
-def _by(version: Any) -> str:
-    return f" by {version.author}" if version.author not in ("", "sync", "import") else ""
+def _by(version: Any, several_devices: bool) -> str:
+    """Return the author of a version, with the agent if it is not the author, and the device if there are several."""
+    author = f" by {version.author}" if version.author not in ("", "sync", "import") else ""
+    agent = f" with {version.agent}" if version.agent not in ("", version.author) else ""
+    return author + agent + (_optional(" on {}", version.device) if several_devices else "")
 
 
 @_renders("CorrectRecord")
@@ -564,11 +570,12 @@ _OUTCOMES = {
 
 @_renders("BlameRecord")
 def _blame(record: Any) -> Lines:
+    several = len({line.device for line in record.lines if line.device}) > 1
     rows = [
         (
             f"{line.version:>4}" if line.version else "   -",
             line.since[:10] if line.since else f"before version {record.oldest_version}",
-            line.author,
+            line.author + (_optional(" on {}", line.device) if several else ""),
             line.source,
             line.text,
         )

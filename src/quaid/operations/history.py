@@ -14,7 +14,7 @@ from quaid.operations import pages
 from quaid.operations.pages import Slug
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, history as store
-from quaid.storage.history import PageVersion
+from quaid.storage.history import PageVersion, VersionAuthor
 from quaid.storage.pages import PageRow
 
 VersionOrigin = Literal["edit", "sync", "import", "made"]
@@ -32,6 +32,12 @@ class VersionRecord(NamedTuple):
     """The client that wrote the version, "owner", "sync", "import", or "" if unknown."""
     source: str = ""
     """The source of an ingested version, or the path of the file of a synced or imported version."""
+    agent: str = ""
+    """The program that wrote the version; "" for a person."""
+    device: str = ""
+    """The device on which it was written, or "" if unknown."""
+    base: int | None = None
+    """The version that the author changed; 0 for a new page, None if unknown."""
 
 
 class HistoryRecord(NamedTuple):
@@ -91,6 +97,7 @@ class BlameLine(NamedTuple):
     author: str
     source: str
     since: str | None
+    device: str = ""
 
 
 class BlameRecord(NamedTuple):
@@ -129,7 +136,9 @@ def blame(brain: Brain, slug: Slug) -> BlameRecord:
         entry = timeline.parse(text)
         source = (entry[0].source if entry else "") or record.source
         version_number = first_versions[record.version]
-        lines.append(BlameLine(number, text, version_number, record.author, source, record.since))
+        lines.append(
+            BlameLine(number, text, version_number, record.author, source, record.since, record.device)
+        )
     return BlameRecord(stored.slug, stored.version, tuple(lines), oldest.record.version)
 
 
@@ -244,8 +253,8 @@ def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
     return [_with_author(version, authors) for version in first.values()]
 
 
-def _with_author(version: _VersionText, authors: list[tuple[int, str, str]]) -> _VersionText:
-    """Return a version with its author and source.
+def _with_author(version: _VersionText, authors: list[VersionAuthor]) -> _VersionText:
+    """Return a version with its author, device, base and source.
 
     A new version number is also assigned when only facts are added. The author of a text is therefore the
     last author recorded up to its version. A text read from a file has an author only if a client wrote
@@ -254,14 +263,19 @@ def _with_author(version: _VersionText, authors: list[tuple[int, str, str]]) -> 
     record = version.record
     is_file = record.by in ("sync", "import") and not record.source.startswith(store.INGESTED_PREFIX)
     number = (version.row.version if version.row and is_file else None) or record.version
-    match = next((row for row in authors if row[0] == number or (row[0] < number and not is_file)), None)
+    match = next(
+        (row for row in authors if row.version == number or (row.version < number and not is_file)), None
+    )
     if match:
-        author, source = match[1:]
+        record = record._replace(
+            **{name: getattr(match, name) for name in ("author", "source", "agent", "device")},
+            base=match.base_version,
+        )
     elif is_file:
-        author, source = str(record.by), record.source
+        record = record._replace(author=str(record.by))
     else:
-        author, source = "", ""
-    return version._replace(record=record._replace(author=author, source=source))
+        record = record._replace(author="", source="")
+    return version._replace(record=record)
 
 
 def _versions_of_file(rows: list[PageVersion], stored: PageRow) -> list[_VersionText]:

@@ -7,6 +7,7 @@ Paths of ingested sources begin with './', which paths in a folder never do.
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -82,18 +83,39 @@ def keep_versions(
 
 
 def record_author(tx: "Transaction", page_id: int, version: int, source: str = "") -> None:
-    """Record who wrote a version of a page, and from which source."""
+    """Record who wrote a version of a page, on which device and from which source."""
     tx.execute(
-        "INSERT OR REPLACE INTO page_authors (page_id, version, author, source) VALUES (?, ?, ?, ?)",
-        (page_id, version, tx.author, source),
+        "INSERT OR REPLACE INTO page_authors (page_id, version, author, source, agent, device, base_version)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (page_id, version, tx.author, source, tx.agent, tx.device or device_name(tx), version - 1),
     )
 
 
-def page_authors(db: "Database", page_id: int) -> list[tuple[int, str, str]]:
-    """Return version, author and source of the versions with a recorded author, newest first."""
-    return db.rows(
-        "SELECT version, author, source FROM page_authors WHERE page_id = ? ORDER BY version DESC", (page_id,)
+def device_name(db: "Database | Transaction") -> str:
+    """Return the name of this device: the setting device_name, else the name of this machine."""
+    row = db.one("SELECT value FROM config WHERE key = 'device_name'")
+    return str(row[0]) if row else os.uname().nodename if hasattr(os, "uname") else ""
+
+
+class VersionAuthor(NamedTuple):
+    """The author of a version of a page."""
+
+    version: int
+    author: str
+    source: str
+    agent: str
+    device: str
+    base_version: int | None
+
+
+def page_authors(db: "Database", page_id: int) -> list[VersionAuthor]:
+    """Return the recorded authors of a page's versions, newest first."""
+    rows = db.rows(
+        "SELECT version, author, source, agent, device, base_version FROM page_authors WHERE page_id = ?"
+        " ORDER BY version DESC",
+        (page_id,),
     )
+    return [VersionAuthor(*row) for row in rows]
 
 
 def keep_sidecar_file(

@@ -1,6 +1,6 @@
 """Create databases, and bring older databases to the current schema.
 
-A database with schema 8 or 9 is extended in place. A database of the predecessor written in Rust (schema 5) is
+A database with schema 8, 9 or 10 is extended in place. A database of the predecessor written in Rust (schema 5) is
 imported: its rows are copied and derived rows are rebuilt. Either way the database is backed up first,
 changed in one transaction and checked before the commit.
 """
@@ -291,6 +291,22 @@ def extend_v9(tx: Transaction) -> None:
     for name in ("chunk_entries", "chunk_entries_by_chunk", "chunk_entries_by_content"):
         tx.execute(statements[name])
     chunks.write_all_entries(tx)
+
+
+def extend_v10(tx: Transaction) -> None:
+    """Add the tables and columns of schema 11: shared spaces, and agent, device and base of versions."""
+    statements = schema_statements()
+    for name in (
+        *("spaces", "space_pages", "space_pages_by_page", "space_pages_open", "space_outbox"),
+        *("pages_shared_ai", "pages_shared_au", "pages_shared_ad"),
+    ):
+        tx.execute(statements[name])
+    # The table is copied, so that its definition is the same as in a new database.
+    columns = "page_id, version, author, source"
+    tx.execute("ALTER TABLE page_authors RENAME TO page_authors_v10")
+    tx.execute(statements["page_authors"])
+    tx.execute(f"INSERT INTO page_authors ({columns}) SELECT {columns} FROM page_authors_v10")  # noqa: S608
+    tx.execute("DROP TABLE page_authors_v10")
     tx.execute("UPDATE config SET value = ? WHERE key = 'version'", (str(SCHEMA_VERSION),))
     tx.execute("UPDATE quaid_config SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
     tx.pragma("user_version", SCHEMA_VERSION)
@@ -325,9 +341,9 @@ def _run_migration(connection: Transaction, version: int, now: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if version in PREVIOUS_VERSIONS:
-            if version == PREVIOUS_VERSIONS[0]:
-                extend_v8(connection)
-            extend_v9(connection)
+            for before, extend in ((8, extend_v8), (9, extend_v9), (10, extend_v10)):
+                if version <= before:
+                    extend(connection)
         else:
             import_v5(connection, now)
             rebuild_derived_rows(connection)

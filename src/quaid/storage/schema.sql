@@ -1,4 +1,4 @@
--- The tables of a memory, schema version 10.
+-- The tables of a memory, schema version 11.
 --
 -- Each table is marked "kept" or "derived". Rows of kept tables exist nowhere else; rows of derived tables can
 -- be deleted and rebuilt from kept rows or files. Times are UTC, as in 2026-04-25T12:00:00Z; dates are as in
@@ -9,8 +9,8 @@
 CREATE TABLE collections (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,                   -- the part before '::' in an address
-    kind TEXT NOT NULL DEFAULT 'pages',          -- pages (only in this file), markdown, notebook or kb
-    root_path TEXT,                              -- the folder; NULL for the default collection
+    kind TEXT NOT NULL DEFAULT 'pages',          -- pages or shared (both only in this file), markdown, notebook or kb
+    root_path TEXT,                              -- the folder; NULL if the pages are only in this file
     state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'detached', 'restoring')),
     writable INTEGER NOT NULL DEFAULT 1 CHECK (writable IN (0, 1)),
     is_write_target INTEGER NOT NULL DEFAULT 0 CHECK (is_write_target IN (0, 1)),   -- gets new pages
@@ -336,8 +336,11 @@ CREATE UNIQUE INDEX raw_imports_active_path ON raw_imports (collection_id, file_
 CREATE TABLE page_authors (
     page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
     version INTEGER NOT NULL,                    -- first version with this text
-    author TEXT NOT NULL,                        -- client name, or 'owner' for a person
+    author TEXT NOT NULL,                        -- client name, 'owner', or the name of a member of a space
     source TEXT NOT NULL DEFAULT '',             -- source of an ingested text, as in meeting/123
+    agent TEXT NOT NULL DEFAULT '',              -- the program that wrote it; '' for a person
+    device TEXT NOT NULL DEFAULT '',             -- where it was written; '' before schema 11
+    base_version INTEGER,                        -- the version that the author changed; 0 for a new page
     PRIMARY KEY (page_id, version)
 ) STRICT, WITHOUT ROWID;
 
@@ -361,6 +364,74 @@ CREATE TABLE proposals (
 ) STRICT;
 
 CREATE INDEX proposals_open ON proposals (id) WHERE decided_at IS NULL;
+
+-- kept: the collections that are shared through a hub; tokens and keys are in a file beside this one
+CREATE TABLE spaces (
+    collection_id INTEGER PRIMARY KEY REFERENCES collections (id) ON DELETE CASCADE,
+    hub_url TEXT NOT NULL,
+    hub_id TEXT NOT NULL,                        -- tells apart two hubs with one address
+    space_id TEXT NOT NULL,                      -- the id of the space on the hub
+    name TEXT NOT NULL,                          -- its name on the hub
+    kind TEXT NOT NULL CHECK (kind IN ('private', 'team', 'public')),
+    sealed INTEGER NOT NULL CHECK (sealed IN (0, 1)),   -- 1 if its devices encrypt the pages
+    member_right TEXT NOT NULL CHECK (member_right IN ('read', 'propose', 'append', 'write', 'owner')),
+    person TEXT NOT NULL,                        -- the name of this member
+    device TEXT NOT NULL,                        -- the id of this device on the hub
+    cursor INTEGER NOT NULL DEFAULT 0,           -- all changes up to this sequence number are applied
+    acknowledged INTEGER NOT NULL DEFAULT -1,    -- the sequence number that the hub knows to be applied
+    vectors_sent INTEGER NOT NULL DEFAULT 0,     -- vectors up to this row id were offered to the hub
+    joined_at TEXT NOT NULL,
+    synced_at TEXT,                              -- last successful sync
+    problem TEXT,                                -- why the last sync failed
+    UNIQUE (hub_id, space_id)
+) STRICT;
+
+-- kept: the last revision of each shared page that this device and the hub have in common
+CREATE TABLE space_pages (
+    id INTEGER PRIMARY KEY,
+    collection_id INTEGER NOT NULL REFERENCES spaces (collection_id) ON DELETE CASCADE,
+    uuid TEXT NOT NULL,
+    page_id INTEGER,                             -- NULL if the page is not in this memory
+    revision INTEGER NOT NULL,                   -- the number of the revision on the hub
+    hash TEXT NOT NULL,                          -- SHA-256 of its bundle as stored on the hub
+    local_hash TEXT NOT NULL,                    -- the page with this hash has nothing to push
+    deleted INTEGER NOT NULL DEFAULT 0 CHECK (deleted IN (0, 1)),
+    has_open_links INTEGER NOT NULL DEFAULT 0 CHECK (has_open_links IN (0, 1)),   -- a target is not here yet
+    base BLOB NOT NULL,                          -- its bundle, compressed: the common ancestor for merges
+    UNIQUE (collection_id, uuid)
+) STRICT;
+
+CREATE INDEX space_pages_by_page ON space_pages (page_id) WHERE page_id IS NOT NULL;
+CREATE INDEX space_pages_open ON space_pages (collection_id) WHERE has_open_links = 1;
+
+-- kept: shared pages that changed here and are not pushed yet, and erasures that the hub does not know yet
+CREATE TABLE space_outbox (
+    collection_id INTEGER NOT NULL REFERENCES spaces (collection_id) ON DELETE CASCADE,
+    uuid TEXT NOT NULL,
+    changes INTEGER NOT NULL DEFAULT 1,          -- incremented by each change, so that a push clears only its own
+    state TEXT NOT NULL DEFAULT 'changed'
+        CHECK (state IN ('changed', 'purge', 'proposed', 'denied', 'invalid', 'blocked')),
+    problem TEXT NOT NULL DEFAULT '',            -- why it is not pushed, or why a change of the hub is not applied
+    PRIMARY KEY (collection_id, uuid)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER pages_shared_ai AFTER INSERT ON pages
+WHEN new.collection_id IN (SELECT collection_id FROM spaces) BEGIN
+    INSERT INTO space_outbox (collection_id, uuid) VALUES (new.collection_id, new.uuid)
+    ON CONFLICT DO UPDATE SET changes = changes + 1, state = 'changed', problem = '' WHERE state <> 'purge';
+END;
+
+CREATE TRIGGER pages_shared_au AFTER UPDATE OF slug, version, quarantined_at ON pages
+WHEN new.collection_id IN (SELECT collection_id FROM spaces) BEGIN
+    INSERT INTO space_outbox (collection_id, uuid) VALUES (new.collection_id, new.uuid)
+    ON CONFLICT DO UPDATE SET changes = changes + 1, state = 'changed', problem = '' WHERE state <> 'purge';
+END;
+
+CREATE TRIGGER pages_shared_ad AFTER DELETE ON pages
+WHEN old.collection_id IN (SELECT collection_id FROM spaces) BEGIN
+    INSERT INTO space_outbox (collection_id, uuid) VALUES (old.collection_id, old.uuid)
+    ON CONFLICT DO UPDATE SET changes = changes + 1, state = 'changed', problem = '' WHERE state <> 'purge';
+END;
 
 -- kept: the files of each import; for an unchanged file, the row of an earlier import
 CREATE TABLE import_files (
@@ -576,13 +647,13 @@ CREATE TABLE config (
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO config (key, value) VALUES
-    ('version', '10'),
+    ('version', '11'),
     ('chunk_strategy', 'section'),
     ('search_merge_strategy', 'sum'),
     ('default_token_budget', '1500');
 
-INSERT INTO quaid_config (key, value) VALUES ('schema_version', '10');
+INSERT INTO quaid_config (key, value) VALUES ('schema_version', '11');
 
 -- Numbers in the file header. user_version is authoritative; the two rows above repeat it for readers.
 PRAGMA application_id = 0x51414944;
-PRAGMA user_version = 10;
+PRAGMA user_version = 11;

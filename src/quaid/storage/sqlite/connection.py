@@ -56,6 +56,12 @@ class Transaction(apsw.Connection):
 
     author = "owner"
     """The author recorded for page versions and facts: the name of the calling client, or "owner"."""
+    agent = ""
+    """The program recorded for page versions; "" for a person."""
+    device = ""
+    """The device recorded for page versions; "" for the setting device_name, else the name of this machine."""
+    replicating = False
+    """True while changes of a hub are applied, which the right of this member does not limit."""
 
     def rows(self, sql: str, params: Values = ()) -> list[Row]:
         """Return all rows of a query."""
@@ -692,9 +698,12 @@ class Database:
             self._seen = now
             self._cache.clear()  # a new connection starts to count data_version again
 
-    def set_author(self, author: str) -> None:
-        """Set the author that is recorded for page versions and facts: the name of a client, or "owner"."""
-        self.connection.author = author
+    def set_author(self, author: str, agent: str = "", device: str = "") -> None:
+        """Set the author that is recorded for page versions and facts: the name of a client, or "owner".
+
+        `device` is "" unless the environment or the config file names this device.
+        """
+        self.connection.author, self.connection.agent, self.connection.device = author, agent, device
 
     def set_cancel_check(self, unwanted: Callable[[], bool]) -> None:
         """Call `unwanted` regularly while a statement runs; interrupt the statement if the result is True."""
