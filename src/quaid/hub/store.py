@@ -1,14 +1,48 @@
-"""The interface of a hub's database. SQLite and PostgreSQL implement it; both pass the same tests.
+"""The database of a hub. SQLite and PostgreSQL implement it; both pass the same tests.
 
 A hub stores bundles as opaque bytes. It reads only the uuid, hash and size of each bundle, and the slug unless the
 space is sealed (encrypted by its devices). All changes of a space have sequence numbers without gaps, in the
 order of their commits.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+import re
+import secrets
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, NamedTuple
 
+from quaid.errors import (
+    AlreadyExists,
+    Busy,
+    DeviceRevoked,
+    InvalidArgument,
+    NotAllowed,
+    NotFound,
+    QuaidError,
+)
+from quaid.hub.revisions import (
+    CHANGE_COLUMNS,
+    HEADS_WITH_REVISIONS,
+    MOST_ANSWER_BYTES,
+    HubTransaction,
+    Ledger,
+    RevisionWriter,
+    Row,
+    allows,
+    audit_hash,
+    change_from,
+    check_pushes,
+    in_list,
+    lesser,
+    right_in_space,
+    slices,
+)
+from quaid.model.dates import timestamp
 from quaid.spaces.protocol import (
+    RIGHTS,
     AuditEntry,
     Caller,
     Change,
@@ -26,27 +60,211 @@ from quaid.spaces.protocol import (
     SpaceKind,
 )
 
+SCHEMA_VERSION = 1
+MIGRATIONS: dict[int, str] = {}
+"""The statements that bring a hub's database from the version before to this one. Both databases run them."""
+
 OPERATOR = Caller("", "operator", "", "owner", is_admin=True)
+KINDS: tuple[SpaceKind, ...] = ("private", "team", "public")
+
+SEEN_SECONDS = 60
+"""The time at which a device was last seen is written at most this often."""
+MOST_CHANGES = 1_000
+MOST_PROPOSALS = 1_000
+MOST_VECTORS = 10_000
+MOST_VECTOR_BYTES = 64 * 1024
+MOST_GROUPED = 64
+"""So many waiting calls of put() are stored in one transaction."""
+LONGEST_NAME = 100
+
+_NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+DEVICE_COLUMNS = (
+    "d.id, d.name, d.person, d.agent, d.limit_right, d.created_at, d.last_seen_at, d.expires_at, d.revoked_at"
+)
 
 
-class HubStore(Protocol):
+class Access(NamedTuple):
+    """A space and what the caller may do in it."""
+
+    space: Space
+    is_member: bool
+    has_joined: bool
+    """True if the device has read pages of the space before."""
+
+
+class PutCall:
+    """A call of put() that waits for a transaction."""
+
+    def __init__(self, caller: Caller, space: str, pushes: Sequence[Push]) -> None:
+        self.caller, self.space, self.pushes = caller, space, pushes
+        self.results: list[PushResult] = []
+        self.error: Exception | None = None
+        self.is_done = False
+
+
+class PutQueue:
+    """Calls of put() that wait while another one commits. The next writer stores them all in one transaction."""
+
+    def __init__(self) -> None:
+        self.turn = threading.Lock()
+        self.waiting: list[PutCall] = []
+
+
+class HubStore(ABC):
     """The database of a hub. Every method is one transaction; methods with a caller check the caller's right.
 
-    They raise errors.NotFound for a space that the caller cannot see, errors.NotAllowed for too small a right.
+    They raise errors.NotFound for a space that the caller cannot see, errors.NotAllowed for too small a right,
+    and errors.DeviceRevoked if the device of the caller was revoked meanwhile.
+
+    The right of a person in a space is that of the member, or `read` in a public space. An agent needs a right of its
+    own; it has the lesser of this and its owner's, never more than `write`. The limit of the token applies to both.
     An admin may list all people, spaces (with the right `read` where the admin is not a member), devices and audit
-    entries, revoke any device and invite to any space. An admin reads and writes pages only as a member of a space.
-    OPERATOR is the admin who runs commands on the hub's machine.
+    entries, revoke any device, and invite to and manage the members of any space. An admin reads and writes pages
+    only as a member of a space. OPERATOR is the admin who runs commands on the hub's machine.
+
+    A private space has one person with their devices and agents as members.
     Instances are safe to use from several threads.
     """
 
     hub_id: str
     """A random id, made when the hub is created. It tells apart two hubs with one address."""
 
+    FOR_UPDATE: ClassVar[str] = ""
+    """Ends a SELECT that locks its rows."""
+    ATTEMPTS: ClassVar[int] = 1
+    """So often put() is tried while errors.Busy is raised."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._queues = [PutQueue() for _ in range(64)]
+        self._followers: dict[object, Callable[[str], None]] = {}
+        self._watcher: threading.Thread | None = None
+        self._watcher_started = threading.Event()
+        self._lock = threading.Lock()
+        self._known: dict[str, int] = {}
+
+    # What the two databases do differently
+    @abstractmethod
     def close(self) -> None: ...
 
+    @abstractmethod
+    def _read(self) -> AbstractContextManager[HubTransaction]: ...
+
+    @abstractmethod
+    def _write(self) -> AbstractContextManager[HubTransaction]:
+        """Return a transaction that is committed at the end, and rolled back on an error."""
+        ...
+
+    @abstractmethod
+    def _wake(self, space: str) -> None:
+        """Wake the threads of _watch, in all processes, after a commit to a space."""
+        ...
+
+    @abstractmethod
+    def _scrub(self) -> None:
+        """Remove erased bytes from the files of the database, as far as that is possible now."""
+        ...
+
+    @abstractmethod
+    def _watch(self) -> None:
+        """Call _report_changes() soon after commits of any process, until the store is closed."""
+        ...
+
+    def _queue(self, space: str) -> PutQueue:
+        """Return the queue of a space. Only calls for the same space share a transaction."""
+        return self._queues[hash(space) % len(self._queues)]
+
+    # Rights
+    def _now(self) -> str:
+        return timestamp(self._clock())
+
+    def _ledger(self, tx: HubTransaction, space: str) -> Ledger:
+        return Ledger(tx, space, self._now(), self.FOR_UPDATE)
+
+    def _access(self, tx: HubTransaction, caller: Caller, space: str, *, as_admin: bool = False) -> Access:
+        """Return what the caller may do in a space; raise NotFound if that is nothing."""
+        row = tx.one(
+            "SELECT s.id, s.name, s.kind, s.sealed, s.last_seq, m.granted, a.granted, k.seq,"
+            " d.id, d.revoked_at, d.expires_at FROM spaces s"
+            " LEFT JOIN members m ON m.space = s.id AND m.person = ? AND m.agent = ''"
+            " LEFT JOIN members a ON a.space = s.id AND a.person = ? AND a.agent = ?"
+            " LEFT JOIN acknowledgements k ON k.space = s.id AND k.device = ?"
+            " LEFT JOIN devices d ON d.id = ? WHERE s.id = ?",
+            (caller.person, caller.person, caller.agent, caller.device, caller.device, space),
+        )
+        if row is None:
+            raise NotFound(what="space", name=space, hint="")
+        id, name, kind, sealed, last_seq, own, agents, joined, device, revoked, expires = row
+        if caller.device or not caller.is_admin:
+            self._check_device(device, revoked, expires)
+        right = right_in_space(caller, kind, own, agents)
+        if right is None and not (as_admin and caller.is_admin):
+            raise NotFound(what="space", name=space, hint="")
+        found = Space(id, name, kind, bool(sealed), last_seq, right or "read")
+        return Access(found, own is not None, joined is not None)
+
+    def _check_device(self, device: str | None, revoked: str | None, expires: str | None) -> None:
+        if device is None or revoked or (expires and expires <= self._now()):
+            raise DeviceRevoked(hub=self.hub_id)
+
+    def _check_caller(self, tx: HubTransaction, caller: Caller) -> None:
+        """Raise DeviceRevoked if the device of the caller cannot be used."""
+        if caller.device or not caller.is_admin:
+            sql = "SELECT id, revoked_at, expires_at FROM devices WHERE id = ?"
+            self._check_device(*(tx.one(sql, (caller.device,)) or (None, None, None)))
+
+    def _enter(
+        self, tx: HubTransaction, caller: Caller, space: str, needed: Right = "read", act: str = ""
+    ) -> Access:
+        """Check that the caller has a right in a space, and limit the transaction to the space."""
+        access = self._access(tx, caller, space)
+        if not allows(access.space.right, needed):
+            raise NotAllowed(name=act, needed=needed, granted=access.space.right)
+        tx.enter(space)
+        return access
+
+    def _manage(
+        self, tx: HubTransaction, caller: Caller, space: str, act: str, *, own: bool = False
+    ) -> Access:
+        """Check that the caller is an owner of a space or an admin; with `own`, any member may do it."""
+        access = self._access(tx, caller, space, as_admin=True)
+        may_manage = caller.is_admin or access.space.right == "owner" or (own and access.is_member)
+        if not may_manage:
+            raise NotAllowed(name=act, needed="owner", granted=access.space.right)
+        tx.enter(space)
+        return access
+
     # People, devices and tokens
-    def add_person(self, name: str, is_admin: bool = False) -> None: ...
-    def people(self, caller: Caller) -> list[Person]: ...
+    def add_person(self, name: str, is_admin: bool = False) -> None:
+        with self._write() as tx:
+            self._insert_person(tx, name, is_admin)
+            ledger = self._ledger(tx, "")
+            ledger.log(OPERATOR, "add person", name)
+            ledger.save()
+
+    def _insert_person(self, tx: HubTransaction, name: str, is_admin: bool) -> None:
+        _check_name("person", name)
+        sql = "INSERT INTO people (name, is_admin, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING name"
+        if not tx.rows(sql, (name, int(is_admin), self._now())):
+            raise AlreadyExists(path=f"The person {name}", hint="Choose another name.")
+
+    def people(self, caller: Caller) -> list[Person]:
+        """Return all people to an admin, and to others those who share a space with them."""
+        with self._read() as tx:
+            self._check_caller(tx, caller)
+            sql = "SELECT p.name, p.is_admin, p.created_at FROM people p"
+            params: tuple[str, ...] = ()
+            if not caller.is_admin:
+                sql += (
+                    " WHERE p.name = ? OR p.name IN (SELECT o.person FROM members o JOIN members m"
+                    " ON m.space = o.space WHERE m.person = ? AND m.agent IN ('', ?))"
+                )
+                params = (caller.person, caller.person, caller.agent)
+            rows = tx.rows(sql + " ORDER BY p.name", params)
+        return [Person(name, bool(is_admin), at) for name, is_admin, at in rows]
+
     def add_device(
         self,
         person: str,
@@ -56,60 +274,728 @@ class HubStore(Protocol):
         agent: str = "",
         limit: Right = "owner",
         expires_at: str | None = None,
-    ) -> str: ...
-    def authenticate(self, token_hash: str) -> Caller | None: ...
-    def revoke_device(self, caller: Caller, device: str) -> None: ...
-    def devices(self, caller: Caller, space: str | None = None) -> list[Device]: ...
+    ) -> str:
+        with self._write() as tx:
+            if not tx.one("SELECT name FROM people WHERE name = ?", (person,)):
+                raise NotFound(what="person", name=person, hint="")
+            device = self._insert_device(tx, person, name, token_hash, agent, limit, expires_at)
+            ledger = self._ledger(tx, "")
+            ledger.log(OPERATOR, "add device", f"{device} {person}")
+            ledger.save()
+        return device
+
+    def _insert_device(
+        self,
+        tx: HubTransaction,
+        person: str,
+        name: str,
+        token_hash: str,
+        agent: str,
+        limit: Right,
+        expires_at: str | None,
+    ) -> str:
+        _check_name("device", name)
+        if agent:
+            _check_name("agent", agent)
+        _check_right(limit)
+        if expires_at is not None:
+            _check_time(expires_at)
+        device = secrets.token_hex(8)
+        if not tx.rows(
+            "INSERT INTO devices (id, person, agent, name, token_hash, limit_right, created_at, expires_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id",
+            (device, person, agent, name, token_hash, limit, self._now(), expires_at),
+        ):
+            raise AlreadyExists(path="A device with this token", hint="Make a new token.")
+        return device
+
+    def authenticate(self, token_hash: str) -> Caller | None:
+        """Return the caller with this token; None if it is unknown, revoked or expired."""
+        now = self._now()
+        with self._read() as tx:
+            row = tx.one(
+                "SELECT d.person, d.agent, d.id, d.limit_right, p.is_admin, d.last_seen_at, d.expires_at"
+                " FROM devices d JOIN people p ON p.name = d.person"
+                " WHERE d.token_hash = ? AND d.revoked_at IS NULL",
+                (token_hash,),
+            )
+        if row is None or (row[6] and row[6] <= now):
+            return None
+        if row[5] is None or row[5] < timestamp(self._clock() - SEEN_SECONDS):
+            with self._write() as tx:
+                tx.many("UPDATE devices SET last_seen_at = ? WHERE id = ?", [(now, row[2])])
+        return _caller_from(row)
+
+    def revoke_device(self, caller: Caller, device: str) -> None:
+        """Revoke a device of the caller, or any device for an admin, and its open invitations."""
+        with self._write() as tx:
+            self._check_caller(tx, caller)
+            row = tx.one("SELECT person FROM devices WHERE id = ?", (device,))
+            own = row is not None and row[0] == caller.person and not caller.agent
+            if row is None or not (own or caller.is_admin):
+                raise NotFound(what="device", name=device, hint="")
+            sql = "UPDATE devices SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+            tx.many(sql, [(self._now(), device)])
+            tx.many("DELETE FROM invitations WHERE device = ? AND redeemed_at IS NULL", [(device,)])
+            ledger = self._ledger(tx, "")
+            ledger.log(caller, "revoke device", device)
+            ledger.save()
+
+    def devices(self, caller: Caller, space: str | None = None) -> list[Device]:
+        """Return the devices of the caller, or all for an admin.
+
+        With a space: those of its members, and those that have read it, to an owner or admin; to others their own.
+        """
+        with self._read() as tx:
+            if space is None:
+                self._check_caller(tx, caller)
+                sees_all = caller.is_admin
+                sql = f"SELECT {DEVICE_COLUMNS}, -1 FROM devices d WHERE 1 = 1"  # noqa: S608 - only constants
+                params: tuple[str, ...] = ()
+            else:
+                access = self._access(tx, caller, space, as_admin=True)
+                sees_all = caller.is_admin or access.space.right == "owner"
+                sql = (
+                    f"SELECT {DEVICE_COLUMNS}, COALESCE(k.seq, -1) FROM devices d"  # noqa: S608
+                    " LEFT JOIN acknowledgements k ON k.device = d.id AND k.space = ?"
+                    " WHERE (k.seq IS NOT NULL OR EXISTS (SELECT 1 FROM members m WHERE m.space = ?"
+                    " AND m.person = d.person AND m.agent = d.agent))"
+                )
+                params = (space, space)
+            if not sees_all:
+                sql, params = sql + " AND d.person = ?", (*params, caller.person)
+            return [Device(*row) for row in tx.rows(sql + " ORDER BY d.created_at, d.id", params)]
 
     # Spaces, members and invitations
-    def create_space(self, caller: Caller, name: str, kind: SpaceKind, sealed: bool = False) -> Space: ...
-    def spaces(self, caller: Caller) -> list[Space]: ...
-    def space(self, caller: Caller, space: str) -> Space: ...
-    def members(self, caller: Caller, space: str) -> list[Member]: ...
+    def create_space(self, caller: Caller, name: str, kind: SpaceKind, sealed: bool = False) -> Space:
+        """Create a space with the caller as owner. OPERATOR creates one without members."""
+        _check_name("name", name)
+        if kind not in KINDS:
+            raise InvalidArgument(name="kind", problem=f"{kind!r} is not one of {', '.join(KINDS)}")
+        if caller != OPERATOR and (caller.agent or caller.limit != "owner"):
+            limit = lesser(caller.limit, "write") if caller.agent else caller.limit
+            raise NotAllowed(name="Creating a space", needed="owner", granted=limit)
+        id = secrets.token_hex(8)
+        with self._write() as tx:
+            self._check_caller(tx, caller)
+            ledger = self._ledger(tx, "")  # also a lock, so that no two spaces of a person get the same name
+            if any(space.name == name for space in self._spaces_of(tx, caller)):
+                raise AlreadyExists(path=f"The space {name}", hint="Choose another name.")
+            tx.many(
+                "INSERT INTO spaces (id, name, kind, sealed, created_by, created_at, last_seq, last_proposal,"
+                " audit_number, audit_hash) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, '')",
+                [(id, name, kind, int(sealed), caller.person, self._now())],
+            )
+            if caller.person:
+                sql = "INSERT INTO members (space, person, agent, granted) VALUES (?, ?, '', 'owner')"
+                tx.many(sql, [(id, caller.person)])
+            ledger.log(caller, "create space", id)
+            ledger.save()
+        return Space(id, name, kind, sealed, 0, "owner")
+
+    def space(self, caller: Caller, space: str) -> Space:
+        with self._read() as tx:
+            return self._access(tx, caller, space, as_admin=True).space
+
+    def spaces(self, caller: Caller) -> list[Space]:
+        with self._read() as tx:
+            self._check_caller(tx, caller)
+            return self._spaces_of(tx, caller)
+
+    def _spaces_of(self, tx: HubTransaction, caller: Caller) -> list[Space]:
+        rows = tx.rows(
+            "SELECT s.id, s.name, s.kind, s.sealed, s.last_seq, m.granted, a.granted FROM spaces s"
+            " LEFT JOIN members m ON m.space = s.id AND m.person = ? AND m.agent = ''"
+            " LEFT JOIN members a ON a.space = s.id AND a.person = ? AND a.agent = ?"
+            " WHERE ? = 1 OR s.kind = 'public' OR m.granted IS NOT NULL ORDER BY s.name, s.id",
+            (caller.person, caller.person, caller.agent, int(caller.is_admin)),
+        )
+        spaces = []
+        for id, name, kind, sealed, last_seq, own, agents in rows:
+            right = right_in_space(caller, kind, own, agents)
+            if right or caller.is_admin:
+                spaces.append(Space(id, name, kind, bool(sealed), last_seq, right or "read"))
+        return spaces
+
+    def members(self, caller: Caller, space: str) -> list[Member]:
+        with self._read() as tx:
+            access = self._access(tx, caller, space, as_admin=True)
+            if not access.is_member and not caller.is_admin:
+                raise NotAllowed(name="Listing the members", needed="a member's", granted="read")
+            sql = "SELECT person, agent, granted FROM members WHERE space = ? ORDER BY person, agent"
+            return [Member(*row) for row in tx.rows(sql, (space,))]
+
     def set_member(
         self, caller: Caller, space: str, person: str, right: Right | None, agent: str = ""
-    ) -> None: ...
-    def invite(self, caller: Caller, code_hash: str, invitation: Invitation) -> None: ...
+    ) -> None:
+        """Set or remove the right of a person, or of an agent of a person.
+
+        Owners and admins do it for everyone. Others can leave the space, and set rights of their agents.
+        """
+        if right is not None:
+            _check_right(right)
+        with self._write() as tx:
+            own = person == caller.person and not caller.agent and bool(agent or right is None)
+            access = self._manage(tx, caller, space, "Managing members", own=own)
+            owned = access.space.right == "owner" or caller.is_admin
+            if right and not owned and not allows(access.space.right, right):
+                raise NotAllowed(name=f"Giving the right {right}", needed=right, granted=access.space.right)
+            if right and agent and right == "owner":
+                raise InvalidArgument(name="right", problem="an agent cannot own a space")
+            ledger = self._ledger(tx, space)
+            if right:
+                self._set_right(tx, access.space, person, agent, right)
+            else:
+                self._remove_member(tx, space, person, agent)
+            self._check_owner_left(tx, space)
+            subject = f"{person} {agent}".rstrip()
+            ledger.log(
+                caller, "set member" if right else "remove member", f"{subject} {right or ''}".rstrip()
+            )
+            ledger.save()
+
+    def _set_right(self, tx: HubTransaction, space: Space, person: str, agent: str, right: Right) -> None:
+        if space.kind == "private":
+            for (member,) in tx.rows("SELECT person FROM members WHERE space = ?", (space.id,)):
+                _check_only_person(member, person)
+        if agent:
+            _check_name("agent", agent)
+        sql = (
+            "INSERT INTO members (space, person, agent, granted) SELECT ?, name, ?, ? FROM people WHERE name = ?"
+            " ON CONFLICT (space, person, agent) DO UPDATE SET granted = excluded.granted RETURNING person"
+        )
+        if not tx.rows(sql, (space.id, agent, right, person)):
+            hint = "Invite the person; the invitation adds the name."
+            raise NotFound(what="person", name=person, hint=hint)
+
+    def _remove_member(self, tx: HubTransaction, space: str, person: str, agent: str) -> None:
+        sql, params = "DELETE FROM members WHERE space = ? AND person = ?", (space, person)
+        if agent:
+            tx.many(sql + " AND agent = ?", [(*params, agent)])
+        else:  # with the agents of the person
+            tx.many(sql, [params])
+            sql = "DELETE FROM invitations WHERE space = ? AND created_by = ? AND redeemed_at IS NULL"
+            tx.many(sql, [params])
+
+    def _check_owner_left(self, tx: HubTransaction, space: str) -> None:
+        """Raise an error if a space has members but no owner."""
+        rows = tx.rows("SELECT DISTINCT granted FROM members WHERE space = ?", (space,))
+        if rows and ("owner",) not in [tuple(row) for row in rows]:
+            problem = "the space would have no owner; make another member the owner first"
+            raise InvalidArgument(name="person", problem=problem)
+
+    def invite(self, caller: Caller, code_hash: str, invitation: Invitation) -> None:
+        """Store an invitation. Owners and admins invite others; every member can invite own devices and agents.
+
+        Only an admin or the person concerned can make a code for a person who is on the hub already, because the new
+        device reads all spaces of that person. People on the hub redeem a code without a name with their own token.
+        """
+        space, right, person, agent, expires_at = invitation
+        _check_right(right)
+        _check_time(expires_at)
+        if person:
+            _check_name("person", person)
+        if agent and (not person or right == "owner"):
+            problem = "an agent needs a person who owns it, and cannot own a space"
+            raise InvalidArgument(name="agent", problem=problem)
+        with self._write() as tx:
+            if space:
+                own = bool(person) and person == caller.person and not caller.agent
+                access = self._manage(tx, caller, space, "Inviting", own=own)
+                if access.space.kind == "private" and access.is_member:
+                    person = person or caller.person
+                    _check_only_person(caller.person, person)
+                if not caller.is_admin and not allows(access.space.right, right):
+                    raise NotAllowed(name=f"Inviting with {right}", needed=right, granted=access.space.right)
+            elif not caller.is_admin:
+                raise NotAllowed(name="Inviting to the hub", needed="owner", granted=caller.limit)
+            values = (code_hash, space, right, person, agent, expires_at)
+            tx.many(
+                "INSERT INTO invitations (code_hash, space, granted, person, agent, expires_at, created_by, device,"
+                " by_admin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [(*values, caller.person, caller.device, int(caller.is_admin))],
+            )
+            ledger = self._ledger(tx, space)
+            ledger.log(caller, "invite", f"{person} {agent} {right}".strip())
+            ledger.save()
+
     def redeem(
         self, code_hash: str, person: str, device_name: str, token_hash: str
-    ) -> tuple[Caller, Space | None] | None: ...
+    ) -> tuple[Caller, Space | None] | None:
+        """Use an invitation once: add a device with this token, and its person to the space.
+
+        If a device has the token already, its person joins the space with it. Return None if the code is not valid.
+        Raise AlreadyExists if another person has the chosen name.
+        """
+        now = self._now()
+        with self._write() as tx:
+            row = tx.one(
+                "UPDATE invitations SET redeemed_at = ? WHERE code_hash = ? AND redeemed_at IS NULL"
+                " AND expires_at > ? RETURNING space, granted, person, agent, created_by, by_admin",
+                (now, code_hash, now),
+            )
+            if row is None:
+                return None
+            space, right, named, agent, inviter, by_admin = row
+            caller = self._caller_of(tx, token_hash)
+            if caller is None:
+                may_exist = bool(named) and (bool(by_admin) or inviter == named)
+                caller = self._add_invited(
+                    tx, named or person, may_exist, device_name, token_hash, agent, right
+                )
+            elif caller.agent or agent or named not in ("", caller.person):
+                raise InvalidArgument(
+                    name="token", problem="the invitation is for another person or an agent"
+                )
+            joined = self._join(tx, caller, space, right) if space else None
+            ledger = self._ledger(tx, space)
+            ledger.log(caller, "redeem", inviter)
+            ledger.save()
+        return caller, joined
+
+    def _caller_of(self, tx: HubTransaction, token_hash: str) -> Caller | None:
+        row = tx.one(
+            "SELECT d.person, d.agent, d.id, d.limit_right, p.is_admin, d.revoked_at, d.expires_at"
+            " FROM devices d JOIN people p ON p.name = d.person WHERE d.token_hash = ?",
+            (token_hash,),
+        )
+        if row is None:
+            return None
+        self._check_device(row[2], *row[5:])
+        return _caller_from(row)
+
+    def _add_invited(
+        self,
+        tx: HubTransaction,
+        person: str,
+        may_exist: bool,
+        device_name: str,
+        token_hash: str,
+        agent: str,
+        right: Right,
+    ) -> Caller:
+        """Add the person, if new, with a device. A new device of a known person is limited to the invitation."""
+        known = tx.one("SELECT is_admin FROM people WHERE name = ?", (person,)) if may_exist else None
+        if known is None:
+            self._insert_person(tx, person, is_admin=False)
+        limit: Right = right if known or agent else "owner"
+        device = self._insert_device(tx, person, device_name, token_hash, agent, limit, None)
+        is_admin = bool(known and known[0]) and not agent and limit == "owner"
+        return Caller(person, agent, device, limit, is_admin)
+
+    def _join(self, tx: HubTransaction, caller: Caller, space: str, right: Right) -> Space:
+        """Add the caller to a space, or raise the right, and return the space."""
+        sql = "SELECT id, name, kind, sealed, last_seq FROM spaces WHERE id = ?"
+        id, name, kind, sealed, last_seq = tx.one(sql, (space,)) or ("",) * 5
+        found = Space(id, name, kind, bool(sealed), last_seq, right)
+        for agent in dict.fromkeys(("", caller.agent)):
+            sql = "SELECT granted FROM members WHERE space = ? AND person = ? AND agent = ?"
+            row = tx.one(sql, (space, caller.person, agent))
+            if row is None or not allows(row[0], right):
+                self._set_right(tx, found, caller.person, agent, right)
+        return self._access(tx, caller, space).space
 
     # Pages
-    def put(self, caller: Caller, space: str, pushes: Sequence[Push]) -> list[PushResult]: ...
+    def put(self, caller: Caller, space: str, pushes: Sequence[Push]) -> list[PushResult]:
+        """Store pushes. Calls that wait for the same space are stored together, which saves commits."""
+        pushes = [push._replace(slug="") if push.deleted else push for push in pushes]
+        call, queue = PutCall(caller, space, pushes), self._queue(space)
+        queue.waiting.append(call)  # append and slices of a list are atomic
+        with queue.turn:
+            if not call.is_done:
+                calls = self._take(queue, call)
+                try:
+                    self._put_all(calls)
+                except Exception as error:
+                    for failed in calls:
+                        failed.error = error
+                for finished in calls:
+                    finished.is_done = True
+        if call.error is not None:
+            raise call.error
+        if any(result.status == "stored" for result in call.results):
+            self._wake(space)
+        return call.results
+
+    def _take(self, queue: PutQueue, call: PutCall) -> list[PutCall]:
+        """Remove a call from the queue, and the others that can be stored with it."""
+        others = [other for other in list(queue.waiting) if other is not call]
+        calls = [call, *[other for other in others if self._fit_together(call, other)][: MOST_GROUPED - 1]]
+        for taken in calls:
+            queue.waiting.remove(taken)
+        return calls
+
+    def _fit_together(self, one: PutCall, other: PutCall) -> bool:
+        return one.space == other.space
+
+    def _put_all(self, calls: Sequence[PutCall]) -> None:
+        for attempt in range(1, self.ATTEMPTS + 1):
+            try:
+                with self._write() as tx:
+                    for space in dict.fromkeys(call.space for call in calls):
+                        self._put_into(tx, space, [call for call in calls if call.space == space])
+            except Busy:
+                if attempt == self.ATTEMPTS:
+                    raise
+                time.sleep(0.01 * 2**attempt)
+            else:
+                return
+
+    def _put_into(self, tx: HubTransaction, space: str, calls: Sequence[PutCall]) -> None:
+        rights: list[tuple[PutCall, Right]] = []
+        for call in calls:
+            call.error = None
+            try:
+                found = self._access(tx, call.caller, space).space
+                check_pushes(call.pushes, found.sealed)
+            except QuaidError as error:
+                call.error = error
+            else:
+                rights.append((call, found.right))
+        if not rights:
+            return
+        tx.enter(space)
+        writer = RevisionWriter(self._ledger(tx, space))
+        for call, right in rights:
+            call.results = writer.put(call.caller, right, call.pushes)
+        writer.save()
+
     def changes(self, caller: Caller, space: str, after: int, limit: int) -> ChangePage:
         """Return at most `limit` changes, and fewer if their bundles are larger than 8 MB together; at least one."""
-        ...
+        with self._read() as tx:
+            access = self._enter(tx, caller, space)
+            last_seq = access.space.last_seq
+            # A page that changes meanwhile has a number after last_seq, and is in a later answer.
+            most = max(1, min(limit, MOST_CHANGES))
+            sql = "SELECT seq, size FROM heads WHERE space = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+            heads = tx.rows(sql, (space, after, last_seq, most + 1))
+            until, total = after, 0
+            for seq, size in heads[:most]:
+                if total and total + size > MOST_ANSWER_BYTES:
+                    break
+                until, total = seq, total + size
+            rows = tx.rows(
+                f"SELECT {CHANGE_COLUMNS} FROM {HEADS_WITH_REVISIONS}"  # noqa: S608 - only constants
+                " WHERE h.space = ? AND h.seq > ? AND h.seq <= ? ORDER BY h.seq",
+                (space, after, until),
+            )
+            row = tx.one("SELECT hash FROM revisions WHERE space = ? AND seq = ?", (space, after))
+        if not access.has_joined:
+            self._register(caller, space)
+        is_complete = not heads or until == heads[-1][0]
+        changes = tuple(change_from(row) for row in rows)
+        return ChangePage(changes, last_seq, is_complete, row[0] if row else "")
 
-    def get(self, caller: Caller, space: str, uuid: str, revision: int | None = None) -> Change | None: ...
-    def snapshot(self, caller: Caller, space: str) -> Iterator[Change]: ...
-    def wait(self, space: str, after: int, timeout: float) -> bool: ...
+    def _register(self, caller: Caller, space: str) -> None:
+        """Record that a device has pages of a space, before it gets the first ones."""
+        with self._write() as tx:
+            self._enter(tx, caller, space)
+            sql = "INSERT INTO acknowledgements (space, device, seq) VALUES (?, ?, 0) ON CONFLICT DO NOTHING"
+            tx.many(sql, [(space, caller.device)])
+
+    def get(self, caller: Caller, space: str, uuid: str, revision: int | None = None) -> Change | None:
+        with self._read() as tx:
+            access = self._enter(tx, caller, space)
+            place: tuple[object, ...] = (space, uuid)
+            if revision is None:
+                sql = f"SELECT {CHANGE_COLUMNS} FROM {HEADS_WITH_REVISIONS} WHERE h.space = ? AND h.uuid = ?"  # noqa: S608
+            else:
+                columns = f"SELECT {CHANGE_COLUMNS} FROM revisions r"  # noqa: S608
+                sql = f"{columns} WHERE r.space = ? AND r.uuid = ? AND r.revision = ?"
+                place = (space, uuid, revision)
+            row = tx.one(sql, place)
+        if not access.has_joined:
+            self._register(caller, space)
+        return change_from(row) if row else None
+
+    def snapshot(self, caller: Caller, space: str) -> Iterator[Change]:
+        """Yield the pages of a space, without deleted ones, in the order of their sequence numbers.
+
+        A page that changes meanwhile comes in its newest revision; it may come twice.
+        """
+        after = 0
+        while True:
+            page = self.changes(caller, space, after, MOST_CHANGES)
+            yield from (change for change in page.changes if not change.deleted and not change.purged)
+            if page.is_complete:
+                return
+            after = page.changes[-1].seq
+
     def follow(self, wake: Callable[[str], None]) -> Callable[[], None]:
         """Call `wake` with the id of a space soon after each commit to it, also by other processes on the database.
 
         It is called on a thread of the store, at most about a second late, and maybe more often than needed.
         Return a function that stops it.
         """
-        ...
+        key = object()
+        with self._lock:
+            if self._watcher is None:
+                self._known = self._all_last_seqs()
+                self._watcher = threading.Thread(target=self._watch, name="hub changes", daemon=True)
+                self._watcher.start()
+            self._followers[key] = wake
+        self._watcher_started.wait()
+        return lambda: (self._followers.pop(key, None), None)[1]
+
+    def _all_last_seqs(self) -> dict[str, int]:
+        with self._read() as tx:
+            return dict(tx.rows("SELECT id, last_seq FROM spaces"))
+
+    def _report_changes(self, spaces: Iterable[str] | None = None) -> None:
+        """Tell the followers which spaces have changed: those given, or those with a new number."""
+        if spaces is None:
+            before, self._known = self._known, self._all_last_seqs()
+            spaces = [space for space, seq in self._known.items() if seq != before.get(space, 0)]
+        for space in spaces:
+            for wake in list(self._followers.values()):
+                wake(space)
+
+    def wait(self, space: str, after: int, timeout: float) -> bool:
+        """Return True as soon as the space has a change after `after`, False after `timeout` seconds without one.
+
+        The caller has checked the right.
+        """
+        changed = threading.Event()
+        deadline = time.monotonic() + timeout
+        stop = self.follow(lambda id: changed.set() if id == space else None)
+        try:
+            while self._last_seq(space) <= after:
+                if not changed.wait(max(0.0, deadline - time.monotonic())):
+                    return self._last_seq(space) > after
+                changed.clear()
+            return True
+        finally:
+            stop()
+
+    def _last_seq(self, space: str) -> int:
+        with self._read() as tx:
+            row = tx.one("SELECT last_seq FROM spaces WHERE id = ?", (space,))
+        return int(row[0]) if row else 0
 
     # Proposals of members who may only propose
-    def proposals(self, caller: Caller, space: str) -> list[Proposal]: ...
-    def settle(self, caller: Caller, space: str, proposal: int, accept: bool) -> PushResult | None: ...
+    def proposals(self, caller: Caller, space: str) -> list[Proposal]:
+        """Return open proposals, those of others only to writers; and decided ones of the caller's own device."""
+        with self._read() as tx:
+            access = self._enter(tx, caller, space)
+            can_settle = allows(access.space.right, "write")
+            condition = "(decision = '' OR device = ?)" if can_settle else "(device = ? OR person = ?)"
+            who = (caller.device,) if can_settle else (caller.device, caller.person)
+            rows = tx.rows(
+                "SELECT id, space, uuid, base, hash, bundle, slug, deleted, additions_only,"  # noqa: S608
+                " person, agent, device, at, decision, decided_by FROM proposals"
+                f" WHERE space = ? AND {condition} ORDER BY id DESC LIMIT ?",
+                (space, *who, MOST_PROPOSALS),
+            )
+        return [_proposal_from(row) for row in reversed(rows)]
+
+    def settle(self, caller: Caller, space: str, proposal: int, accept: bool) -> PushResult | None:
+        """Accept or reject a proposal. Return the result of its push, or None if it was rejected.
+
+        A proposal stays open if its push is refused, as with a base that is not the newest revision any more.
+        """
+        decision = "accepted" if accept else "rejected"
+        result = None
+        with self._write() as tx:
+            self._enter(tx, caller, space, "write", "Deciding on a proposal")
+            ledger = self._ledger(tx, space)
+            row = tx.one(
+                "SELECT id, space, uuid, base, hash, bundle, slug, deleted, additions_only,"
+                " person, agent, device, at, decision, decided_by FROM proposals WHERE space = ? AND id = ?",
+                (space, proposal),
+            )
+            if row is None:
+                raise NotFound(what="proposal", name=str(proposal), hint="")
+            found = _proposal_from(row)
+            if found.decision not in ("", decision):
+                problem = f"{proposal} was already {found.decision} by {found.decided_by}"
+                raise InvalidArgument(name="proposal", problem=problem)
+            writer = RevisionWriter(ledger)
+            if accept:
+                author = Caller(found.person, found.agent, found.device)
+                [result] = writer.put(author, "write", [found.push])
+            if not found.decision and (result is None or result.status == "stored"):
+                sql = "UPDATE proposals SET decision = ?, decided_by = ? WHERE space = ? AND id = ?"
+                tx.many(sql, [(decision, caller.person, space, proposal)])
+                ledger.log(caller, decision, str(proposal))
+            writer.save()
+        if result and result.status == "stored":
+            self._wake(space)
+        return result
 
     # Erasing, and what devices have applied
-    def purge(self, caller: Caller, space: str, uuid: str) -> Purge: ...
-    def purges(self, caller: Caller, space: str) -> list[Purge]: ...
-    def acknowledge(self, caller: Caller, space: str, seq: int) -> None: ...
+    def purge(self, caller: Caller, space: str, uuid: str) -> Purge:
+        """Erase a page with its history for good. Owners may do it, and writers if the page is only theirs."""
+        with self._write() as tx:
+            access = self._enter(tx, caller, space, "write", "Erasing a page")
+            ledger = self._ledger(tx, space)
+            sql = "SELECT revision, purged FROM heads WHERE space = ? AND uuid = ?"
+            head = tx.one(sql, (space, uuid))
+            if head is None:
+                raise NotFound(what="page", name=uuid, hint="")
+            sql = "SELECT 1 FROM revisions WHERE space = ? AND uuid = ? AND person <> ? LIMIT 1"
+            foreign = tx.one(sql, (space, uuid, caller.person))
+            if access.space.right != "owner" and (foreign or caller.agent):
+                raise NotAllowed(name="Erasing a page", needed="owner", granted=access.space.right)
+            if not head[1]:
+                writer = RevisionWriter(ledger)
+                seq = writer.purge(caller, uuid, head[0])
+                writer.save()
+                sql = "UPDATE acknowledgements SET seq = ? WHERE space = ? AND device = ? AND seq = ?"
+                tx.many(sql, [(seq, space, caller.device, seq - 1)])  # the caller is up to date
+            [purge] = self._purges(tx, space, uuid)
+        self._scrub()
+        self._wake(space)
+        return purge
+
+    def purges(self, caller: Caller, space: str) -> list[Purge]:
+        with self._read() as tx:
+            self._enter(tx, caller, space)
+            return self._purges(tx, space)
+
+    def _purges(self, tx: HubTransaction, space: str, uuid: str | None = None) -> list[Purge]:
+        """Return the purges of a space, or of one page, with the devices that have read pages but not the purge.
+
+        Revoked devices are among them: they may still have a copy.
+        """
+        condition, params = ("AND uuid = ?", (space, uuid)) if uuid else ("", (space,))
+        rows = tx.rows(
+            f"SELECT uuid, seq, at, person FROM revisions WHERE space = ? {condition} AND purged = 1 ORDER BY seq",  # noqa: S608
+            params,
+        )
+        if not rows:
+            return []
+        sql = (
+            f"SELECT {DEVICE_COLUMNS}, k.seq FROM acknowledgements k JOIN devices d ON d.id = k.device"  # noqa: S608
+            " WHERE k.space = ? AND k.seq < ? ORDER BY d.created_at, d.id"
+        )
+        devices = [Device(*row) for row in tx.rows(sql, (space, rows[-1][1]))]
+        return [
+            Purge(uuid, seq, at, person, tuple(late for late in devices if late.acknowledged < seq))
+            for uuid, seq, at, person in rows
+        ]
+
+    def acknowledge(self, caller: Caller, space: str, seq: int) -> None:
+        """Record that a device has applied all changes up to a number. It never decreases."""
+        with self._write() as tx:
+            access = self._enter(tx, caller, space)
+            tx.many(
+                "INSERT INTO acknowledgements (space, device, seq) VALUES (?, ?, ?)"
+                " ON CONFLICT (space, device) DO UPDATE SET seq = excluded.seq"
+                " WHERE acknowledgements.seq < excluded.seq",
+                [(space, caller.device, max(0, min(seq, access.space.last_seq)))],
+            )
 
     # Vectors by content hash, so that a text is embedded once
     def put_vectors(
         self, caller: Caller, space: str, model: str, vectors: Sequence[tuple[bytes, bytes]]
-    ) -> int: ...
+    ) -> int:
+        """Store vectors by the hash of their text; return how many were new. Sealed spaces have none on the hub."""
+        _check_name("model", model)
+        if len(vectors) > MOST_VECTORS:
+            problem = f"{len(vectors):,} at once are too many; send at most {MOST_VECTORS:,}"
+            raise InvalidArgument(name="vectors", problem=problem)
+        if any(len(hash) > 64 or len(vector) > MOST_VECTOR_BYTES for hash, vector in vectors):
+            problem = f"a hash has at most 64 bytes, a vector at most {MOST_VECTOR_BYTES:,}"
+            raise InvalidArgument(name="vectors", problem=problem)
+        new = 0
+        with self._write() as tx:
+            access = self._enter(tx, caller, space, "append", "Storing vectors")
+            if access.space.sealed:
+                raise InvalidArgument(name="vectors", problem="a sealed space has none on the hub")
+            for part in slices(vectors):
+                rows = ", ".join(["(?, ?, ?, ?)"] * len(part))
+                values = [value for hash, vector in part for value in (space, model, hash, vector)]
+                sql = f"INSERT INTO vectors (space, model, hash, vector) VALUES {rows}"  # noqa: S608
+                new += len(tx.rows(sql + " ON CONFLICT DO NOTHING RETURNING 1", values))
+        return new
+
     def get_vectors(
         self, caller: Caller, space: str, model: str, hashes: Sequence[bytes]
-    ) -> list[tuple[bytes, bytes]]: ...
+    ) -> list[tuple[bytes, bytes]]:
+        if len(hashes) > MOST_VECTORS:
+            problem = f"{len(hashes):,} at once are too many; ask for at most {MOST_VECTORS:,}"
+            raise InvalidArgument(name="hashes", problem=problem)
+        found: list[tuple[bytes, bytes]] = []
+        with self._read() as tx:
+            self._enter(tx, caller, space)
+            for part in slices(hashes):
+                condition = f"space = ? AND model = ? AND hash IN {in_list(part)}"
+                sql = f"SELECT hash, vector FROM vectors WHERE {condition}"  # noqa: S608 - only placeholders
+                found += [(bytes(hash), bytes(v)) for hash, v in tx.rows(sql, (space, model, *part))]
+        return found
 
     # Audit
-    def audit(self, caller: Caller, after: int = 0, limit: int = 1000) -> list[AuditEntry]: ...
-    def verify_audit(self) -> tuple[int, int | None]:
-        """Return the number of entries, and the number of the first one that does not match, or None."""
-        ...
+    def audit(self, caller: Caller, space: str = "", after: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        """Return audit entries of a space to its owners and to admins; "" for people and devices, to admins."""
+        with self._read() as tx:
+            if space:
+                self._manage(tx, caller, space, "Reading the audit log")
+            elif not caller.is_admin:
+                raise NotAllowed(name="Reading the audit log", needed="owner", granted=caller.limit)
+            return self._audit_entries(tx, space, after, limit)
+
+    def _audit_entries(self, tx: HubTransaction, space: str, after: int, limit: int) -> list[AuditEntry]:
+        rows = tx.rows(
+            "SELECT number, at, person, agent, device, action, space, subject, hash FROM audit"
+            " WHERE space = ? AND number > ? ORDER BY number LIMIT ?",
+            (space, after, limit),
+        )
+        return [AuditEntry(*row) for row in rows]
+
+    def verify_audit(self) -> tuple[int, tuple[str, int] | None]:
+        """Return the number of entries, and space and number of the first one that does not match, or None.
+
+        Each space has a chain of entries with consecutive numbers. The row of the space has the last number and hash,
+        so that entries missing at the end are found too.
+        """
+        count = 0
+        with self._read() as tx:
+            chains = [("", *row) for row in tx.rows("SELECT audit_number, audit_hash FROM hub")]
+            chains += tx.rows("SELECT id, audit_number, audit_hash FROM spaces ORDER BY id")
+            for space, number, hash in chains:
+                before, after = "", 0
+                while entries := self._audit_entries(tx, space, after, 1000):
+                    for entry in entries[: max(0, number - after)]:
+                        if entry.number != after + 1 or entry.hash != audit_hash(before, entry):
+                            return count, (space, after + 1)
+                        before, after, count = entry.hash, entry.number, count + 1
+                    if after >= number:
+                        break
+                if after != number or before != hash:
+                    return count, (space, after + 1)
+        return count, None
+
+
+def _caller_from(row: Row) -> Caller:
+    person, agent, device, limit, is_admin, *_ = row
+    # An admin's agent, or a token with a limit, does not administrate the hub.
+    return Caller(person, agent, device, limit, bool(is_admin) and not agent and limit == "owner")
+
+
+def _proposal_from(row: Row) -> Proposal:
+    id, space, uuid, base, hash, bundle, slug, deleted, additions_only, *rest = row
+    push = Push(uuid, base, hash, bytes(bundle), slug, bool(deleted), bool(additions_only))
+    return Proposal(id, space, push, *rest)
+
+
+def _check_name(name: str, value: str) -> None:
+    if len(value) > LONGEST_NAME or not _NAME.fullmatch(value):
+        problem = f"{value[:LONGEST_NAME]!r} is not a name of 1 to {LONGEST_NAME} characters on one line"
+        raise InvalidArgument(name=name, problem=problem)
+
+
+def _check_only_person(member: str, person: str) -> None:
+    if person != member:
+        problem = "a private space has one person; share a team space instead"
+        raise InvalidArgument(name="person", problem=problem)
+
+
+def _check_right(right: Any) -> None:
+    if right not in RIGHTS:
+        raise InvalidArgument(name="right", problem=f"{right!r} is not one of {', '.join(RIGHTS)}")
+
+
+def _check_time(value: str) -> None:
+    if not _TIME.fullmatch(value):
+        problem = f"{value!r} is not a time in UTC, as in 2026-04-25T12:00:00Z"
+        raise InvalidArgument(name="expires_at", problem=problem)

@@ -57,6 +57,9 @@ class Push(NamedTuple):
     deleted: bool = False
     additions_only: bool = False
     """Set by the server if it has compared the bundle with its base and found additions only."""
+    base_hash: str = ""
+    """Hash of the base; "" is not compared. The hub then also refuses a base with the same number and another
+    content, as after a restore from a backup."""
 
 
 class Change(NamedTuple):
@@ -83,9 +86,10 @@ class PushResult(NamedTuple):
     """The answer to one push.
 
     `stale`: the base is not the newest revision; `head` is. `slug_taken`: another page of the space has the slug;
-    `head` is that page. `denied`: the caller's right does not suffice. `proposed`: stored as a proposal, because the
-    caller may only propose. `purged`: the page was erased for good and cannot come back.
-    A push that repeats the newest revision (same base, hash and device) is `stored` again with the same numbers.
+    `head` is that page. `denied`: the caller may only read. `proposed`: stored as a proposal, because the caller may
+    only propose, or may only append and has changed something. `purged`: the page was erased for good and cannot come
+    back. A push that repeats a stored revision (same base, hash and device) is `stored` again with the same numbers.
+    `head` is None if the hub does not have the page, or if the answer has become too large: read it with get().
     """
 
     uuid: str
@@ -104,6 +108,9 @@ class ChangePage(NamedTuple):
     """The last sequence number of the space. It is smaller than `after` if the hub was restored from a backup."""
     is_complete: bool
     """True if no more changes are left."""
+    after_hash: str = ""
+    """Hash of the change with the number `after`; "" for a purge and if there is none. If it is not the hash that the
+    device has seen there, the hub was restored from a backup and has other changes since."""
 
 
 class Member(NamedTuple):
