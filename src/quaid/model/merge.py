@@ -1,0 +1,835 @@
+"""Merge two versions of a page part by part, with the version that both are based on.
+
+Timelines, tags, links and facts are merged as sets, front matter by key, and the compiled truth by block
+(paragraph, heading, list item, table row, code block). If both versions changed the same block or key in
+different ways, the merged page contains both values, and `find_conflicts` finds them again:
+
+<!-- conflict: laptop -->
+Mira lives in Lisbon.
+<!-- or: desktop -->
+Mira lives in Porto.
+<!-- end of conflict -->
+
+In front matter, the value of `theirs` stays under its key, and the other one is stored under `conflicts`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from difflib import SequenceMatcher
+from typing import Any, Final, Literal, NamedTuple, TypeVar
+
+from quaid.errors import NotFound
+from quaid.model import markdown_text, tags, timeline as timelines
+from quaid.model.bundle import Bundle, BundleFact, BundleLink, BundleRaw, json_text
+
+CONFLICTS_KEY = "conflicts"
+"""Front-matter key with the values that lost a conflict: {key: {name: value}}."""
+TIME_KEYS = ("updated", "modified", "updated_at", "modified_at", "last_modified", "lastmod", "date_modified")
+"""Front-matter keys with the time of the last edit. The later one of two values is used."""
+ALL_SIDES = "all"
+"""The choice that keeps the values of all sides of a conflict."""
+
+Part = Literal["text", "frontmatter", "page"]
+Row = TypeVar("Row", BundleLink, BundleFact, BundleRaw)
+Key = tuple[str, int]
+"""An item of a list and how often the list contains it before."""
+
+
+class _Missing:
+    """The value of a key that a mapping does not have."""
+
+
+_MISSING: Final = _Missing()
+
+
+class ConflictSide(NamedTuple):
+    name: str
+    """The name of the version, as in the name of a device; "" for the value that is in use."""
+    value: Any
+    """A text, or a value of front matter. None if this version removed it."""
+
+
+class PageConflict(NamedTuple):
+    """A block or key with different values in two or more versions."""
+
+    part: Part
+    """`text`: a block of the compiled truth. `page`: the slug, deletion, or a link, fact or raw data."""
+    key: str
+    """The front-matter key, "" for a text, or what the conflict of a page is about."""
+    sides: tuple[ConflictSide, ...]
+
+
+class MergeResult(NamedTuple):
+    bundle: Bundle
+    conflicts: tuple[PageConflict, ...]
+    """The conflicts of this merge, without those that were in the pages before."""
+
+
+def merge(base: Bundle | None, ours: Bundle, theirs: Bundle, our_name: str, their_name: str) -> MergeResult:
+    """Merge two versions of a page. `base` is the version on which both are based, or None if there is none.
+
+    The result does not depend on which version is ours, except that `theirs` keeps its slug and its values of
+    front matter in a conflict.
+    """
+    if base is not None and _same_bundle(theirs, base):
+        return MergeResult(ours, ())
+    if _same_bundle(ours, theirs) or (base is not None and _same_bundle(ours, base)):
+        return MergeResult(theirs, ())
+    if ours.deleted or theirs.deleted:
+        return _merge_deleted(ours, theirs, our_name, their_name)
+    frontmatter, conflicts = _merge_front_matter(
+        {} if base is None else base.frontmatter, ours.frontmatter, theirs.frontmatter, our_name, their_name
+    )
+    truth, text_conflicts = merge_text(
+        None if base is None else base.truth, ours.truth, theirs.truth, our_name, their_name
+    )
+    empty = Bundle(theirs.uuid, theirs.slug, {}, "", "")
+    before = base or empty
+    notes: list[PageConflict] = []
+    slug = theirs.slug if ours.slug in (theirs.slug, before.slug) or base is None else ours.slug
+    if base is not None and before.slug not in (ours.slug, theirs.slug) and ours.slug != theirs.slug:
+        slug = theirs.slug
+        notes.append(_note("slug", their_name, theirs.slug, our_name, ours.slug))
+    links = _merge_rows(before.links, ours.links, theirs.links, our_name, their_name, notes)
+    facts = _merge_rows(before.facts, ours.facts, theirs.facts, our_name, their_name, notes)
+    raw = _merge_raw(before.raw, ours.raw, theirs.raw, our_name, their_name, notes)
+    for note in notes:
+        _record(frontmatter, f"({note.key})", *note.sides[1])
+    merged = Bundle(
+        *(theirs.uuid, slug, frontmatter, truth),
+        merge_timeline("" if base is None else base.timeline, ours.timeline, theirs.timeline),
+        *(links, facts, raw),
+    )
+    return MergeResult(merged, (*text_conflicts, *conflicts, *notes))
+
+
+def is_addition(base: Bundle | None, new: Bundle) -> bool:
+    """Return True if a version only adds timeline entries, links and facts to the base, or is a new page."""
+    if base is None:
+        return not new.deleted
+    same = new._replace(timeline=base.timeline, links=base.links, facts=base.facts)
+    if not _same_bundle(base, same) or not set(base.links) <= set(new.links):
+        return False
+    units = iter(_timeline_units(new.timeline))
+    added: list[str] = []
+    for unit in _timeline_units(base.timeline):
+        for other in units:
+            if other == unit:
+                break
+            added.append(other)
+        else:
+            return False
+    return set(base.facts) <= set(new.facts) and all(map(timelines.parse, [*added, *units]))
+
+
+def _same_bundle(one: Bundle, other: Bundle) -> bool:
+    if one[3:5] != other[3:5] or (one.slug, one.deleted) != (other.slug, other.deleted):
+        return False
+    rows = zip((one.links, one.facts, one.raw), (other.links, other.facts, other.raw), strict=True)
+    return json_text(one.frontmatter) == json_text(other.frontmatter) and all(
+        sorted(map(json_text, ours)) == sorted(map(json_text, theirs)) for ours, theirs in rows
+    )
+
+
+def _merge_deleted(ours: Bundle, theirs: Bundle, our_name: str, their_name: str) -> MergeResult:
+    """Return the version that still exists, because a change is worth more than a deletion."""
+    if ours.deleted and theirs.deleted:
+        return MergeResult(theirs, ())
+    alive, name = (theirs, our_name) if ours.deleted else (ours, their_name)
+    frontmatter = dict(alive.frontmatter)
+    _record(frontmatter, "(deleted)", name, True)
+    conflict = PageConflict("page", "deleted", (ConflictSide("", None), ConflictSide(name, True)))
+    return MergeResult(alive._replace(frontmatter=frontmatter), (conflict,))
+
+
+def _note(key: str, name: str, value: Any, loser: str, lost: Any) -> PageConflict:
+    """Return a conflict of a page: first the side with the value in use, then the one whose value is not."""
+    return PageConflict("page", key, (ConflictSide(name, value), ConflictSide(loser, lost)))
+
+
+# Lists as sets
+
+
+def _numbered(items: Iterable[str]) -> list[Key]:
+    """Return each item with the number of equal items before it, so that repeated items stay apart."""
+    seen: dict[str, int] = {}
+    keys = []
+    for item in items:
+        seen[item] = seen.get(item, -1) + 1
+        keys.append((item, seen[item]))
+    return keys
+
+
+def _kept(base: list[Key], ours: list[Key], theirs: list[Key]) -> set[Key]:
+    """Return the items in both lists, and those in one list that it added."""
+    in_ours, in_theirs = set(ours), set(theirs)
+    return (in_ours & in_theirs) | ((in_ours ^ in_theirs) - set(base))
+
+
+def _by_precedence(base: list[Key], ours: list[Key], theirs: list[Key]) -> tuple[list[Key], list[Key]]:
+    """Return both lists, first the one that determines the order: the one that changed more of the base."""
+
+    present = set(base)
+
+    def weight(items: list[Key]) -> tuple[bool, int, list[Key]]:
+        remaining = set(items)
+        kept = [item for item in base if item in remaining]
+        return kept == [item for item in items if item in present], len(kept), items
+
+    first, second = sorted((ours, theirs), key=weight)
+    return first, second
+
+
+def _merge_order(base: list[Key], ours: list[Key], theirs: list[Key]) -> list[Key]:
+    """Merge ordered sets: honour the additions and removals of both lists, and place additions by what precedes."""
+    keep = _kept(base, ours, theirs)
+    first, second = _by_precedence(base, ours, theirs)
+    return _with_additions(
+        [item for item in first if item in keep], [item for item in second if item in keep]
+    )
+
+
+def _with_additions(items: list[Key], others: list[Key]) -> list[Key]:
+    """Insert the items that only `others` contains, each after the item that precedes it there."""
+    present = set(items)
+    added: dict[Key | None, list[Key]] = {None: []}
+    above: Key | None = None
+    for item in others:
+        if item in present:
+            above = item
+        else:
+            added.setdefault(above, []).append(item)
+    return [*added[None], *(one for item in items for one in (item, *added.get(item, ())))]
+
+
+# Front matter
+
+
+class _Clash(Exception):
+    """Both versions changed a value, in different ways."""
+
+
+def _merge_front_matter(
+    base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], our_name: str, their_name: str
+) -> tuple[dict[str, Any], list[PageConflict]]:
+    values: dict[str, Any] = {}
+    conflicts: list[PageConflict] = []
+    for key in {**theirs, **ours}:
+        versions = (mapping.get(key, _MISSING) for mapping in (base, ours, theirs))
+        before, our_value, their_value = _as_lists(key, *versions)
+        if key == CONFLICTS_KEY and all(map(_are_records, (before, our_value, their_value))):
+            values[key] = _merge_records(before, our_value, their_value)
+            continue
+        try:
+            values[key] = _merge_value(key, before, our_value, their_value)
+        except _Clash:
+            is_ours = their_value is _MISSING
+            values[key] = our_value if is_ours else their_value
+            sides = [(their_name, their_value), (our_name, our_value)]
+            conflicts.append(
+                PageConflict(
+                    "frontmatter",
+                    key,
+                    tuple(ConflictSide(name, None if value is _MISSING else value) for name, value in sides),
+                )
+            )
+    keys = (list(zip(mapping, [0] * len(mapping), strict=True)) for mapping in (base, ours, theirs))
+    order = [key for key, _ in _merge_order(*keys)]
+    merged = {key: values[key] for key in {**dict.fromkeys(order), **values}}
+    merged = {key: value for key, value in merged.items() if value is not _MISSING}
+    for conflict in conflicts:
+        loser = next(
+            side for side in conflict.sides[::-1] if json_text(side.value) != json_text(merged[conflict.key])
+        )
+        _record(merged, conflict.key, loser.name, loser.value)
+    return merged, conflicts
+
+
+def _as_lists(key: str, *values: Any) -> tuple[Any, ...]:
+    """Turn tags and aliases that are written as text into lists, if they differ."""
+    if key not in ("tags", "tag", "aliases", "alias") or not any(
+        isinstance(value, str) for value in values[1:]
+    ):
+        return values
+    split: Callable[[str], Any] = (
+        (lambda text: list(tags.parse(text))) if key[0] == "t" else lambda text: [text]
+    )
+    lists = tuple(split(value) if isinstance(value, str) else value for value in values)
+    changed = [value for value in values if value is not _MISSING]
+    return lists if any(not _same(value, changed[0]) for value in changed) else values
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is _MISSING or other is _MISSING:
+        return one is other
+    return json_text(one) == json_text(other)
+
+
+def _merge_value(key: str, base: Any, ours: Any, theirs: Any) -> Any:
+    """Return the merged value, or raise _Clash."""
+    if _same(ours, theirs) or _same(ours, base):
+        return theirs
+    if _same(theirs, base):
+        return ours
+    if all(value is None or value is _MISSING for value in (ours, theirs)):
+        return _MISSING
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        mappings = (base if isinstance(base, dict) else {}, ours, theirs)
+        names = ([(name, 0) for name in mapping] for mapping in mappings)
+        merged = {
+            name: _merge_value("", *(mapping.get(name, _MISSING) for mapping in mappings))
+            for name in {**theirs, **ours}
+        }
+        order = [name for name, _ in _merge_order(*names)]
+        return {
+            name: merged[name] for name in {**dict.fromkeys(order), **merged} if merged[name] is not _MISSING
+        }
+    if isinstance(ours, list) and isinstance(theirs, list):
+        lists = (base if isinstance(base, list) else [], ours, theirs)
+        items = {json_text(item): item for values in lists for item in values}
+        return [items[text] for text, _ in _merge_order(*(_numbered(map(json_text, each)) for each in lists))]
+    if key in TIME_KEYS and isinstance(ours, str) and isinstance(theirs, str):
+        return max(ours, theirs)
+    raise _Clash
+
+
+def _merge_records(base: Any, ours: Any, theirs: Any) -> Any:
+    """Merge the values of CONFLICTS_KEY. Values of both versions are kept, unless one version resolved them."""
+    flat = (
+        _numbered(
+            json_text([key, name, value])
+            for key, sides in ({} if records is _MISSING else records).items()
+            for name, value in sides.items()
+        )
+        for records in (base, ours, theirs)
+    )
+    merged: dict[str, Any] = {CONFLICTS_KEY: {}}
+    for text, _ in _merge_order(*flat):
+        key, name, value = json.loads(text)
+        _record(merged, key, name, value)
+    return merged[CONFLICTS_KEY] or _MISSING
+
+
+def _are_records(value: Any) -> bool:
+    """Return True if a value of CONFLICTS_KEY was written by `_record`, or is missing."""
+    if isinstance(value, dict):
+        return all(isinstance(sides, dict) for sides in value.values())
+    return value is _MISSING
+
+
+def _record(frontmatter: dict[str, Any], key: str, name: str, value: Any) -> None:
+    """Store a value that lost a conflict, under another name if the name is in use for a different value."""
+    records = frontmatter.get(CONFLICTS_KEY, _MISSING)
+    if not _are_records(records):
+        records = {CONFLICTS_KEY: {"value": records}}
+    records = {} if records is _MISSING else dict(records)
+    sides = dict(records.get(key, {}))
+    label, number = name, 1
+    while label in sides and json_text(sides[label]) != json_text(value):
+        number += 1
+        label = f"{name} {number}"
+    sides[label] = value
+    records[key] = sides
+    frontmatter[CONFLICTS_KEY] = records
+
+
+# Links, facts and raw data
+
+
+def _merge_rows(
+    base: Sequence[Row],
+    ours: Sequence[Row],
+    theirs: Sequence[Row],
+    our_name: str,
+    their_name: str,
+    notes: list[PageConflict],
+) -> tuple[Row, ...]:
+    """Merge rows by their keys. A row that one version removed and the other changed stays."""
+    before, our_rows, their_rows = map(_rows_by_key, (base, ours, theirs))
+    merged: list[Row] = []
+    for key in sorted({**our_rows, **their_rows}):
+        old, one, other = before.get(key), our_rows.get(key), their_rows.get(key)
+        if one is None or other is None:
+            row = one or other
+            if row is not None and row != old:
+                merged.append(row)
+            continue
+        merged.append(_merge_columns(old, one, other, our_name, their_name, notes))
+    return tuple(merged)
+
+
+def _rows_by_key(rows: Sequence[Row]) -> dict[Key, Row]:
+    ordered = sorted(rows, key=json_text)
+    return dict(zip(_numbered(json_text(row.key) for row in ordered), ordered, strict=True))
+
+
+def _merge_columns(
+    base: Row | None, ours: Row, theirs: Row, our_name: str, their_name: str, notes: list[PageConflict]
+) -> Row:
+    """Merge two rows with the same key column by column. Only different ends of validity are a conflict."""
+    values: dict[str, Any] = {}
+    for column, other in theirs._asdict().items():
+        one = getattr(ours, column)
+        old = _MISSING if base is None else getattr(base, column)
+        if one in (other, old):
+            values[column] = other
+        elif other == old:
+            values[column] = one
+        elif column == "valid_until":
+            values[column] = min(filter(None, (one, other)))
+            if one and other:
+                about = " ".join(filter(None, [_row_kind(theirs), *map(str, theirs.key[:3])]))
+                (won, name), (lost, loser) = sorted([(one, our_name), (other, their_name)])
+                notes.append(_note(f"{about} valid_until", name, won, loser, lost))
+        elif column in ("context", "evidence_text"):
+            low, high = sorted((one, other), key=lambda text: (len(text), text))
+            values[column] = high if low in high else " / ".join(sorted((low, high)))
+        else:
+            values[column] = min((one, other), key=json_text)
+    return theirs._replace(**values)
+
+
+def _row_kind(row: BundleLink | BundleFact | BundleRaw) -> str:
+    return "link" if isinstance(row, BundleLink) else "fact" if isinstance(row, BundleFact) else "raw"
+
+
+def _merge_raw(
+    base: Sequence[BundleRaw],
+    ours: Sequence[BundleRaw],
+    theirs: Sequence[BundleRaw],
+    our_name: str,
+    their_name: str,
+    notes: list[PageConflict],
+) -> tuple[BundleRaw, ...]:
+    """Merge raw data by source. If both versions changed it, ours is kept as the data of another source."""
+    before, our_rows, their_rows = ({row.source: row for row in rows} for rows in (base, ours, theirs))
+    merged: dict[str, BundleRaw] = {}
+    for source in {**our_rows, **their_rows}:
+        old, one, other = before.get(source), our_rows.get(source), their_rows.get(source)
+        if one is None or other is None:
+            row = one or other
+            if row is not None and row != old:
+                merged[source] = row
+            continue
+        merged[source] = one if other == old else other
+        if one.data != other.data and old not in (one, other):
+            copy = f"{source} ({our_name})"
+            merged[copy] = one._replace(source=copy)
+            notes.append(_note(f"raw {source}", their_name, source, our_name, copy))
+    return tuple(merged[source] for source in sorted(merged))
+
+
+# Compiled truth
+
+_MARKER = re.compile(r"<!-- (?:(?:conflict|or): (?P<name>.*)|(?P<end>end of conflict)) -->[ \t]*")
+_HEADING_LINE = re.compile(r" {0,3}#{1,6}(?:[ \t]|\Z)")
+_ITEM_LINE = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\S")
+_ROW_LINE = re.compile(r" {0,3}\|")
+_LEAST_LIKENESS = 0.5
+"""Two blocks without a common base are versions of one block if this share of their words is equal."""
+_MOST_PAIRS = 400
+"""Blocks of larger changes are not compared with each other; they are paired by their order."""
+
+
+class _Blocks(NamedTuple):
+    """A text as blocks, and the blank lines before each block and after the last."""
+
+    blocks: list[str]
+    gaps: list[str]
+
+
+def split_blocks(text: str) -> list[str]:
+    """Return the blocks of a text: paragraphs, headings, list items, table rows, code blocks, conflicts."""
+    return _split(text).blocks
+
+
+def _split(text: str) -> _Blocks:
+    lines = text.split("\n")
+    whole = _whole_ranges(text, lines)
+    blocks: list[list[str]] = []
+    gaps: list[list[str]] = [[]]
+    place, is_open = 0, False
+    while place < len(lines):
+        line, end = lines[place], whole.get(place, place + 1)
+        if end > place + 1 or place in whole:
+            blocks.append(lines[place:end])
+            gaps.append([])
+            is_open = False
+        elif not line.strip():
+            gaps[-1].append(line)
+            is_open = False
+        elif is_open and not _starts_block(line):
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+            gaps.append([])
+            is_open = not _HEADING_LINE.match(line)
+        place = end
+    # A gap is the text between two blocks: line ends and blank lines.
+    texts = ["\n".join(["", *gap, ""]) for gap in gaps]
+    texts[0] = texts[0][1:] if blocks else texts[0][1:-1]
+    texts[-1] = texts[-1][:-1] if blocks else texts[-1]
+    return _Blocks(["\n".join(block) for block in blocks], texts)
+
+
+def _starts_block(line: str) -> bool:
+    return bool(_HEADING_LINE.match(line) or _ITEM_LINE.match(line) or _ROW_LINE.match(line))
+
+
+def _whole_ranges(text: str, lines: list[str]) -> dict[int, int]:
+    """Return first and end line of each code block and each conflict, which are never split."""
+    ranges: dict[int, int] = {}
+    for fence in markdown_text.find_fences(text):
+        first = text.count("\n", 0, fence.start)
+        ranges[first] = first + text.count("\n", fence.start, fence.end) + 1
+    place, start = 0, None
+    while place < len(lines):
+        if place in ranges:
+            place = ranges[place]
+            continue
+        marker = _MARKER.fullmatch(lines[place])
+        if marker and lines[place].startswith("<!-- conflict:"):
+            start = place
+        elif marker and marker["end"] and start is not None:
+            ranges = {first: end for first, end in ranges.items() if not start <= first < place}
+            ranges[start] = place + 1
+            start = None
+        place += 1
+    return ranges
+
+
+def merge_text(
+    base: str | None, ours: str, theirs: str, our_name: str, their_name: str
+) -> tuple[str, list[PageConflict]]:
+    """Merge a compiled truth by blocks. Conflicts are written into the text between markers."""
+    if ours in (theirs, base):
+        return theirs, []
+    if theirs == base:
+        return ours, []
+    one, other = _split(ours), _split(theirs)
+    old = _split(base) if base is not None else _Blocks(_common(one.blocks, other.blocks), [])
+    pieces: list[str | PageConflict] = []
+    for before, our_part, their_part in _chunks(old.blocks, one.blocks, other.blocks):
+        pieces += _merge_chunk(before, our_part, their_part, (our_name, their_name), base is None)
+    conflicts = [piece for piece in pieces if isinstance(piece, PageConflict)]
+    blocks = [piece if isinstance(piece, str) else conflict_text(piece) for piece in pieces]
+    return _join(blocks, old, one, other), conflicts
+
+
+def _common(ours: list[str], theirs: list[str]) -> list[str]:
+    first, second = sorted((ours, theirs))
+    return [first[place] for place, _ in _matches(first, second)]
+
+
+def _matches(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the pairs of places at which two sequences are equal."""
+    matcher = SequenceMatcher(None, one, other, autojunk=len(one) > 2000)
+    return [
+        (match.a + step, match.b + step)
+        for match in matcher.get_matching_blocks()
+        for step in range(match.size)
+    ]
+
+
+def _chunks(
+    base: list[str], ours: list[str], theirs: list[str]
+) -> Iterable[tuple[list[str], list[str], list[str]]]:
+    """Split three versions at the blocks of the base that both other versions contain."""
+    in_ours, in_theirs = dict(_matches(base, ours)), dict(_matches(base, theirs))
+    start = (0, 0, 0)
+    for place in range(len(base)):
+        if place in in_ours and place in in_theirs:
+            end = (place, in_ours[place], in_theirs[place])
+            yield base[start[0] : end[0]], ours[start[1] : end[1]], theirs[start[2] : end[2]]
+            yield [base[place]], [base[place]], [base[place]]
+            start = (end[0] + 1, end[1] + 1, end[2] + 1)
+    yield base[start[0] :], ours[start[1] :], theirs[start[2] :]
+
+
+def _merge_chunk(
+    base: list[str], ours: list[str], theirs: list[str], names: tuple[str, str], no_base: bool
+) -> list[str | PageConflict]:
+    if ours == theirs or theirs == base:
+        return [*ours]
+    if ours == base:
+        return [*theirs]
+    if no_base:
+        return _merge_alike(ours, theirs, names)
+    our_edits, their_edits = _edits(base, ours), _edits(base, theirs)
+    merged: list[str | PageConflict] = []
+    for place in range(len(base) + 1):
+        merged += _union(our_edits.inserted[place], their_edits.inserted[place])
+        if place < len(base):
+            old = base[place]
+            one, other = our_edits.blocks[place], their_edits.blocks[place]
+            block = other if one in (old, other) else one
+            if old not in (one, other) and one != other:
+                merged.append(_text_conflict([(names[0], one or ""), (names[1], other or "")]))
+            elif block is not None:
+                merged.append(block)
+    return merged
+
+
+def _union(ours: list[str], theirs: list[str]) -> list[str]:
+    """Return the blocks that both versions inserted at one place, in an order that does not depend on the side."""
+    first, second = sorted((ours, theirs))
+    return [*first, *(block for block in second if block not in first)]
+
+
+class _Edits(NamedTuple):
+    """What a version did to each block of a part of the base, and what it inserted before each and at the end."""
+
+    blocks: list[str | None]
+    inserted: list[list[str]]
+
+
+def _edits(base: list[str], new: list[str]) -> _Edits:
+    edits = _Edits([None] * len(base), [[] for _ in range(len(base) + 1)])
+    matcher = SequenceMatcher(None, base, new, autojunk=False)
+    for _, first, last, start, stop in matcher.get_opcodes():
+        pairs = dict(_pairs(base[first:last], new[start:stop]))
+        for place in range(first, last):
+            if place - first in pairs:
+                edits.blocks[place] = new[start + pairs[place - first]]
+        paired = {other: place for place, other in pairs.items()}
+        at = first
+        for place in range(start, stop):
+            if place - start in paired:
+                at = first + paired[place - start] + 1
+            else:
+                edits.inserted[at].append(new[place])
+    return edits
+
+
+def _pairs(old: list[str], new: list[str], least: float = 0.0) -> list[tuple[int, int]]:
+    """Return which new block is the edited version of which old block, both in order."""
+    if len(old) == len(new) and not least:
+        return [(place, place) for place in range(len(old))]
+    if len(old) * len(new) > _MOST_PAIRS:
+        return [] if least else [(place, place) for place in range(min(len(old), len(new)))]
+    # The best pairs without crossing, by dynamic programming from the end.
+    best: list[list[tuple[float, list[tuple[int, int]]]]]
+    best = [[(0.0, [])] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for place in reversed(range(len(old))):
+        for other in reversed(range(len(new))):
+            likeness = _likeness(old[place], new[other])
+            score, pairs = best[place + 1][other + 1]
+            options = [best[place + 1][other], best[place][other + 1]]
+            if likeness >= max(least, 0.01):
+                options.insert(0, (score + likeness, [(place, other), *pairs]))
+            best[place][other] = max(options, key=lambda option: option[0])
+    return best[0][0][1]
+
+
+def _likeness(one: str, other: str) -> float:
+    """Return the share of equal words, from 0 to 1."""
+    if bool(_HEADING_LINE.match(one)) != bool(_HEADING_LINE.match(other)):
+        return 0.0
+    ours, theirs = one.split()[:500], other.split()[:500]
+    return SequenceMatcher(None, ours, theirs, autojunk=False).ratio()
+
+
+def _merge_alike(ours: list[str], theirs: list[str], names: tuple[str, str]) -> list[str | PageConflict]:
+    """Merge blocks without a base: similar blocks are a conflict, and the others are additions."""
+    if sorted((ours, theirs)) != [ours, theirs]:
+        ours, theirs, names = theirs, ours, names[::-1]
+    merged: list[str | PageConflict] = []
+    start = stop = 0
+    for place, other in [*_pairs(ours, theirs, _LEAST_LIKENESS), (len(ours), len(theirs))]:
+        merged += [
+            *ours[start:place],
+            *(block for block in theirs[stop:other] if block not in ours[start:place]),
+        ]
+        if place < len(ours):
+            merged.append(_text_conflict([(names[0], ours[place]), (names[1], theirs[other])]))
+        start, stop = place + 1, other + 1
+    return merged
+
+
+def _text_conflict(sides: list[tuple[str, str]]) -> PageConflict:
+    """Return a conflict of texts. A text that is a conflict itself is replaced by its sides."""
+    texts: dict[str, str] = {}
+    for name, text in sides:
+        nested = _parse_conflict(text)
+        for side in nested or [ConflictSide(_plain_name(name), text)]:
+            texts.setdefault(side.value, side.name)
+    ordered = sorted((name, text) for text, name in texts.items())
+    return PageConflict("text", "", tuple(ConflictSide(name, text) for name, text in ordered))
+
+
+def _plain_name(name: str) -> str:
+    return " ".join(name.replace("--", "-").split())[:60] or "unnamed"
+
+
+def conflict_text(conflict: PageConflict) -> str:
+    """Return the sides of a conflict with markers around them."""
+    lines = []
+    for number, side in enumerate(conflict.sides):
+        lines.append(f"<!-- {'or' if number else 'conflict'}: {side.name} -->")
+        if side.value:
+            lines.append(_closed(side.value))
+    return "\n".join([*lines, "<!-- end of conflict -->"])
+
+
+def _closed(block: str) -> str:
+    """Close a code block that was left open, so that the text below it does not become code."""
+    fences = markdown_text.find_fences(block)
+    return f"{block}\n{fences[-1].left_open}" if fences and fences[-1].left_open else block
+
+
+def _parse_conflict(block: str) -> list[ConflictSide]:
+    """Return the sides of a block if it is a conflict."""
+    if not block.startswith("<!-- conflict: ") or not block.endswith("-->"):
+        return []
+    sides: list[tuple[str, list[str]]] = []
+    for line in block.split("\n"):
+        marker = _MARKER.fullmatch(line)
+        if marker and marker["name"] is not None:
+            sides.append((marker["name"], []))
+        elif not marker:
+            sides[-1][1].append(line)
+    return [ConflictSide(name, "\n".join(lines)) for name, lines in sides] if len(sides) > 1 else []
+
+
+def _join(blocks: list[str], base: _Blocks, ours: _Blocks, theirs: _Blocks) -> str:
+    """Join blocks with the blank lines that were between them, or else with one blank line."""
+    between: dict[tuple[str, str], list[str]] = {}
+    for version in (ours, theirs):
+        for place in range(1, len(version.blocks)):
+            pair = version.blocks[place - 1], version.blocks[place]
+            between.setdefault(pair, []).append(version.gaps[place])
+    if not blocks:
+        return ""
+    texts: list[str] = []
+    for place, block in enumerate(blocks):
+        if place:
+            above = blocks[place - 1]
+            gaps = between.get((above, block))
+            is_list = all(_ITEM_LINE.match(text) for text in (above, block)) or all(
+                _ROW_LINE.match(text) for text in (above, block)
+            )
+            texts.append(max(gaps) if gaps else "\n" if is_list else "\n\n")
+        texts.append(_closed(block) if place + 1 < len(blocks) else block)
+    first = _merged_gap(base, ours, theirs, 0)
+    last = _merged_gap(base, ours, theirs, -1)
+    return "".join([first, *texts, last])
+
+
+def _merged_gap(base: _Blocks, ours: _Blocks, theirs: _Blocks, place: int) -> str:
+    old = base.gaps[place] if base.gaps else None
+    one, other = ours.gaps[place], theirs.gaps[place]
+    return other if one == old else one if other == old else max(one, other)
+
+
+# Timelines
+
+
+def _timeline_units(text: str) -> list[str]:
+    """Return the entries of a timeline and the blocks of text between them, in order."""
+    entries, free = timelines.split_entries(text)
+    units = split_blocks(free[0])
+    for entry, below in zip(entries, free[1:], strict=True):
+        units += [entry.text, *split_blocks(below)]
+    return units
+
+
+def merge_timeline(base: str, ours: str, theirs: str) -> str:
+    """Return a timeline with the entries of both versions.
+
+    An entry that one version removed is removed, unless the other version changed it. New entries are inserted
+    by date, as in timeline.insert_entries.
+    """
+    if ours in (theirs, base):
+        return theirs
+    if theirs == base:
+        return ours
+    old, one, other = (_numbered(_timeline_units(text)) for text in (base, ours, theirs))
+    keep = _kept(old, one, other)
+    first, second = _by_precedence(old, one, other)
+    entries = {entry.text: entry for text in (theirs, ours) for entry in timelines.split_entries(text)[0]}
+    merged = [unit for unit in first if unit in keep]
+    present = set(merged)
+    added = [unit for unit in second if unit in keep and unit not in present and unit[0] in entries]
+    free = [unit for unit in second if unit in present or (unit in keep and unit[0] not in entries)]
+    merged = _with_additions(merged, free)
+    text = _join(
+        [unit for unit, _ in merged], *(_timeline_blocks(version) for version in (base, ours, theirs))
+    )
+    like = theirs if second == other else ours
+    return timelines.insert_entries(text, [entries[unit] for unit, _ in added], like)
+
+
+def _timeline_blocks(text: str) -> _Blocks:
+    """Return the units of a timeline with the text between them."""
+    units = _timeline_units(text)
+    gaps, at = [], 0
+    for unit in units:
+        start = text.index(unit, at)
+        gaps.append(text[at:start])
+        at = start + len(unit)
+    return _Blocks(units, [*gaps, text[at:]])
+
+
+# Conflicts in a page
+
+
+def find_conflicts(truth: str, frontmatter: dict[str, Any]) -> tuple[PageConflict, ...]:
+    """Return the conflicts that a page contains: first those of its text, then those of its front matter."""
+    found = [
+        PageConflict("text", "", tuple(sides))
+        for block in (split_blocks(truth) if "<!-- conflict: " in truth else ())
+        if (sides := _parse_conflict(block))
+    ]
+    records = frontmatter.get(CONFLICTS_KEY)
+    for key, sides in records.items() if isinstance(records, dict) and _are_records(records) else ():
+        if sides:
+            is_note = key.startswith("(") and key.endswith(")")
+            current = ConflictSide("", None if is_note else frontmatter.get(key))
+            others = (ConflictSide(str(name), value) for name, value in sides.items())
+            name = key[1:-1] if is_note else key
+            found.append(PageConflict("page" if is_note else "frontmatter", name, (current, *others)))
+    return tuple(found)
+
+
+def resolve_conflict(
+    truth: str, frontmatter: dict[str, Any], conflict: PageConflict, choice: str
+) -> tuple[str, dict[str, Any]]:
+    """Return text and front matter with one conflict resolved.
+
+    `choice` is the name of the side whose value is used, or ALL_SIDES to keep the texts or list items of all
+    sides. Conflicts of a page (part `page`) are only closed: nothing but the note is removed.
+    """
+    values = [side.value for side in conflict.sides if choice in (side.name, ALL_SIDES)]
+    if not values or conflict not in find_conflicts(truth, frontmatter):
+        names = ", ".join([side.name for side in conflict.sides if side.name] + [ALL_SIDES])
+        raise NotFound(what="side of this conflict", name=choice, hint=f"The conflict has: {names}.")
+    if conflict.part == "text":
+        parts = _split(truth)
+        place = parts.blocks.index(conflict_text(conflict))
+        chosen = "\n\n".join(filter(None, values))
+        blocks = [*parts.blocks[:place], *filter(None, [chosen]), *parts.blocks[place + 1 :]]
+        gaps = parts.gaps if chosen else [*parts.gaps[:place], *parts.gaps[place + 1 :]]
+        return "".join(
+            [gaps[0], *(block + gap for block, gap in zip(blocks, gaps[1:], strict=True))]
+        ), frontmatter
+    return truth, _resolve_key(frontmatter, conflict, choice, values)
+
+
+def _resolve_key(
+    frontmatter: dict[str, Any], conflict: PageConflict, choice: str, values: list[Any]
+) -> dict[str, Any]:
+    resolved = dict(frontmatter)
+    key = f"({conflict.key})" if conflict.part == "page" else conflict.key
+    records = {name: sides for name, sides in frontmatter[CONFLICTS_KEY].items() if name != key}
+    resolved[CONFLICTS_KEY] = records
+    if not records:
+        del resolved[CONFLICTS_KEY]
+    if conflict.part == "frontmatter":
+        items = [item for value in values for item in (value if isinstance(value, list) else [value])]
+        value = list({json_text(item): item for item in items}.values()) if choice == ALL_SIDES else values[0]
+        if value is None:
+            resolved.pop(key, None)
+        else:
+            resolved[key] = value
+    return resolved
