@@ -676,3 +676,9 @@ class InvitationRefused(QuaidError):
 one."""
 
     code, exit_status, http_status, rpc_code = "invitation_refused", 6, 403, -32003
+
+
+class HubDatabaseUnavailable(QuaidError):
+    """The hub's database {place} cannot be used: {problem}. {remedy}."""
+
+    code, exit_status, http_status, rpc_code = "hub_database_unavailable", 5, 503, -32010

@@ -11,7 +11,7 @@ import apsw
 
 from quaid.errors import NewerDatabase, NotADatabase
 from quaid.hub.revisions import Row
-from quaid.hub.store import MIGRATIONS, SCHEMA_VERSION, HubStore, PutCall, PutQueue
+from quaid.hub.store import MIGRATIONS, SCHEMA_VERSION, HubStore, PutCall, PutQueue, read_statements
 from quaid.storage.files import make_folders, make_private_file
 from quaid.storage.sqlite.connection import check_sqlite
 from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_errors
@@ -88,9 +88,7 @@ class SqliteHubStore(HubStore):
         with self._write() as tx:
             if not int(writer.pragma("application_id")):
                 writer.pragma("application_id", APPLICATION_ID)
-                folder = os.path.dirname(os.path.abspath(__file__))
-                with open(os.path.join(folder, "sqlite.sql"), encoding="utf-8") as file:
-                    writer.execute(file.read())
+                writer.execute(read_statements("schema.sql"))
                 values = (secrets.token_hex(16), SCHEMA_VERSION)
                 sql = "INSERT INTO hub (id, schema_version, audit_number, audit_hash) VALUES (?, ?, 0, '')"
                 tx.many(sql, [values])

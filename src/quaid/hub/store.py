@@ -5,6 +5,7 @@ space is sealed (encrypted by its devices). All changes of a space have sequence
 order of their commits.
 """
 
+import os
 import re
 import secrets
 import threading
@@ -83,6 +84,12 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 DEVICE_COLUMNS = (
     "d.id, d.name, d.person, d.agent, d.limit_right, d.created_at, d.last_seen_at, d.expires_at, d.revoked_at"
 )
+
+
+def read_statements(name: str) -> str:
+    """Return the statements in a file of this package."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), encoding="utf-8") as file:
+        return file.read()
 
 
 class Access(NamedTuple):

@@ -1,4 +1,4 @@
--- The database of a hub in SQLite. postgres.sql has the same tables.
+-- The database of a hub. postgres_store.py translates the types, and row_security.sql protects the rows.
 
 CREATE TABLE hub (
     id             TEXT NOT NULL,

@@ -1,0 +1,199 @@
+"""A hub's database in PostgreSQL, which several hub processes can share.
+
+It uses plain SQL, which CockroachDB, YugabyteDB and Citus also accept. Notifications only shorten the delay until
+other processes notice a change; without them it is about a second.
+"""
+
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from quaid.errors import Busy, HubDatabaseUnavailable, NewerDatabase
+from quaid.hub.revisions import Row
+from quaid.hub.store import MIGRATIONS, SCHEMA_VERSION, HubStore, read_statements
+
+try:
+    import psycopg
+    import psycopg_pool
+    from psycopg import errors as postgres
+    from psycopg.conninfo import conninfo_to_dict
+except ImportError as error:
+    remedy = "Install the package with its extra: pip install 'quaid[hub]'"
+    raise HubDatabaseUnavailable(place="PostgreSQL", problem=f"{error}", remedy=remedy) from error
+
+ROLE = "quaid_hub_request"
+CHANNEL = "quaid_hub"
+MOST_CONNECTIONS = 8
+POLL_SECONDS = 1.0
+"""All numbers of spaces are compared this often, but for at most 1 % of the time."""
+LISTEN_SECONDS = 0.25
+"""A store can be closed within this time."""
+NOTIFY_PAUSE = 0.01
+CONNECT_SECONDS = 10
+CREATE_LOCK = 0x51485542
+
+_TYPES = {"TEXT": 'TEXT COLLATE "C"', "INTEGER": "BIGINT", "BLOB": "BYTEA"}
+
+
+class PostgresTransaction:
+    """An open transaction of a connection."""
+
+    def __init__(self, connection: "psycopg.Connection[Any]") -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        return self._connection.execute(sql.replace("?", "%s").encode(), params).fetchall()
+
+    def one(self, sql: str, params: Sequence[object] = ()) -> Row | None:
+        row: Row | None = self._connection.execute(sql.replace("?", "%s").encode(), params).fetchone()
+        return row
+
+    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(sql.replace("?", "%s").encode(), rows)
+
+    def enter(self, space: str) -> None:
+        """Continue as a role that reaches only the rows of one space."""
+        sql = b"SELECT set_config('role', %s, true), set_config('quaid.spaces', %s, true)"
+        self._connection.execute(sql, (ROLE, space))
+
+
+class PostgresHubStore(HubStore):
+    """A hub on PostgreSQL. Threads share a pool of connections."""
+
+    FOR_UPDATE: ClassVar[str] = " FOR UPDATE"
+    ATTEMPTS: ClassVar[int] = 5
+
+    def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(clock)
+        self.url = url
+        self._changed_spaces: set[str] = set()
+        self._changed = threading.Event()
+        self._closed = threading.Event()
+        self._notifier: threading.Thread | None = None
+        with self._translated_errors():
+            parts = conninfo_to_dict(url)
+            self._place = f"{parts.get('host', 'localhost')}/{parts.get('dbname', '')}"
+            with psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS) as connection:
+                self._create_role(connection)
+                with connection.transaction():
+                    self._prepare(connection)
+            self._pool = psycopg_pool.ConnectionPool(url, min_size=1, max_size=MOST_CONNECTIONS, open=True)
+
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        """Raise errors of quaid.errors for what can happen to a database. Bugs in statements are not translated."""
+        try:
+            yield
+        except (postgres.SerializationFailure, postgres.DeadlockDetected) as error:
+            raise Busy(path=self._place, seconds=0) from error
+        except (psycopg.OperationalError, psycopg_pool.PoolTimeout, psycopg.ProgrammingError) as error:
+            if isinstance(error, psycopg.ProgrammingError) and error.sqlstate:
+                raise
+            place = getattr(self, "_place", "PostgreSQL")
+            remedy = "Check that the server runs and accepts the address and the password, and try again"
+            problem = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise HubDatabaseUnavailable(place=place, problem=problem, remedy=remedy) from error
+
+    def _create_role(self, connection: "psycopg.Connection[Any]") -> None:
+        """Create the role of requests. It has no login and obeys row-level security."""
+        if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone():
+            return
+        try:
+            connection.execute(f"CREATE ROLE {ROLE} NOLOGIN".encode())
+            connection.execute(f"GRANT {ROLE} TO CURRENT_USER".encode())
+        except (postgres.DuplicateObject, postgres.UniqueViolation):  # another process was faster
+            return
+        except postgres.InsufficientPrivilege as error:
+            remedy = f"Let an administrator run: CREATE ROLE {ROLE} NOLOGIN; GRANT {ROLE} TO your_user"
+            problem = f"the role {ROLE} is missing"
+            raise HubDatabaseUnavailable(place=self._place, problem=problem, remedy=remedy) from error
+
+    def _prepare(self, connection: "psycopg.Connection[Any]") -> None:
+        """Create the tables in an empty database, or upgrade them. Refuse the database of a newer Quaid."""
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (CREATE_LOCK,))
+        tx = PostgresTransaction(connection)
+        if tx.rows("SELECT to_regclass('hub')") == [(None,)]:
+            statements = re.sub(r"\) STRICT[^;]*;", ");", read_statements("schema.sql"))
+            statements = re.sub(r"\b(TEXT|INTEGER|BLOB)\b", lambda match: _TYPES[match[0]], statements)
+            connection.execute(statements.encode())
+            connection.execute(read_statements("row_security.sql").encode())
+            sql = "INSERT INTO hub (id, schema_version, audit_number, audit_hash) VALUES (?, ?, 0, '')"
+            tx.many(sql, [(secrets.token_hex(16), SCHEMA_VERSION)])
+        [(self.hub_id, version)] = tx.rows("SELECT id, schema_version FROM hub")
+        if version > SCHEMA_VERSION:
+            raise NewerDatabase(path=self._place, version=version, supported=SCHEMA_VERSION)
+        for target in range(version + 1, SCHEMA_VERSION + 1):
+            connection.execute(MIGRATIONS[target].encode())
+            tx.many("UPDATE hub SET schema_version = ?", [(target,)])
+
+    def close(self) -> None:
+        self._closed.set()
+        self._changed.set()
+        for thread in (self._watcher, self._notifier):
+            if thread is not None:
+                thread.join()
+        self._pool.close()
+
+    @contextmanager
+    def _write(self) -> Iterator[PostgresTransaction]:
+        with self._translated_errors(), self._pool.connection() as connection:
+            yield PostgresTransaction(connection)
+
+    _read = _write
+
+    def _scrub(self) -> None:
+        """Do nothing: PostgreSQL overwrites erased rows after a VACUUM, which it runs in the background."""
+
+    def _wake(self, space: str) -> None:
+        """Leave the notification to a thread: a commit with NOTIFY locks out all others of the database."""
+        self._changed_spaces.add(space)
+        self._changed.set()
+        if self._notifier is None:
+            with self._lock:
+                if self._notifier is None:
+                    self._notifier = threading.Thread(target=self._notify, name="hub notifier", daemon=True)
+                    self._notifier.start()
+
+    def _notify(self) -> None:
+        while not self._closed.is_set():
+            self._changed.wait()
+            self._changed.clear()
+            spaces, self._changed_spaces = self._changed_spaces, set()
+            try:
+                with self._pool.connection() as connection:
+                    connection.execute("SET LOCAL synchronous_commit = off")
+                    for space in spaces:
+                        connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, space))
+            except (psycopg.Error, psycopg_pool.PoolTimeout):  # others notice the changes by polling
+                pass
+            self._closed.wait(NOTIFY_PAUSE)
+
+    def _watch(self) -> None:
+        """Report notified changes at once, and others about every second. Connect again after an error."""
+        while not self._closed.is_set():
+            try:
+                with psycopg.connect(
+                    self.url, autocommit=True, connect_timeout=CONNECT_SECONDS
+                ) as connection:
+                    connection.execute(f"LISTEN {CHANNEL}".encode())
+                    self._watcher_started.set()
+                    self._listen(connection)
+            except (psycopg.Error, HubDatabaseUnavailable, Busy):
+                self._watcher_started.set()
+                self._closed.wait(POLL_SECONDS)
+
+    def _listen(self, connection: "psycopg.Connection[Any]") -> None:
+        due = 0.0
+        while not self._closed.is_set():
+            if time.monotonic() >= due:
+                started = time.monotonic()
+                self._report_changes()
+                due = time.monotonic() + max(POLL_SECONDS, 100 * (time.monotonic() - started))
+            self._report_changes(
+                {note.payload for note in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1)}
+            )

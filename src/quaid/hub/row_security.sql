@@ -1,0 +1,40 @@
+-- Row-level security in PostgreSQL. Requests run as the role quaid_hub_request after their rights were checked. It
+-- reaches only rows of the spaces in the setting quaid.spaces, so that a missing WHERE shows nothing of another space.
+
+GRANT SELECT, UPDATE ON spaces TO quaid_hub_request;
+GRANT SELECT, INSERT, UPDATE, DELETE ON members, invitations, revisions, heads, proposals, acknowledgements, vectors
+    TO quaid_hub_request;
+GRANT SELECT, INSERT ON audit TO quaid_hub_request;
+GRANT SELECT ON people TO quaid_hub_request;
+-- Without the hash of the token.
+GRANT SELECT (id, person, agent, name, limit_right, created_at, last_seen_at, expires_at, revoked_at) ON devices
+    TO quaid_hub_request;
+
+ALTER TABLE spaces ENABLE ROW LEVEL SECURITY;
+ALTER TABLE members ENABLE ROW LEVEL SECURITY;
+ALTER TABLE invitations ENABLE ROW LEVEL SECURITY;
+ALTER TABLE revisions ENABLE ROW LEVEL SECURITY;
+ALTER TABLE heads ENABLE ROW LEVEL SECURITY;
+ALTER TABLE proposals ENABLE ROW LEVEL SECURITY;
+ALTER TABLE acknowledgements ENABLE ROW LEVEL SECURITY;
+ALTER TABLE vectors ENABLE ROW LEVEL SECURITY;
+ALTER TABLE audit ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY of_request ON spaces TO quaid_hub_request
+    USING (id = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+CREATE POLICY of_request ON members TO quaid_hub_request
+    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+CREATE POLICY of_request ON invitations TO quaid_hub_request
+    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+CREATE POLICY of_request ON revisions TO quaid_hub_request
+    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+CREATE POLICY of_request ON heads TO quaid_hub_request
+    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+CREATE POLICY of_request ON proposals TO quaid_hub_request
+    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+CREATE POLICY of_request ON acknowledgements TO quaid_hub_request
+    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+CREATE POLICY of_request ON vectors TO quaid_hub_request
+    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+CREATE POLICY of_request ON audit TO quaid_hub_request
+    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
