@@ -15,7 +15,7 @@ from quaid.storage import SCHEMA_VERSION
 
 def test_commands_that_are_not_operations() -> None:
     assert list(COMMANDS) == [
-        *("init", "serve", "web", "watch", "hook", "call", "pipe"),
+        *("init", "serve", "web", "hub", "watch", "hook", "call", "pipe"),
         *("completion", "demo", "version", "--tools-json"),
     ]
 

@@ -47,9 +47,9 @@ def test_a_backup_is_a_hub_with_a_smaller_last_number(tmp_path: Path) -> None:
     store = SqliteHubStore(str(tmp_path / "hub.db"))
     owner = join(store, "olga", "laptop")
     space = owner.create_space("team", "team").id
-    owner.push(space, [pushed(b"one")])
+    owner.store.put(owner.caller, space, [pushed(b"one")])
     store.backup(str(tmp_path / "backup.db"))
-    owner.push(space, [pushed(b"two", 1)])
+    owner.store.put(owner.caller, space, [pushed(b"two", 1)])
     cursor = owner.changes(space, 0).last_seq
     store.close()
     restored = SqliteHubStore(str(tmp_path / "backup.db"))
@@ -76,17 +76,17 @@ def test_a_restored_hub_that_went_on_is_noticed(tmp_path: Path) -> None:
     store = SqliteHubStore(str(tmp_path / "hub.db"))
     owner = join(store, "olga", "laptop")
     space = owner.create_space("team", "team").id
-    owner.push(space, [pushed(b"one")])
+    owner.store.put(owner.caller, space, [pushed(b"one")])
     store.backup(str(tmp_path / "backup.db"))
-    owner.push(space, [pushed(b"lost", 1)])
+    owner.store.put(owner.caller, space, [pushed(b"lost", 1)])
     seen = owner.changes(space, 0).changes[-1]
     store.close()
     owner.store = SqliteHubStore(str(tmp_path / "backup.db"))
-    owner.push(space, [pushed(b"other", 1)])
+    owner.store.put(owner.caller, space, [pushed(b"other", 1)])
     page = owner.changes(space, seen.seq)
     assert page.last_seq == seen.seq
     assert page.after_hash != seen.hash
-    [result] = owner.push(space, [pushed(b"next", 2)._replace(base_hash=seen.hash)])
+    [result] = owner.store.put(owner.caller, space, [pushed(b"next", 2)._replace(base_hash=seen.hash)])
     assert result.status == "stale"
     owner.store.close()
 
@@ -96,7 +96,7 @@ def test_a_purge_overwrites_the_erased_bytes(tmp_path: Path) -> None:
     store = SqliteHubStore(str(tmp_path / "hub.db"))
     owner = join(store, "olga", "laptop")
     space = owner.create_space("team", "team").id
-    owner.push(space, [pushed(secret)])
+    owner.store.put(owner.caller, space, [pushed(secret)])
     assert b"a secret" in (tmp_path / "hub.db-wal").read_bytes()
     owner.purge(space, "a")
     assert not [path.name for path in tmp_path.iterdir() if b"a secret" in path.read_bytes()]

@@ -1,4 +1,4 @@
-"""Commands that are not operations: init, serve, web, watch, hook, call, pipe, completion, demo, version."""
+"""Commands that are not operations: init, serve, web, hub, watch, hook, call, pipe, completion, demo, version."""
 
 import json
 import os
@@ -143,6 +143,12 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
     if line.command == "web":
         return server.serve_web(settings, options, opens="no_open" not in arguments)
     return server.serve_http(settings, options)
+
+
+def _hub(line: CommandLine, arguments: dict[str, Any]) -> int:
+    from quaid.cli.hub import run_hub  # imports what only a hub needs
+
+    return run_hub(line, arguments)
 
 
 def _watch(line: CommandLine, arguments: dict[str, Any]) -> int:
@@ -300,6 +306,13 @@ def _flag(name: str, help: str) -> Param:
 
 
 _PORT = Param("port", "integer", (), False, 4321, Arg("The port to listen on; 0: any free one."))
+_LISTEN = (
+    _param("bind", "The address to listen on; beyond this machine only with TLS.", positional=False),
+    _param("tls_cert", "The file of the certificate.", positional=False),
+    _param("tls_key", "The file of its key.", positional=False),
+    _flag("behind_proxy", "TLS is terminated by a proxy in front of it."),
+    Param("allow_host", "array", (), False, (), Arg("A name under which it is reached.")),
+)
 _DEBUG = _flag("debug", "Enable the debug endpoints.")
 _READ_ONLY = _flag("read_only", "Refuse all changes, whatever the token allows.")
 
@@ -318,11 +331,7 @@ COMMANDS: dict[str, LocalCommand] = {
             ),
             _flag("http", "Serve over HTTP at /mcp; clients need a token (quaid token create)."),
             _PORT,
-            _param("bind", "The address to listen on; beyond this machine only with TLS.", positional=False),
-            _param("tls_cert", "The file of the certificate.", positional=False),
-            _param("tls_key", "The file of its key.", positional=False),
-            _flag("behind_proxy", "TLS is terminated by a proxy in front of it."),
-            Param("allow_host", "array", (), False, (), Arg("A name under which it is reached.")),
+            *_LISTEN,
             _DEBUG,
             _READ_ONLY,
         ),
@@ -339,6 +348,42 @@ COMMANDS: dict[str, LocalCommand] = {
         (_PORT, _flag("no_open", "Print the link instead of opening a browser."), _DEBUG, _READ_ONLY),
         _serve_http,
         ("quaid web", "quaid web --port 0 --no-open"),
+    ),
+    "hub": LocalCommand(
+        "Run a hub, which stores spaces that several devices and people share. See docs/hub.md.",
+        (
+            _param(
+                "action",
+                "init, serve, invite, people, spaces, devices, revoke, audit or backup.",
+                required=True,
+            ),
+            _param("name", "A person (init, invite), a device (revoke), or a new file (backup)."),
+            _param(
+                "store", "A file, or postgresql://USER@HOST/DATABASE [QUAID_HUB_STORE].", positional=False
+            ),
+            _param(
+                "url",
+                "The address of the hub in invitations [QUAID_HUB_URL, this machine].",
+                positional=False,
+            ),
+            _param("space", "Only this space: its name or id.", positional=False),
+            _param("right", "read, propose, append, write or owner [write].", positional=False),
+            _param("agent", "Invite an agent of the person.", positional=False),
+            _flag("admin", "Invite a person who may also manage people and devices."),
+            Param("port", "integer", (), False, 4399, Arg("The port to listen on; 0: any free one.")),
+            *_LISTEN,
+            _flag("verify", "Check that the audit log is complete and unchanged."),
+            Param("after", "integer", (), False, 0, Arg("Only audit entries after this number.")),
+            Param("limit", "integer", (), False, 100, Arg("The most audit entries.")),
+        ),
+        _hub,
+        (
+            "quaid hub init anna --store hub.db",
+            "quaid hub serve --store hub.db",
+            "quaid hub serve --store postgresql://quaid@db/quaid --behind-proxy --allow-host hub.example.org",
+            "quaid hub invite ben --store hub.db --space team --right append --url https://hub.example.org",
+            "quaid hub audit --verify --store hub.db",
+        ),
     ),
     "watch": LocalCommand(
         "Sync attached folders as their files change, until Ctrl-C; quaid serve does the same.",

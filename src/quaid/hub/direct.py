@@ -1,17 +1,19 @@
 """A connection to a hub directly over its database: the hub server answers its requests with it."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from quaid.errors import InvitationRefused
+from quaid.errors import InvalidArgument, InvalidBundle, InvitationRefused, NotFound
 from quaid.hub.store import HubStore
+from quaid.model.bundle import Bundle, decode
+from quaid.model.merge import is_addition
 from quaid.spaces.connection import (
     PROTOCOL,
     HubInfo,
     InvitationCode,
     Joined,
     hash_code,
-    hash_secret,
     new_code,
 )
 from quaid.spaces.protocol import (
@@ -33,6 +35,19 @@ from quaid.spaces.protocol import (
 INVITATION_HOURS = 24
 NOBODY = Caller("", "", "", "read")
 """A caller without a token, who can only redeem a code."""
+
+
+def open_store(place: str, create: bool = False) -> HubStore:
+    """Open the database of a hub: a path, or postgresql://... With `create`, make it if it does not exist."""
+    if place.startswith(("postgresql://", "postgres://")):
+        from quaid.hub.postgres_store import PostgresHubStore  # imports psycopg
+
+        return PostgresHubStore(place)
+    if not create and not os.path.exists(place):
+        raise NotFound(what="hub", name=place, hint="`quaid hub init` creates one.")
+    from quaid.hub.sqlite_store import SqliteHubStore
+
+    return SqliteHubStore(place)
 
 
 def utc_now() -> datetime:
@@ -60,11 +75,7 @@ class StoreHub:
         person, agent, device, limit, is_admin = self.caller
         return HubInfo(self.hub_id, PROTOCOL, person, agent, device, limit, is_admin)
 
-    def redeem(self, code: str, person: str, device_name: str, token: str) -> Joined:
-        return self.redeem_hashed(code, person, device_name, hash_secret(token))
-
-    def redeem_hashed(self, code: str, person: str, device_name: str, token_hash: str) -> Joined:
-        """Redeem a code for a device whose token has this hash."""
+    def redeem(self, code: str, person: str, device_name: str, token_hash: str) -> Joined:
         redeemed = self.store.redeem(hash_code(code), person, device_name, token_hash)
         if redeemed is None:
             raise InvitationRefused
@@ -81,13 +92,20 @@ class StoreHub:
         return self.store.members(self.caller, space)
 
     def set_member(self, space: str, person: str, right: Right | None, agent: str = "") -> None:
+        self._check_right(space, right)
         self.store.set_member(self.caller, space, person, right, agent)
 
     def invite(self, space: str, right: Right, person: str = "", agent: str = "") -> InvitationCode:
+        self._check_right(space, right)
         code = new_code()
         expires_at = f"{self.clock() + timedelta(hours=INVITATION_HOURS):%Y-%m-%dT%H:%M:%SZ}"
         self.store.invite(self.caller, hash_code(code), Invitation(space, right, person, agent, expires_at))
         return InvitationCode(code, expires_at)
+
+    def _check_right(self, space: str, right: Right | None) -> None:
+        if right == "append" and space and self.store.space(self.caller, space).sealed:
+            problem = "append is not possible in a sealed space, where the hub sees no content; use write or propose"
+            raise InvalidArgument(name="right", problem=problem)
 
     def devices(self, space: str | None = None) -> list[Device]:
         return self.store.devices(self.caller, space)
@@ -105,7 +123,27 @@ class StoreHub:
         return self.store.snapshot(self.caller, space)
 
     def push(self, space: str, pushes: Sequence[Push]) -> list[PushResult]:
-        return self.store.put(self.caller, space, pushes)
+        """Check the bundles and store them. The content of a sealed space cannot be checked."""
+        info = self.store.space(self.caller, space)
+        if info.sealed:
+            checked = [push._replace(additions_only=False) for push in pushes]
+        else:
+            checked = [self._checked(info, push) for push in pushes]
+        return self.store.put(self.caller, space, checked)
+
+    def _checked(self, space: Space, push: Push) -> Push:
+        """Return a push with `additions_only` set. Raise InvalidBundle if the bundle does not match the push."""
+        bundle = decode(push.bundle)
+        slug = "" if bundle.deleted else bundle.slug
+        if (bundle.uuid, bundle.deleted, slug) != (push.uuid, push.deleted, push.slug):
+            raise InvalidBundle(problem="its uuid, slug or deletion is not what the push says")
+        return push._replace(additions_only=space.right == "append" and self._only_adds(space, push, bundle))
+
+    def _only_adds(self, space: Space, push: Push, bundle: Bundle) -> bool:
+        if not push.base:
+            return is_addition(None, bundle)
+        base = self.store.get(self.caller, space.id, push.uuid, push.base)
+        return base is not None and bool(base.bundle) and is_addition(decode(base.bundle), bundle)
 
     def wait(self, space: str, after: int, timeout: float) -> bool:
         # store.wait does not check the right of the caller.

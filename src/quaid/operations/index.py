@@ -263,4 +263,4 @@ ALIASES: dict[str, dict[str, bool]] = {
 }
 
 # commands that are not operations; used for hints
-NO_OPERATIONS = ("help", "--help", "--version", "init", "serve", "web", "watch", "hook", "call", "pipe", "completion", "demo", "version", "--tools-json")
+NO_OPERATIONS = ("help", "--help", "--version", "init", "serve", "web", "hub", "watch", "hook", "call", "pipe", "completion", "demo", "version", "--tools-json")

@@ -9,6 +9,7 @@ function __quaid_table
 init	@command	Create a memory
 serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser\'s pages
 web	@command	Open the memory in a browser
+hub	@command	Run a hub, which stores spaces that several devices and people share
 watch	@command	Sync attached folders as their files change, until Ctrl-C; quaid serve does the same
 hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up
 call	@command	Call one tool with JSON, as an agent would
@@ -123,6 +124,28 @@ token	@command	List the tokens with their scope, creation date and last use
 --no-open	-	Print the link instead of opening a browser
 --debug	-	Enable the debug endpoints
 --read-only	-	Refuse all changes, whatever the token allows
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'hub'
+        printf '%s\n' '1	@files	init, serve, invite, people, spaces, devices, revoke, audit or backup
+2	@files	A person (init, invite), a device (revoke), or a new file (backup)
+--store	@any	A file, or postgresql://USER@HOST/DATABASE [QUAID_HUB_STORE]
+--url	@any	The address of the hub in invitations [QUAID_HUB_URL, this machine]
+--space	@any	Only this space: its name or id
+--right	@any	read, propose, append, write or owner [write]
+--agent	@any	Invite an agent of the person
+--admin	-	Invite a person who may also manage people and devices
+--port	@any	The port to listen on; 0: any free one
+--bind	@any	The address to listen on; beyond this machine only with TLS
+--tls-cert	@any	The file of the certificate
+--tls-key	@any	The file of its key
+--behind-proxy	-	TLS is terminated by a proxy in front of it
+--allow-host	@any	A name under which it is reached
+--verify	-	Check that the audit log is complete and unchanged
+--after	@any	Only audit entries after this number
+--limit	@any	The most audit entries
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1482,6 +1505,7 @@ revoke	@command	Revoke a token
         printf '%s\n' 'init	@command	Create a memory
 serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser\'s pages
 web	@command	Open the memory in a browser
+hub	@command	Run a hub, which stores spaces that several devices and people share
 watch	@command	Sync attached folders as their files change, until Ctrl-C; quaid serve does the same
 hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up
 call	@command	Call one tool with JSON, as an agent would

@@ -1,0 +1,469 @@
+"""The HTTP server of a hub. Each request is one call of a StoreHub; see docs/hub.md for the protocol.
+
+The store is called on threads. A request is admitted by its token before its body is read. Nothing about requests
+is logged, except the names of unexpected exceptions.
+"""
+
+import asyncio
+import inspect
+import json
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from quaid.errors import (
+    BodyRefused,
+    Defect,
+    DifferentHub,
+    InvalidArgument,
+    InvitationRefused,
+    NoSuchAddress,
+    NotLoggedIn,
+    QuaidError,
+    TooLarge,
+    TooMany,
+    TooSlow,
+    WrongHost,
+    WrongMethod,
+)
+from quaid.http_server import MAX_HEAD, ServerAddress
+from quaid.hub.direct import NOBODY, StoreHub
+from quaid.hub.store import HubStore
+from quaid.spaces.connection import HUB_ID_HEADER, REQUESTS, hash_secret, types_of
+from quaid.spaces.protocol import Caller, from_json, to_json
+
+PUBLIC_REQUESTS = ("about", "redeem")
+MAX_BODY = 32 * 1024 * 1024
+"""A bundle has at most 16 MB, which are 22 MB as base64."""
+MAX_PUBLIC_BODY = 4 * 1024
+MAX_BODIES = 256 * 1024 * 1024
+"""All bodies that are read at one time have at most this size together."""
+BODY_TIMEOUT = 15.0  # seconds without any new part of the body
+SEND_TIMEOUT = 30.0  # seconds in which a client reads nothing of the answer
+THREADS = 16
+MAX_CONNECTIONS = 2_000
+REQUESTS_PER_SECOND = 100
+BURST = 400
+MAX_AT_ONCE = 8
+MAX_WAITS = 64
+REFUSED_CODES_PER_MINUTE = 30
+MAX_WAIT = 60.0
+HEARTBEAT = 15.0
+JOIN_TEXT = """This is the address of an invitation to a shared space.
+
+Copy it with the part after # and run:  quaid join 'ADDRESS'
+"""
+
+Result = TypeVar("Result")
+
+
+class HubLimits:
+    """Limits for each device: requests in a second, at one time, and waiting; and refused invitation codes."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
+        self._busy: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self._refused: list[float] = []
+        self._body_bytes = 0
+
+    def count(self, who: str) -> None:
+        """Count a request. Raise TooMany if the device sends more than REQUESTS_PER_SECOND for some time."""
+        now = self._clock()
+        left, at = self._buckets.pop(who, (float(BURST), now))
+        left = min(BURST, left + (now - at) * REQUESTS_PER_SECOND)
+        self._buckets[who] = (max(0.0, left - 1), now)
+        if len(self._buckets) > 10_000:
+            self._buckets.popitem(last=False)
+        if left < 1:
+            raise TooMany(limit=REQUESTS_PER_SECOND, what="requests of this device in a second")
+
+    @contextmanager
+    def slot(self, who: str, kind: str, limit: int) -> Iterator[None]:
+        """Take one of `limit` slots of a device for the time of a request, or raise TooMany."""
+        if self._busy[who, kind] >= limit:
+            raise TooMany(limit=limit, what=f"{kind} of this device at one time")
+        self._busy[who, kind] += 1
+        try:
+            yield
+        finally:
+            self._busy[who, kind] -= 1
+            if not self._busy[who, kind]:
+                del self._busy[who, kind]
+
+    @contextmanager
+    def body(self, size: int) -> Iterator[None]:
+        """Reserve memory for a body, or raise TooMany."""
+        if self._body_bytes + size > MAX_BODIES:
+            raise TooMany(limit=MAX_BODIES, what="bytes in requests at one time")
+        self._body_bytes += size
+        try:
+            yield
+        finally:
+            self._body_bytes -= size
+
+    def check_codes(self) -> None:
+        """Raise TooMany if many invitation codes were refused in the last minute."""
+        now = self._clock()
+        self._refused = [at for at in self._refused if at > now - 60]
+        if len(self._refused) >= REFUSED_CODES_PER_MINUTE:
+            raise TooMany(limit=REFUSED_CODES_PER_MINUTE, what="refused invitations in a minute")
+
+    def code_refused(self) -> None:
+        self._refused.append(self._clock())
+
+
+class WakeUps:
+    """Wakes requests that wait for a change of a space."""
+
+    def __init__(self) -> None:
+        self._events: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+
+    @contextmanager
+    def listen(self, space: str) -> Iterator[asyncio.Event]:
+        """Provide an event that is set at each change of a space."""
+        event = asyncio.Event()
+        self._events[space].add(event)
+        try:
+            yield event
+        finally:
+            self._events[space].discard(event)
+            if not self._events[space]:
+                del self._events[space]
+
+    def wake(self, space: str) -> None:
+        for event in self._events.get(space, ()):
+            event.set()
+
+    def wake_all(self) -> None:
+        for space in list(self._events):
+            self.wake(space)
+
+
+class Hub:
+    """The state of a running hub server."""
+
+    def __init__(self, store: HubStore, log: Callable[[str], None]) -> None:
+        self.store = store
+        self.log = log
+        self.limits = HubLimits()
+        self.wakeups = WakeUps()
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="hub")
+        self.is_stopping = False
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Run a function on a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, work)
+
+    def stop_waiting(self) -> None:
+        """End all waiting requests, because the server stops."""
+        self.is_stopping = True
+        self.wakeups.wake_all()
+
+
+class Admitted(NamedTuple):
+    """A request whose token was checked."""
+
+    hub: Hub
+    caller: Caller
+    token_hash: str
+
+    @property
+    def connection(self) -> StoreHub:
+        return StoreHub(self.hub.store, self.caller)
+
+
+def build_app(store: HubStore, address: ServerAddress, log: Callable[[str], None]) -> Starlette:
+    """Return the app of a hub. `log` is called with the names of unexpected exceptions."""
+    hub = Hub(store, log)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+
+        def wake(space: str) -> None:
+            loop.call_soon_threadsafe(hub.wakeups.wake, space)
+
+        stop = store.follow(wake)
+        try:
+            yield
+        finally:
+            stop()
+            hub.threads.shutdown(wait=False, cancel_futures=True)
+
+    app = Starlette(
+        routes=[
+            Route("/health", _health),
+            Route("/join", _join_page),
+            Route("/hub/v1/spaces/{space}/events", _events),
+            Route("/hub/v1/spaces/{space}/wait", _wait, methods=["POST"]),
+            Route("/hub/v1/spaces/{space}/{request}", _call, methods=["POST"]),
+            Route("/hub/v1/{request}", _call, methods=["POST"]),
+        ],
+        lifespan=lifespan,
+        exception_handlers={QuaidError: _refuse, HTTPException: _refuse},
+    )
+    app.router.redirect_slashes = False
+    app.state.hub = hub
+    app.add_middleware(HubGuard, hub=hub, address=address)
+    return app
+
+
+class HubGuard:
+    """The outermost layer: checks the head of a request, adds headers, and closes connections of slow readers."""
+
+    def __init__(self, app: ASGIApp, hub: Hub, address: ServerAddress) -> None:
+        self._app, self._hub, self._address = app, hub, address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        has_begun = False
+
+        async def send_limited(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers[HUB_ID_HEADER] = self._hub.store.hub_id
+                headers.setdefault("cache-control", "no-store")
+                headers["x-content-type-options"] = "nosniff"
+            async with asyncio.timeout(SEND_TIMEOUT):
+                await send(message)
+
+        try:
+            self._check_head(Headers(scope=scope))
+        except QuaidError as error:
+            await _error_answer(error)(scope, receive, send_limited)
+            return
+        try:
+            await self._app(scope, receive, send_limited)
+        except ClientDisconnect:
+            pass
+        except Exception as error:
+            if has_begun:  # the answer cannot be changed any more; the connection is closed
+                raise
+            # The message of the exception may contain text of a page.
+            self._hub.log(f"internal error: {type(error).__name__}")
+            await _error_answer(Defect(problem=type(error).__name__))(scope, receive, send_limited)
+
+    def _check_head(self, headers: Headers) -> None:
+        size = sum(len(name) + len(value) for name, value in headers.raw)
+        if size > MAX_HEAD:
+            raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._address.hosts:
+            raise WrongHost(host=", ".join(hosts)[:100], address=self._address.address)
+
+
+async def _health(request: Request) -> Response:
+    """Check that the database answers."""
+    hub: Hub = request.app.state.hub
+    await hub.run(lambda: hub.store.authenticate(""))
+    return PlainTextResponse("ok\n")
+
+
+async def _join_page(_: Request) -> Response:
+    """Explain an invitation that was opened in a browser. The code is after # and never reaches the hub."""
+    return PlainTextResponse(JOIN_TEXT)
+
+
+async def _call(request: Request) -> Response:
+    """Answer a request that is one method of HubConnection."""
+    name = request.path_params["request"]
+    if name not in REQUESTS:
+        raise NoSuchAddress(path=request.url.path[:200])
+    admitted = await _admit(request, is_public=name in PUBLIC_REQUESTS)
+    hub = admitted.hub
+    with hub.limits.slot(admitted.token_hash, "requests", MAX_AT_ONCE):
+        arguments = await _arguments(request, name, MAX_BODY if admitted.token_hash else MAX_PUBLIC_BODY)
+        if name == "redeem":
+            hub.limits.check_codes()
+
+        def work() -> bytes:
+            result = getattr(admitted.connection, name)(**arguments)
+            return json.dumps({"result": to_json(result)}, ensure_ascii=False).encode()
+
+        try:
+            body = await hub.run(work)
+        except InvitationRefused:
+            hub.limits.code_refused()
+            raise
+    return Response(body, media_type="application/json")
+
+
+async def _wait(request: Request) -> Response:
+    """Answer as soon as the space has a newer change, or after the timeout."""
+    admitted = await _admit(request)
+    arguments = await _arguments(request, "wait", MAX_PUBLIC_BODY)
+    with admitted.hub.limits.slot(admitted.token_hash, "waiting requests", MAX_WAITS):
+        seq = await _next_seq(admitted, **arguments)
+    return JSONResponse({"result": seq is not None})
+
+
+async def _next_seq(admitted: Admitted, space: str, after: int, timeout: float) -> int | None:
+    """Return the last sequence number of a space once it is greater than `after`; None after the timeout."""
+    hub, deadline = admitted.hub, time.monotonic() + min(max(timeout, 0), MAX_WAIT)
+    with hub.wakeups.listen(space) as changed:
+        while True:
+            changed.clear()
+            current = (await hub.run(lambda: hub.store.space(admitted.caller, space))).last_seq
+            if current > after:
+                return current
+            left = deadline - time.monotonic()
+            if left <= 0 or hub.is_stopping:
+                return None
+            try:
+                await asyncio.wait_for(changed.wait(), left)
+            except TimeoutError:
+                return None
+
+
+async def _events(request: Request) -> Response:
+    """Send the last sequence number of a space at each change, as server-sent events."""
+    admitted = await _admit(request)
+    hub, space = admitted.hub, request.path_params["space"]
+    after = from_json(int, _number(request.query_params.get("after", "0")), "after")
+    await hub.run(
+        lambda: hub.store.space(admitted.caller, space)
+    )  # an error is reported before the stream begins
+
+    async def stream() -> AsyncIterator[str]:
+        seen = after
+        with hub.limits.slot(admitted.token_hash, "waiting requests", MAX_WAITS):
+            while not hub.is_stopping:
+                if await hub.run(lambda: hub.store.authenticate(admitted.token_hash)) is None:
+                    return
+                try:
+                    seq = await _next_seq(admitted, space, seen, HEARTBEAT)
+                except QuaidError:
+                    return
+                if seq is not None:
+                    seen = seq
+                yield ": waiting\n\n" if seq is None else f"event: change\ndata: {seq}\n\n"
+
+    return StreamingResponse(stream(), media_type="text/event-stream")
+
+
+def _number(text: str) -> Any:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
+
+
+async def _admit(request: Request, is_public: bool = False) -> Admitted:
+    """Check the token and the limits of a request."""
+    hub: Hub = request.app.state.hub
+    expected = request.headers.get(HUB_ID_HEADER)
+    if expected and expected != hub.store.hub_id:
+        raise DifferentHub(hub=request.url.netloc, actual=hub.store.hub_id, expected=expected[:64])
+    header = request.headers.get("authorization", "")
+    if not header and is_public:
+        return Admitted(hub, NOBODY, "")
+    kind, _, token = header.partition(" ")
+    token_hash = hash_secret(token.strip())
+    hub.limits.count(token_hash)
+    caller = None
+    if kind.lower() == "bearer":
+        caller = await hub.run(lambda: hub.store.authenticate(token_hash))
+    if caller is None:
+        problem = "The token is not valid, has expired or was revoked"
+        raise NotLoggedIn(problem=problem, remedy="Ask for an invitation and run `quaid join`")
+    return Admitted(hub, caller, token_hash)
+
+
+async def _arguments(request: Request, name: str, limit: int) -> dict[str, Any]:
+    """Read the body of a request and return the arguments of the method."""
+    body = await _read_body(request, limit)
+    try:
+        values = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        raise BodyRefused(problem="it is not JSON") from None
+    if not isinstance(values, dict):
+        raise BodyRefused(problem="it is not a JSON object")
+    if "space" in request.path_params:
+        values["space"] = request.path_params["space"]
+    types = {key: hint for key, hint in types_of(name).items() if key != "return"}
+    unknown = sorted(set(values) - set(types))
+    if unknown:
+        raise InvalidArgument(name=unknown[0][:100], problem=f"is not an argument of {name}")
+    arguments = {key: from_json(types[key], value, key) for key, value in values.items()}
+    missing = [key for key in types if key not in arguments and key not in _defaults(name)]
+    if missing:
+        raise InvalidArgument(name=missing[0], problem="is missing")
+    return arguments
+
+
+@cache
+def _defaults(name: str) -> tuple[str, ...]:
+    """Return the names of the arguments of a method that have a default."""
+    parameters = inspect.signature(getattr(StoreHub, name)).parameters.values()
+    return tuple(param.name for param in parameters if param.default is not param.empty)
+
+
+async def _read_body(request: Request, limit: int) -> bytes:
+    """Read a body of at most `limit` bytes. Raise TooSlow if no part of it arrives within BODY_TIMEOUT."""
+    hub: Hub = request.app.state.hub
+    declared = _number(request.headers.get("content-length", "0"))
+    size = declared if isinstance(declared, int) else limit + 1
+    if "transfer-encoding" in request.headers:
+        size = limit
+    if size > limit:
+        raise TooLarge(what="The body", size=size, limit=limit)
+    received = bytearray()
+    with hub.limits.body(size):
+        parts = request.stream().__aiter__()
+        while True:
+            try:
+                received += await asyncio.wait_for(anext(parts), BODY_TIMEOUT)
+            except StopAsyncIteration:
+                return bytes(received)
+            except TimeoutError:
+                raise TooSlow(seconds=round(BODY_TIMEOUT)) from None
+            if len(received) > limit:
+                raise TooLarge(what="The body", size=len(received), limit=limit)
+
+
+def _error_answer(error: QuaidError) -> Response:
+    """Return an error as JSON. A body that was not read cannot be skipped, so the connection is closed.
+
+    Problems of the hub itself are described without details, which may contain paths or addresses.
+    """
+    message, facts = str(error), error.facts
+    if error.http_status >= 500:
+        message, facts = f"The hub has a problem ({error.code}). Its operator finds details in its log.", {}
+    facts = {key: value for key, value in facts.items() if isinstance(value, str | int | float)}
+    body = {"error": {"code": error.code, "message": message, "facts": facts}}
+    headers = {"retry-after": "1"} if isinstance(error, TooMany) else {}
+    if isinstance(error, TooLarge | TooSlow | TooMany | NotLoggedIn):
+        headers["connection"] = "close"
+    return JSONResponse(body, error.http_status, headers)
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    """Convert an exception to an answer."""
+    path = request.url.path[:200]
+    if isinstance(error, HTTPException):
+        method = request.method[:20]
+        return _error_answer(
+            WrongMethod(path=path, method=method) if error.status_code == 405 else NoSuchAddress(path=path)
+        )
+    assert isinstance(error, QuaidError)
+    if error.http_status >= 500:
+        request.app.state.hub.log(str(error))
+    return _error_answer(error)
