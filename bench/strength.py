@@ -12,6 +12,7 @@ chunks of the largest memories are made up (see `made_up`).
 
 import os
 import random
+import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,11 @@ from quaid.search.answer import RESULTS_JUDGED, answer_question
 from quaid.storage import collections, vector_index
 from quaid.storage.sqlite.connection import Database
 
-CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "strength.txt")
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+CASES = os.path.join(DATA, "strength.txt")
+PAIRS = os.path.join(DATA, "missing.txt")
+SPAN = re.compile(r"\{([12]):(.*?)(?:\|(.*?))?\}")
+"""The text that answers question 1 or 2 of a page, and what stays if it is taken away."""
 SPLITS = ("dev", "test")
 SIZES = (1_000, 10_000, 100_000)
 FOLDS = 4
@@ -78,6 +83,29 @@ def cases(split: int) -> Cases:
             else:
                 found.pages.append(build_page(slug, {"title": title, "type": "note"}, line, ""))
     return found._replace(foreign=found.foreign[split::2])
+
+
+def pairs(split: int) -> tuple[list[str], list[tuple[str, int]]]:
+    """Every second page of PAIRS, with marked answers, and the questions, each with the number of its answer."""
+    pages: list[str] = []
+    asks: list[tuple[int, str, int]] = []
+    with open(PAIRS, encoding="utf-8") as file:
+        for line in filter(None, map(str.strip, file)):
+            if line[:2] in ("1 ", "2 "):
+                asks.append((len(pages) - 1, line[2:], int(line[0])))
+            elif line.startswith("page "):
+                pages.append(line[5:])
+            else:
+                pages[-1] += f"\n{line}"
+    return pages[split::2], [(text, span) for page, text, span in asks if page % 2 == split]
+
+
+def without_span(page: str, number: int) -> Page:
+    """The page without the answer of this number, or with both answers if the number is 0."""
+    head, text = page.split("\n", 1)
+    slug, title = head.split(" ", 1)
+    text = SPAN.sub(lambda match: match[3] or "" if int(match[1]) == number else match[2], text)
+    return build_page(slug, {"title": title, "type": "note"}, " ".join(text.split()), "")
 
 
 # Made-up chunks
@@ -268,6 +296,7 @@ def main() -> None:
     if not quick and os.path.exists(archive):
         manual = described(kubernetes(archive))
     written(talks, embedder)
+    paired(talks, embedder)
     foreign(talks, manual, embedder, SIZES[:1] if quick else SIZES)
     removed(talks, manual, embedder, quick=quick)
 
@@ -284,6 +313,32 @@ def written(talks: Sequence[Corpus], embedder: Kept) -> None:
             told = f"{auc(rated[0], some):.3f}" if kind != kinds[0] else "-"
             rows.append((f"{kind}, {name}", str(len(some)), told, *_shares(some)))
     show("Pages and questions written for this", rows, ("questions", "number", "AUC", *SHARES))
+
+
+def rate_pairs(split: int, talk: Corpus, embedder: Kept) -> list[tuple[str, Rated, Rated]]:
+    """Each question of PAIRS, rated with its answer in the memory and without it."""
+    texts, asks = pairs(split)
+    rated: dict[tuple[str, int], Rated] = {}
+    for removed_span in range(3):
+        asked = [Ask(text, {}) for text, span in asks if removed_span in (0, span)]
+        held = [without_span(text, removed_span) for text in texts]
+        with memory(talk._replace(pages=[*talk.pages, *held]), embedder) as db:
+            for ask, each in zip(asked, rate_all(db, embedder, asked, talk.now), strict=True):
+                rated[ask.text, bool(removed_span)] = each
+    return [(text, rated[text, False], rated[text, True]) for text, _ in asks]
+
+
+def paired(talks: Sequence[Corpus], embedder: Kept) -> None:
+    """The same questions with the answer on the page and with only the answer taken away."""
+    rows = []
+    for split, name in enumerate(SPLITS):
+        rated = rate_pairs(split, talks[5 * split], embedder)
+        if "-v" in sys.argv and split == 0:
+            for text, own, other in rated:
+                print(f"{own.strength:6} {own.score:.2f} {other.strength:6} {other.score:.2f} {text}")
+        own, other = [row[1] for row in rated], [row[2] for row in rated]
+        rows += _against(f"answer taken away, {name}", own, other, 0.8)
+    show("Questions whose answer was taken out of its page", rows, HEAD)
 
 
 def foreign(talks: Sequence[Corpus], manual: Corpus, embedder: Kept, sizes: Sequence[int]) -> None:
