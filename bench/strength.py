@@ -336,8 +336,8 @@ def paired(talks: Sequence[Corpus], embedder: Kept) -> None:
         if "-v" in sys.argv and split == 0:
             for text, own, other in rated:
                 print(f"{own.strength:6} {own.score:.2f} {other.strength:6} {other.score:.2f} {text}")
-        own, other = [row[1] for row in rated], [row[2] for row in rated]
-        rows += _against(f"answer taken away, {name}", own, other, 0.8)
+        with_answer, without_answer = [row[1] for row in rated], [row[2] for row in rated]
+        rows += _against(f"answer taken away, {name}", with_answer, without_answer, 0.8)
     show("Questions whose answer was taken out of its page", rows, HEAD)
 
 

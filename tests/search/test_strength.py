@@ -59,7 +59,7 @@ def test_a_result_without_what_is_asked_for_is_weaker() -> None:
     assert phone is not None
     assert reason is not None
     assert rate(found(0.9, 0.5, lacking=phone.weight))[0] == "weak"
-    assert rate(found(0.9, 0.5, lacking=reason.weight))[0] == "strong"
+    assert rate(found(0.9, 0.5, lacking=reason.weight))[0] == "weak"
     assert rate(found(0.5, 0.2, lacking=reason.weight))[1] < rate(found(0.5, 0.2))[1]
 
 
@@ -78,27 +78,50 @@ def test_words_that_stand_together_and_a_clear_lead_count_more() -> None:
         (
             "What is the production password?",
             "password",
-            "The password is in the safe.",
-            "It runs on fennel.",
+            "The password is nine-purple-owls.",
+            "The password was rotated in April by the platform team.",
         ),
-        ("What is the API key of the gateway?", "key", "The key is in the vault.", "Its port is 8883."),
+        (
+            "What is the API key of the gateway?",
+            "password",
+            "The key is 77af-01.",
+            "The key is in the vault.",
+        ),
+        (
+            "What is the PIN of the printer?",
+            "password",
+            "The PIN for scans is 7716.",
+            "The PIN is secret to all.",
+        ),
         ("What does a lesson cost?", "price", "She takes 30 euros.", "A lesson takes 45 minutes."),
+        ("How much did the oven cost?", "price", "It cost 900.", "It cost more than the one of 2018."),
+        ("How long does a delivery take?", "duration", "It takes ten days.", "400 parts fit on a pallet."),
+        ("How deep is the pond?", "measure", "It is 140 cm deep.", "It is deep and has 9 fish."),
         ("How many beds does the hut have?", "number", "It has eight beds.", "It has beds and a stove."),
-        ("When did they move?", "date", "They moved last week.", "They moved to Oslo."),
-        ("Why did they move?", "reason", "They moved because of a job.", "They moved."),
+        ("At what time does the bus leave?", "time", "It leaves at 7:15.", "It leaves on 3 May at dawn."),
+        ("When did they move?", "date", "They moved last week.", "They moved to Oslo with 3 cats."),
+        ("Why did they move?", "reason", "They moved because of a job.", "They moved in May."),
+        ("Why did they move?", "reason", "They moved to be closer to the sea.", "They moved to the coast."),
         ("Where is the gateway?", "place", "It is on the roof.", "It is broken."),
+        ("Where did we stay in Porto?", "place", "At the Casa do Sol.", "We stayed in Porto in May."),
+        ("Who planted the tree?", "person", "It was planted by Edda.", "The tree was planted in 2009."),
+        ("Who planted the tree?", "person", "My sister planted it.", "The tree was planted in May."),
+        ("Which airline did we take?", "name", "We flew with Lusair.", "The flight was at 6:40."),
+        ("What is the name of Leni's teacher?", "name", "She is Mrs. Pemberton.", "Leni likes her teacher."),
+        ("What colour is the door?", "colour", "The door is dark green.", "The door was painted."),
     ],
 )
 def test_what_a_question_asks_for_has_a_typical_form(question: str, kind: str, has: str, lacks: str) -> None:
     asked = sought(question)
     assert asked is not None
     assert asked.kind == kind
-    assert asked.text.search(has)
-    assert not asked.text.search(lacks)
+    assert asked.is_in(has)
+    assert not asked.is_in(lacks)
 
 
 def test_most_questions_ask_for_nothing_with_a_typical_form() -> None:
-    assert sought("Which provider sends our mails?") is None
+    assert sought("What did Ada say about the mails?") is None
+    assert sought("How many hikes has Ada been on?") is None
     assert sought("Was hat Ada gekauft?") is None
 
 

@@ -268,6 +268,9 @@ CHUNKS_COMPARED = 3
 ENTRY_SHARE, MOST_ENTRIES = 0.5, 5
 """Of a notebook file, entries with at least ENTRY_SHARE of the best evidence are shown, at most MOST_ENTRIES."""
 
+ATTRIBUTE_SHARE = 0.5
+"""What is asked for is looked for in statements with this share of the most words besides the subject."""
+
 DAY_WEIGHT = 1.0
 """Evidence added to a statement that contains a day of the question, written in digits or in words."""
 
@@ -751,6 +754,8 @@ _CORRECTION = re.compile(r"(?:[-*+] )?\*\*[\d-]+\*\* \| correction — .*~~")
 _BOOKKEEPING = re.compile(r"(?:was wrong|done|\(removed\))\.?", re.IGNORECASE)
 """The text that remains of an entry about a correction if its struck text is removed."""
 _LETTER = re.compile(r"[^\W\d_]")
+_UNFINISHED = re.compile(r"(?::|\b(?:Mrs?|Ms|Dr|Prof|St)\.)\s*\Z")
+"""The end of a statement that the next one continues."""
 _OPEN_TASK = re.compile(r"^\s*[-*+] \[ \]", re.MULTILINE)
 _TASK_WORDS = STOP_WORDS | {"task", "tasks", "todo", "todos", "dos", "thing", "things", "list", "need"}
 LONGEST_TIMELINE = 20_000
@@ -776,7 +781,7 @@ class _ScannedText(NamedTuple):
     in_title: Sequence[str] = ()
     """The words of the question that the title contains."""
     around: str = ""
-    """The statements with words of the question, and those before and after them."""
+    """The statements that have the words of the question besides its subject; all statements if none has them."""
     best: float = 0.0
     """The highest evidence of a statement, plus the evidence of the words in title and headings."""
 
@@ -1079,7 +1084,7 @@ class _AnswerBuilder:
         named = [word for word in self._weights if word.lower() in name]
         lacking = 0.0
         if self._sought and not (self._sought.kind == "date" and shown.date):
-            lacking = 0.0 if self._sought.text.search(scanned.around) else self._sought.weight
+            lacking = 0.0 if self._sought.is_in(scanned.around) else self._sought.weight
         return Found(
             words=self._share(shown),
             near=0.0 if self._has_only_stop_words else scanned.near,
@@ -1192,7 +1197,7 @@ class _AnswerBuilder:
         spans = statement_spans(text[first:])
         above = set(self._words_of([match[1:] for match in matches if match[0] < first], text[:first]))
         near = word_share(above, self._weights)
-        close: set[int] = set()
+        attributes: list[float] = []
         at = 0
         for place, (start, end) in enumerate(spans):
             while at < len(matches) and matches[at][0] < first + start:
@@ -1205,7 +1210,9 @@ class _AnswerBuilder:
             weight = word_share(words, self._weights)
             if words:
                 near = max(near, word_share([*above, *words], self._weights))
-                close |= {place - 1, place, place + 1}
+            attributes.append(word_share({*words} - above - {*self._names}, self._weights))
+            if place and _UNFINISHED.search(text[first : first + start]):
+                attributes[place] = max(attributes[-2:])
             cosine = self._entry_cosines.get((chunk_id, start))
             if cosine is not None:
                 weight = (1 - MEANING_SHARE) * weight + MEANING_SHARE * self._scaled_meaning(cosine)
@@ -1213,9 +1220,12 @@ class _AnswerBuilder:
                 weight += DAY_WEIGHT
             weights.setdefault(statement, weight / 2 if weight and self._is_outdated(statement) else weight)
             at = after
-        # If no statement has words of the question, all statements count.
-        around = [span for place, span in enumerate(spans) if place in close or not close]
-        texts = [text[first + start : first + end] for start, end in around]
+        least = ATTRIBUTE_SHARE * max(attributes, default=0.0)
+        texts = [
+            text[first + start : first + end]
+            for place, (start, end) in enumerate(spans)
+            if attributes[place] >= least
+        ]
         return _ScannedText([], weights, near, around="\n".join(texts))
 
     def _scaled_meaning(self, cosine: float) -> float:

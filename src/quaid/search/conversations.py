@@ -201,7 +201,7 @@ def _rate_turns(
             meaning = asked.unrelated.excess(cosines.get(turn_id, asked.baseline))
         start = scored[turn_id].start
         line = marker.excerpt(turn.text) or " ".join(turn.text[start : start + EXCERPT_WIDTH].split())
-        lacks = asked_for is not None and asked_for.kind != "date" and not asked_for.text.search(turn.text)
+        lacks = asked_for is not None and asked_for.kind != "date" and not asked_for.is_in(turn.text)
         strength, score = rate(
             Found(
                 *(share, share, share, meaning, missing_names(names, has)),

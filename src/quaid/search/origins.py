@@ -478,8 +478,20 @@ def _pages_by_part(db: Database, words: list[str]) -> tuple[dict[int, str], set[
     return matches, ambiguous, shared
 
 
-LEAST_SOUGHT_WEIGHT = 0.2
-"""A fact is no answer if it lacks what the question asks for and `Sought.weight` is at least this."""
+_VALUES_SOUGHT = frozenset(
+    {
+        "mail address",
+        "phone number",
+        "password",
+        "web address",
+        "price",
+        "duration",
+        "measure",
+        "number",
+        "time",
+    }
+)
+"""A fact is no answer if a question asks for one of these and the fact has none."""
 
 
 class _FactJudge:
@@ -615,9 +627,9 @@ class _FactJudge:
 
     def _lacks_sought(self, row: FactRow) -> bool:
         """Return True if the question asks for a number, a price or a contact detail, and the fact has none."""
-        if self._sought is None or self._sought.weight < LEAST_SOUGHT_WEIGHT:
+        if self._sought is None or self._sought.kind not in _VALUES_SOUGHT:
             return False
-        return not self._sought.text.search(f"{row.predicate.replace('_', ' ')} {row.object}")
+        return not self._sought.is_in(f"{row.predicate.replace('_', ' ')} is {row.object}")
 
     def _sum(self, stems: "Iterable[str]") -> float:
         return sum(self._weights[stem] for stem in stems)

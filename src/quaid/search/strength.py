@@ -35,9 +35,6 @@ NAMES_WEIGHT, SUBJECT_WEIGHT = 0.25, 0.2
 LEAST_ATTRIBUTE = 0.1
 """A result with a smaller share of the question's words besides its subject is not strong."""
 
-STRICT_LACKING = 0.3
-"""A result that lacks what the question asks for is not strong if `Sought.weight` is at least this."""
-
 STRONG_WORDS, WEAK_WORDS = 0.6, 0.3
 """The limits for strong and weak if only words are known."""
 
@@ -127,7 +124,7 @@ def rate(found: Found) -> tuple[Strength, float]:
         )
     evidence -= found.lacking
     score = round(min(1.0, max(0.0, _scaled(evidence, limits))), 2)
-    if found.attribute < LEAST_ATTRIBUTE or found.lacking >= STRICT_LACKING:
+    if found.attribute < LEAST_ATTRIBUTE or found.lacking:
         score = below_strong(score)
     strength: Strength = "none"
     if score >= WEAK_SCORE:
@@ -282,79 +279,215 @@ def attribute_share(weights: Mapping[str, float], held: Iterable[str], subject: 
 
 # What a question asks for
 
-_MONTHS = (
-    "jan(uary)?|feb(ruary)?|march|april|may|june?|july?|aug(ust)?|sept?(ember)?"
-    "|oct(ober)?|nov(ember)?|dec(ember)?"
+_DAYS_AND_MONTHS = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|march|april|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)"
 )
-_NUMBERS = (
-    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
-    "|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|dozen|half|once|twice"
+_NUMBER = (
+    r"(?:\d[\d.,:]*|\b(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen"
+    "|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand"
+    r"|million|dozen|half|few|several|couple)\b)"
 )
-_PASSWORDS = "passwords?|passphrase|passcode|credentials?|login"
-_COSTS = "price|costs?|budget|salary|fee|rent|deposit"
+_COUNT = _NUMBER.replace("an?|", "") + r"|\b(?:once|twice|both|none|no|only)\b"
+_TIME_UNIT = (
+    "(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|weekends?|months?|years?|decades?)"
+)
+_PARTS_OF_TIME = (
+    "today|tonight|yesterday|tomorrow|(?:last|next|this|every|each|the) (?:week|month|year|morning|night|weekend"
+    "|spring|summer|autumn|fall|winter)|ago|noon|midnight|christmas|easter|(?:early|late|in|since|until) (?:the )?"
+    "(?:spring|summer|autumn|fall|winter|morning|afternoon|evening)|daily|weekly|monthly|yearly"
+)
+_CLOCK = r"\b\d{1,2}[:.h]\d\d\b|\b\d{1,2} ?(?:am|pm|a\.m|p\.m|o[’']?clock)|\b(?:noon|midnight)\b"
+_CLOCK += rf"|\b(?:half past|quarter (?:past|to))\b|\b(?:at|from|by|until|till|around) {_COUNT}"
+_SECRETS = "passwords?|passphrase|passcode|credentials?|login|pin|code|key|token"
+_VALUE = (
+    rf"\b(?:{_SECRETS})\b[^.!?\n]*?(?:\b(?:is|are|was)\b|[:=])\s*"
+    r"(?:[\"'`“]\S+|\S*\d\S*|\w+[^\w\s.,;:’'–—]\S+|\w+(?=[.;\n]|\Z))"
+)
+_MONEY = (
+    r"[$€£¥] ?\d|\d[\d.,]* ?(?:k|thousand|million|m|bn)? ?(?:[$€£¥]|(?:euros?|eur|dollars?|usd|pounds?|gbp"
+    r"|francs?|chf|kroner|kronor|kr|yen|cents?|bucks|%)\b)|\bfree\b|\bfor nothing\b"
+    r"|\b(?:costs?|paid|pays?|charges?|prices?|fees?|rent|salary|budget|spent|earns?)\W+(?:\w+\W+){0,2}\d"
+)
+_COSTS = "price|costs?|budget|salary|wage|fee|rent|deposit|refund|payment|invoice amount|premium|insured for|paid for"
+_ROLE = (
+    r"\b(?:I|we|me|us|myself|mum|mom|dad|grand(?:ma|pa|mother|father|parents))\b|\b(?:my|our|his|her|their|your) \w+"
+    r"|\b(?:an?|the) (?:old |former |new |close )?"
+    r"(?:friend|neighbou?r|colleague|landlord|mother|father|sister|brother|aunt|uncle)\b"
+)
+_REASON = (
+    r"\b(?:because|since|due to|reasons?|cause[sd]?|so|as|thanks to|owing to|in order|therefore|hence|after|but|for"
+    r"|wants?|wanted|needs?|needed|(?:which is|that[’']s) why)\b"
+    r"|\bto (?!an?\b|the\b|his\b|her\b|our\b|my\b|their\b|\w+[^su]s\b)(?-i:[a-z])"
+)
+_NAMED_THINGS = (
+    "company|firm|employer|airline|provider|supplier|vendor|bank|brand|hotel|restaurant|shop|store|school|university"
+    "|college|museum|band|team|club|author|book|film|movie|song|game|city|country|town|village|street|tablets?"
+    "|medicine|drug|hospital|clinic|architect|languages?"
+)
+_PLACE = (
+    r"\b(?:in|at|from|to|near|behind|on|under|next to|between|around|above|below|beside|inside|outside|opposite|into"
+    r"|towards|by|through|off|along|across)\s+(?P<head>(?:(?:the|an?|our|my|his|her|their|its|this|that)\s+)?"
+    r"(?P<name>[^\W\d_][\w’'-]*))"
+    r"|\b(?:here|home|abroad|upstairs|downstairs|outside|inside|everywhere|online|next door)\b|https?:"
+    r"|\d+\w? (?-i:[A-Z])\w"
+)
+_NO_PLACE = frozenset(
+    """it him her me them us you time first last least all most addition fact case order general spring summer autumn
+    fall winter morning afternoon evening night week weekend month year day days weeks months years hour minute
+    moment end beginning start once home foot purpose hand average total advance stock use progress""".split()
+)
 
 
 class Sought(NamedTuple):
-    """What a question asks for, such as a number, and a pattern of texts that contain it."""
+    """What a question asks for, such as a number, and how it is recognized in a text."""
 
     kind: str
     text: re.Pattern[str]
+    """A pattern of texts that contain it. A word in the group `name` must not be in `asked`."""
     weight: float
     """This much is subtracted from the evidence of a result without it."""
+    asked: frozenset[str] = frozenset()
+    """The words of the question in lower case, with and without a plural or possessive s."""
+
+    def is_in(self, text: str) -> bool:
+        """Return True if a text contains what is asked for."""
+        if self.kind in ("person", "name"):
+            return _has_name(text, self.asked) or bool(self.kind == "person" and self.text.search(text))
+        return any(self.kind != "place" or self._is_place(match) for match in self.text.finditer(text))
+
+    def _is_place(self, match: re.Match[str]) -> bool:
+        name = match["name"]
+        if not name:
+            return True
+        is_bare = match["head"] == name and name[0].islower()
+        word = _POSSESSIVE_END.sub("", name).lower()
+        if (
+            word in _NO_PLACE
+            or word in self.asked
+            or word in _CALENDAR
+            or word.removesuffix("s") in _CALENDAR
+        ):
+            return False
+        return not (is_bare and match[0].lower().startswith(("to", "by", "from", "through", "off")))
 
 
 _SOUGHT: tuple[tuple[str, str, str, float], ...] = (
     ("mail address", r"\be?-?mail\b.*\baddress\b|[’']s e?-?mail\b|\be?-?mail (address )?of\b", r"\S@\S", 0.4),
     (
         "phone number",
-        r"\b(phone|telephone|mobile|cell) number\b|[’']s (tele)?phone\b|\b(tele)?phone of\b",
-        r"\d([ ()/.-]{0,2}\d){5}",
+        r"\A(?!.* to do\b).*(\b(phone|telephone|mobile|cell) number\b|[’']s (tele)?phone\W*\Z|\b(tele)?phone of\b"
+        r"|\b(reach|call)\b.*\bby (tele)?phone\b)",
+        r"(?<![\d-])(?!\d{4}-\d\d-\d\d)\+?\d([ ()/.-]{0,2}\d){5}",
         0.4,
     ),
-    ("password", rf"\b({_PASSWORDS})\b", rf"\b({_PASSWORDS})\b", 0.4),
     (
-        "key",
-        r"\b(api|secret|encryption|access|private) (key|token)\b|\bpin( code)?\b",
-        r"\b(key|token|pin)\b",
+        "password",
+        r"\b(passwords?|passphrase|passcode|credentials?|login)\b|\bpin( code)?\b"
+        r"|\b(api|secret|encryption|access|private) (key|token)\b|\b(what|which) (is|was) the (\w+ )?code\b",
+        _VALUE,
         0.4,
     ),
     ("web address", r"\b(url|web ?site|web (page|address)|home ?page)\b", r"https?:|www\.|\w\.\w\w", 0.4),
     (
         "price",
-        rf"\bwhat .* cost\b|\bhow (much|expensive) .*\b(cost|costs|charge|charges|pay|paid|spend|spent|earn|earns)\b"
-        rf"|\b({_COSTS}) (of|for)\b|\bwhat ({_COSTS})\b",
-        r"[$€£¥]|\b(euros?|eur|dollars?|usd|pounds?|gbp|francs?|chf|kroner|kr|cents?|free|price|costs?|paid|pays?)\b",
+        rf"\bwhat .* cost\b|\bhow (much|expensive) .*\b(costs?|charges?|pays?|paid|spend|spent|earns?)\b"
+        rf"|\bhow (expensive|high) .*\b({_COSTS}|offer)\b"
+        rf"|\b({_COSTS}) (of|for|do|does|did|is|are|was)\b|\bwhat (is|was|are) (the|our|my) (\w+ )?({_COSTS})\b",
+        _MONEY,
         0.3,
     ),
     (
-        "number",
-        r"\bhow (many|much|old|tall|large|big|long|far|high|heavy|wide|deep|fast|often)\b"
-        r"|\b(serial|account|room|house|flight|order|invoice|port|version) number\b|\blicen[cs]e plate\b"
-        r"|\bwhat (age|amount|number|percentage|size)\b",
-        rf"\d|\b({_NUMBERS})\b",
-        0.2,
+        "duration",
+        r"\bhow long\b|\b(what|which) (is|was) the (\w+ )?(period|duration)\b",
+        rf"{_NUMBER}[ -](?:\w+ )?(?:{_TIME_UNIT}|metres?|meters?|k?m|cm|miles?|feet|pages?)\b|\b\d+ ?(?:h|s|min|ms)\b"
+        rf"|\b(?:since|until|till|forever|always|overnight|all (?:day|night|week)|from .* (?:to|until))\b|\d\d:\d\d",
+        0.1,
     ),
+    (
+        "measure",
+        r"\bhow (tall|far|heavy|wide|deep)\b",
+        rf"{_NUMBER} ?-?(?:[mck]?m|met(?:re|er)s?|kilomet(?:re|er)s?|miles?|feet|foot|ft|inch(?:es)?|yards?"
+        rf"|k?g|tons?|tonnes?|kilos?|pounds|lbs?|blocks?|{_TIME_UNIT})\b",
+        0.1,
+    ),
+    (
+        "number",
+        # Events are counted in many texts, and most do not state their number.
+        r"\bhow many\b(?!.*\b(has|have)\b.*\b(been|won|made|gone|seen|read|written|taken|had|\w+ed)\b)"
+        r"|\bhow (much|old|large|big|high|fast)\b"
+        r"|\b(serial|account|room|house|flight|order|invoice|port|version|policy|contract|customer|member) number\b"
+        r"|\blicen[cs]e plate\b|\bwhat (age|amount|number|percentage|size)\b",
+        rf"\d|{_COUNT}",
+        0.1,
+    ),
+    ("time", r"\b(what|which) time\b", _CLOCK, 0.1),
     (
         "date",
-        r"\bwhen\b|\b(what|which) (day|date|month|year|time)\b|\bbirthday\b",
-        rf"\d|\b({_MONTHS}|\w+day|tonight|tomorrow|last|next|ago|since|week|weekend|month|year|morning|evening|night"
-        r"|spring|summer|autumn|fall|winter|noon|christmas|easter)s?\b",
+        r"\bwhen\b|\b(what|which) (day|date|month|year)\b|\bbirthday\b",
+        rf"\b\d{{4}}\b|\b\d{{1,2}}[./-]\d{{1,2}}\b|\b{_DAYS_AND_MONTHS}\b|\b(?:{_PARTS_OF_TIME})\b"
+        rf"|\b(?:in|within|after|for) {_NUMBER} {_TIME_UNIT}\b|\b(?:the )?\d{{1,2}}(?:st|nd|rd|th)\b|{_CLOCK}",
         0.1,
     ),
-    ("reason", r"\bwhy\b|\breasons?\b", r"\b(because|cause|since|as|so|due|reason|for|to|but|after)\b", 0.1),
+    ("reason", r"\bwhy\b|\breasons?\b|\bwhat\b.* (caused|causes)\b|\bcause of\b", _REASON, 0.1),
     (
         "place",
-        r"\bwhere\b|\b(what|which) (city|country|town|place)\b|\b(home|street) address\b|\baddress of\b",
-        r"\b(in|at|from|to|near|behind|on|under|next|between|around|above|below|of|here|home)\b|https?:",
+        r"\bwhere\b|\b(what|which) place\b|\b(home|street) address\b|\baddress of\b",
+        _PLACE,
         0.1,
     ),
+    (
+        "colour",
+        r"\bwhat colou?rs?\b|\bcolou?r of\b",
+        r"\b(?:black|white|red|green|blue|yellow|brown|gr[ae]y|orange|purple|violet|pink|silver|gold|beige|turquoise|cream)\w*",
+        0.1,
+    ),
+    ("name", rf"\bwhat (is|was|are|were) the names?\b|\b(what|which) ({_NAMED_THINGS})\b", "", 0.1),
+    ("person", r"\b(who|whom|whose)\b", _ROLE, 0.1),
 )
 """Each row: what is asked for, a pattern of questions, a pattern of texts that contain it, and `Sought.weight`."""
+
+_NO_NAME = frozenset(
+    """the a an this that these those it its he she they his her their we our you your i my me and but or so if when
+    while after before since for from in on at by to with of as is are was were has have had do does did not no yes
+    there here then now also once all each every some many most both one two three mr mrs ms""".split()
+)
+
+
+_QUOTED = re.compile(r'"\w[^"]*"|“\w[^”]*”')
+_ABBREVIATED = re.compile(r"\b(Mrs?|Ms|Drs?|Prof|St)\.\s*")
+
+
+def _has_name(text: str, asked: Collection[str]) -> bool:
+    """Return True if a text has a capitalized word that may be a name and that is not a word of the question.
+
+    The first word of a sentence is one if a capitalized word or a verb follows. A text without capitals may
+    contain names.
+    """
+    if text.islower() or _QUOTED.search(text):
+        return True
+    words = _WORD.findall(_ABBREVIATED.sub(r"\1 ", text))
+    starts = True
+    for word, after in zip(words, [*words[1:], ""], strict=False):
+        bare = _POSSESSIVE_END.sub("", word).lower()
+        is_name = (
+            word[0].isupper() and not {bare, bare.removesuffix("s")} & _CALENDAR and bare not in _NO_NAME
+        )
+        if is_name and starts:
+            is_name = (
+                after[:1].isupper()
+                or bool(re.fullmatch(r"\w{2,}(s|ed)|will|can", after))
+                or bare != word.lower()
+            )
+        if is_name and bare not in asked:
+            return True
+        starts = not word[0].isalnum()
+    return False
 
 
 @cache
 def _patterns() -> list[tuple[re.Pattern[str], Sought]]:
-    """Return the patterns of questions. Compiling them takes 3 ms, so it is done for the first question only."""
+    """Return the patterns of questions. Compiling them takes 10 ms, so it is done for the first question only."""
     return [
         (re.compile(question, re.IGNORECASE), Sought(kind, re.compile(text, re.IGNORECASE), weight))
         for kind, question, text, weight in _SOUGHT
@@ -363,4 +496,7 @@ def _patterns() -> list[tuple[re.Pattern[str], Sought]]:
 
 def sought(question: str) -> Sought | None:
     """Return what a question in English asks for, or None if it matches no pattern."""
-    return next((each for pattern, each in _patterns() if pattern.search(question)), None)
+    words = {_POSSESSIVE_END.sub("", word).lower() for word in _WORD.findall(question)}
+    words |= {word.removesuffix("s") for word in words}
+    kind = next((each for pattern, each in _patterns() if pattern.search(question)), None)
+    return kind._replace(asked=frozenset(words)) if kind else None
