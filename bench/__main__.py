@@ -24,6 +24,7 @@ NAMES = (
     "embedding",
     "importing",
     "sync",
+    "merge",
     "ingest",
     "mcp",
     "agents",

@@ -421,3 +421,68 @@ def _is_comment(line: str, place: int) -> bool:
         return front_matter.read_yaml(line[:place]) == front_matter.read_yaml(line)
     except InvalidFrontMatter:
         return False
+
+
+# Three versions of a file
+
+_GIT_MARKERS = ("<<<<<<< ours", "=======", ">>>>>>> theirs")
+
+
+def merge_files(base: str, ours: str, theirs: str) -> tuple[str, int] | None:
+    """Merge three versions of a page's file by parts. Return the text and the number of conflicts in it.
+
+    `base` is "" if both versions are new. Conflicts are marked as git marks them. Text that no version changed
+    keeps every byte. Return None if a version has front matter that cannot be parsed or changed in place.
+    """
+    if ours in (theirs, base) or theirs == base:
+        return (ours if theirs == base else theirs), 0
+    from quaid.model import merge  # imported late, because reading a page does not need it
+
+    old, one, other = parse(base), parse(ours), parse(theirs)
+    if old.problem or one.problem or other.problem:
+        return None
+    frontmatter, conflicts = merge.merge_front_matter(
+        *(old.frontmatter, one.frontmatter, other.frontmatter), "ours", "theirs"
+    )
+    truth, text_conflicts = merge.merge_text(
+        old.truth if base else None, one.truth, other.truth, "ours", "theirs"
+    )
+    for conflict in text_conflicts:
+        if len(conflict.sides) == 2:
+            start, middle, end = _GIT_MARKERS
+            texts = [side.value for side in conflict.sides]
+            marked = "\n".join(filter(None, [start, texts[0], middle, texts[1], end]))
+            truth = truth.replace(merge.conflict_text(conflict), marked, 1)
+    timeline = merge.merge_timeline(old.timeline, one.timeline, other.timeline)
+    # The file whose front matter is changed; the other one still has the front matter of the base.
+    frame = theirs if _front_matter_lines(ours) == _front_matter_lines(base) else ours
+    try:
+        text = patch(frame, frontmatter, truth, timeline)
+    except InvalidFrontMatter:
+        return None
+    for conflict in conflicts:
+        text = _mark_key(text, conflict.key, ours, theirs)
+    return text, len(text_conflicts) + len(conflicts)
+
+
+def _front_matter_lines(text: str, key: str | None = None) -> list[str]:
+    """Return the lines of the front matter, or of one of its keys, without line ends."""
+    lines: list[str] = _LINE.findall(text)
+    first, last = _page_lines(lines).front
+    block = [line.rstrip("\r\n") for line in lines[first:last]]
+    if key is None:
+        return block
+    start, stop = _key_spans(block).get(key, (0, 0))
+    return block[start:stop]
+
+
+def _mark_key(text: str, key: str, ours: str, theirs: str) -> str:
+    """Put the lines of a key from both files between the markers of git."""
+    lines: list[str] = _LINE.findall(text)
+    end = _line_end(lines)
+    first, last = _page_lines(lines).front
+    start, stop = _key_spans([line.rstrip("\r\n") for line in lines[first:last]]).get(key, (0, 0))
+    head, middle, tail = _GIT_MARKERS
+    marked = [head, *_front_matter_lines(ours, key), middle, *_front_matter_lines(theirs, key), tail]
+    lines[first + start : first + stop] = [line + end for line in marked]
+    return "".join(lines)

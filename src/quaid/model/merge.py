@@ -78,18 +78,18 @@ def merge(base: Bundle | None, ours: Bundle, theirs: Bundle, our_name: str, thei
         return MergeResult(theirs, ())
     if ours.deleted or theirs.deleted:
         return _merge_deleted(ours, theirs, our_name, their_name)
-    frontmatter, conflicts = _merge_front_matter(
+    frontmatter, conflicts = merge_front_matter(
         {} if base is None else base.frontmatter, ours.frontmatter, theirs.frontmatter, our_name, their_name
     )
     truth, text_conflicts = merge_text(
         None if base is None else base.truth, ours.truth, theirs.truth, our_name, their_name
     )
-    empty = Bundle(theirs.uuid, theirs.slug, {}, "", "")
-    before = base or empty
+    before = base or Bundle(theirs.uuid, theirs.slug, {}, "", "")
+    for conflict in conflicts:
+        _record(frontmatter, conflict.key, *conflict.sides[1])
     notes: list[PageConflict] = []
-    slug = theirs.slug if ours.slug in (theirs.slug, before.slug) or base is None else ours.slug
-    if base is not None and before.slug not in (ours.slug, theirs.slug) and ours.slug != theirs.slug:
-        slug = theirs.slug
+    slug = ours.slug if theirs.slug == before.slug and base is not None else theirs.slug
+    if base is not None and ours.slug not in (before.slug, slug):
         notes.append(_note("slug", their_name, theirs.slug, our_name, ours.slug))
     links = _merge_rows(before.links, ours.links, theirs.links, our_name, their_name, notes)
     facts = _merge_rows(before.facts, ours.facts, theirs.facts, our_name, their_name, notes)
@@ -210,9 +210,14 @@ class _Clash(Exception):
     """Both versions changed a value, in different ways."""
 
 
-def _merge_front_matter(
+def merge_front_matter(
     base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], our_name: str, their_name: str
 ) -> tuple[dict[str, Any], list[PageConflict]]:
+    """Merge front matter by key. A key with two new values has the value of `theirs`.
+
+    A key that one version removed and the other changed has the changed value. The first side of a conflict is
+    the one whose value is used.
+    """
     values: dict[str, Any] = {}
     conflicts: list[PageConflict] = []
     for key in {**theirs, **ours}:
@@ -224,25 +229,16 @@ def _merge_front_matter(
         try:
             values[key] = _merge_value(key, before, our_value, their_value)
         except _Clash:
-            is_ours = their_value is _MISSING
-            values[key] = our_value if is_ours else their_value
-            sides = [(their_name, their_value), (our_name, our_value)]
-            conflicts.append(
-                PageConflict(
-                    "frontmatter",
-                    key,
-                    tuple(ConflictSide(name, None if value is _MISSING else value) for name, value in sides),
-                )
-            )
+            sides = [ConflictSide(their_name, their_value), ConflictSide(our_name, our_value)]
+            if their_value is _MISSING:
+                sides.reverse()
+            values[key] = sides[0].value
+            lost = None if sides[1].value is _MISSING else sides[1].value
+            conflicts.append(PageConflict("frontmatter", key, (sides[0], sides[1]._replace(value=lost))))
     keys = (list(zip(mapping, [0] * len(mapping), strict=True)) for mapping in (base, ours, theirs))
     order = [key for key, _ in _merge_order(*keys)]
     merged = {key: values[key] for key in {**dict.fromkeys(order), **values}}
     merged = {key: value for key, value in merged.items() if value is not _MISSING}
-    for conflict in conflicts:
-        loser = next(
-            side for side in conflict.sides[::-1] if json_text(side.value) != json_text(merged[conflict.key])
-        )
-        _record(merged, conflict.key, loser.name, loser.value)
     return merged, conflicts
 
 
