@@ -308,6 +308,7 @@ SECTION_TITLES = {
     "conversations": "Conversations",
     "models": "Models",
     "collections": "Folders of files",
+    "conflicts": "Folders of files",
     "maintenance": "Maintenance",
     "doctor": "Maintenance",
     "kb": "Knowledge base",

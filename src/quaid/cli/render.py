@@ -353,6 +353,13 @@ SENTENCES: dict[str, str | Callable[[Any], str]] = {
         f"{record.state}{_optional(' ({})', record.detail)}{_optional(': {}', record.path)}"
     ),
     "KbMapRecord": "{0.dot}",
+    "MergeDriverRecord": lambda record: (
+        f"{record.path}: {count_noun(record.conflicts, 'conflict')}"
+        if record.conflicts > 0
+        else f"{record.path}: cannot be merged"
+        if record.conflicts
+        else ""
+    ),
     "ModelRecord": "Added {0.name}: {0.dimensions} dimensions, up to {0.max_tokens:,} tokens\n"
     "`quaid embed --model {0.name}` makes it the active model",
     "NotebookReadRecord": "{0.text}",
@@ -1586,6 +1593,15 @@ def _export(record: Any) -> Lines:
         yield f"Not written: {pages} in quarantine; `quaid collection quarantine export` writes them"
     if record.unread:
         yield f"Damaged, and left out: {count_noun(len(record.unread), 'page')}: {', '.join(record.unread)}"
+
+
+@_renders("GitSetupRecord")
+def _git_setup(record: Any) -> Lines:
+    yield from (f"{'Would change' if record.dry_run else 'Changed'} {change}" for change in record.changed)
+    if not record.changed:
+        yield f"Nothing to change in {record.folder}"
+    elif record.driver and not record.dry_run:
+        yield "Commit .gitattributes, and run `quaid git-setup` in every other clone"
 
 
 @_renders("IngestRecord")

@@ -109,6 +109,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("collections.import", "Import a folder of markdown in one transaction, and report every file."),
     "export": ("collections.export", "Export all pages to a folder, or (--raw) the original files of one import."),
     "imports": ("collections.imports", "List the imports, newest first, with the ids that `export --raw` takes."),
+    "merge-driver": ("conflicts.merge_driver", "Merge three versions of a page file by parts, as a merge driver of git."),
+    "git-setup": ("conflicts.git_setup", "Let git merge the pages of a folder by parts, with `quaid merge-driver`."),
     "status": ("maintenance.status", "Show the state of the memory: pages, chunks, vectors, the model, and recommended commands. Loads no model."),
     "stats": ("maintenance.stats", "Count the contents of the memory."),
     "validate": ("maintenance.validate", "Check the memory, or compare an exported folder with its original. Exits 1 if there are violations."),

@@ -29,6 +29,7 @@ SUBJECTS = (
     "conversations",
     "models",
     "collections",
+    "conflicts",
     "maintenance",
     "doctor",
     "kb",

@@ -77,6 +77,8 @@ collection	@command	List the collections with their folders and state
 import	@command	Import a folder of markdown in one transaction, and report every file
 export	@command	Export all pages to a folder, or (--raw) the original files of one import
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
+merge-driver	@command	Merge three versions of a page file by parts, as a merge driver of git
+git-setup	@command	Let git merge the pages of a folder by parts, with `quaid merge-driver`
 status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
 stats	@command	Count the contents of the memory
 validate	@command	Check the memory, or compare an exported folder with its original
@@ -1095,6 +1097,23 @@ restore	@command	Restore a page\'s file at its old path
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
+    case 'merge-driver'
+        printf '%s\n' '1	@files	The version that both others are based on
+2	@files	Our version
+3	@files	Their version
+4	@any	The name of the file in the repository
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'git-setup'
+        printf '%s\n' '1	@files	A folder in a git repository
+--remove	-	Remove the merge driver
+--dry-run	-	Only show what would be changed
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
     case 'status'
         printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1572,6 +1591,8 @@ collection	@command	List the collections with their folders and state
 import	@command	Import a folder of markdown in one transaction, and report every file
 export	@command	Export all pages to a folder, or (--raw) the original files of one import
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
+merge-driver	@command	Merge three versions of a page file by parts, as a merge driver of git
+git-setup	@command	Let git merge the pages of a folder by parts, with `quaid merge-driver`
 status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
 stats	@command	Count the contents of the memory
 validate	@command	Check the memory, or compare an exported folder with its original

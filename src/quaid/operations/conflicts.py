@@ -1,0 +1,168 @@
+"""Merge versions of a page: the git merge driver, and the conflict copies of programs that sync folders."""
+
+import os
+import shlex
+from typing import Annotated, NamedTuple
+
+from quaid.app import Brain
+from quaid.errors import GitFailed, InvalidArgument
+from quaid.formats import markdown
+from quaid.kb import git as git_cli, layout
+from quaid.operations.clients import launch_command
+from quaid.operations.registry import Arg, op
+from quaid.storage import files as durable_files
+
+DRIVER = "quaid"
+"""The name of the merge driver in the settings of git."""
+ATTRIBUTE_LINES = (f"*.md merge={DRIVER}", f"*.markdown merge={DRIVER}")
+PAGE_ENDINGS = (".md", ".markdown")
+
+
+class MergeDriverRecord(NamedTuple):
+    path: str
+    conflicts: int
+    """The number of conflicts that are marked in the file. -1 if git could not merge the file either."""
+
+    @property
+    def exit_status(self) -> int:
+        return int(self.conflicts != 0)
+
+
+@op(
+    "owner",
+    command="merge-driver",
+    examples=("quaid merge-driver base.md ours.md theirs.md",),
+    cli_note="git calls it after `quaid git-setup`. Exits 0 if there are no conflicts, else 1.",
+)
+def merge_driver(
+    brain: Brain,
+    base: Annotated[str, Arg("The version that both others are based on.", positional=True, path=True)],
+    ours: Annotated[str, Arg("Our version. The result is written here.", positional=True, path=True)],
+    theirs: Annotated[str, Arg("Their version.", positional=True, path=True)],
+    path: Annotated[str, Arg("The name of the file in the repository.", positional=True)] = "",
+) -> MergeDriverRecord:
+    """Merge three versions of a page file by parts, as a merge driver of git.
+
+    Conflicts are marked as git marks them. Files that are not Markdown pages in UTF-8 are merged by `git merge-file`.
+    """
+    paths = [brain.settings.path(name) for name in (base, ours, theirs)]
+    name = path or ours
+    versions = [_read(file) for file in paths]
+    merged = None
+    if name.lower().endswith(PAGE_ENDINGS) and not any(b"\0" in data for data in versions):
+        try:
+            merged = markdown.merge_files(*(data.decode("utf-8") for data in versions))
+        except UnicodeDecodeError:
+            pass
+    if merged is None:
+        return MergeDriverRecord(name, _merge_lines(brain, *paths))
+    text, conflicts = merged
+    with open(paths[1], "wb") as file:
+        file.write(text.encode("utf-8"))
+    return MergeDriverRecord(name, conflicts)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _merge_lines(brain: Brain, base: str, ours: str, theirs: str) -> int:
+    """Merge files by lines with git. Return the number of conflicts, or -1 if they cannot be merged."""
+    environ = git_cli.git_environment(brain.settings.environ)
+    labels = ("-L", "ours", "-L", "base", "-L", "theirs")
+    command = (git_cli.git_program(brain.settings.environ), "merge-file", *labels, ours, base, theirs)
+    status = git_cli.run_command(command, os.path.dirname(ours), environ).status
+    return status if 0 <= status < 128 else -1
+
+
+class GitSetupRecord(NamedTuple):
+    folder: str
+    driver: str
+    """The command that git runs to merge a page; "" if the driver was removed."""
+    attributes: str
+    """The file that tells git which files are merged by the driver."""
+    changed: tuple[str, ...]
+    """What was changed, or would be changed in a dry run."""
+    dry_run: bool
+
+
+@op(
+    "owner",
+    command="git-setup",
+    examples=("quaid git-setup", "quaid git-setup ~/notes --dry-run", "quaid git-setup ~/notes --remove"),
+)
+def git_setup(
+    brain: Brain,
+    folder: Annotated[str, Arg("A folder in a git repository.", positional=True, path=True)] = ".",
+    remove: Annotated[bool, Arg("Remove the merge driver.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would be changed.")] = False,
+) -> GitSetupRecord:
+    """Let git merge the pages of a folder by parts, with `quaid merge-driver`.
+
+    This changes the folder's .gitattributes file and the settings of this clone. Other clones merge by lines until
+    git-setup runs there.
+    """
+    root = os.path.realpath(brain.settings.path(folder))
+    if not os.path.isdir(root):
+        raise InvalidArgument(name="folder", problem=f"{root} is not a folder")
+    git_folder = _git(brain, root, "rev-parse", "--absolute-git-dir", may_fail=True).strip()
+    if not git_folder:
+        raise InvalidArgument(
+            name="folder", problem=f"{root} is not in a git repository; run `git init` there"
+        )
+    if os.path.isdir(os.path.join(git_folder, layout.OWN_FOLDER)):
+        raise InvalidArgument(name="folder", problem="is a knowledge base, which has its own way to merge")
+    launch = launch_command(brain)
+    driver = shlex.join([launch.command, *launch.args, "merge-driver"]) + " %O %A %B %P"
+    attributes = os.path.join(root, ".gitattributes")
+    changed = [
+        *_set_attributes(attributes, remove, dry_run),
+        *_set_driver(brain, root, "" if remove else driver, dry_run),
+    ]
+    return GitSetupRecord(root, "" if remove else driver, attributes, tuple(changed), dry_run)
+
+
+def _set_attributes(path: str, remove: bool, dry_run: bool) -> list[str]:
+    """Add our lines to a .gitattributes file or remove them. Return what was changed."""
+    path = os.path.realpath(path)
+    before = _read(path).decode("utf-8", "surrogateescape") if os.path.exists(path) else ""
+    end = "\r\n" if "\r\n" in before else "\n"
+    lines = before.splitlines()
+    if remove:
+        lines = [line for line in lines if " ".join(line.split()) not in ATTRIBUTE_LINES]
+    else:
+        present = {" ".join(line.split()) for line in lines}
+        lines += [line for line in ATTRIBUTE_LINES if line not in present]
+    if lines == before.splitlines():
+        return []
+    after = "".join([line + end for line in lines])
+    if not dry_run and not after:
+        os.unlink(path)
+    elif not dry_run:
+        mode = os.stat(path).st_mode & 0o777 if before else 0o644
+        durable_files.write_file(path, after.encode("utf-8", "surrogateescape"), mode=mode)
+    return [f"{path}: {'removed' if remove else 'added'} {', '.join(ATTRIBUTE_LINES)}"]
+
+
+def _set_driver(brain: Brain, root: str, driver: str, dry_run: bool) -> list[str]:
+    """Set or remove the driver in the settings of the repository. Return what was changed."""
+    key = f"merge.{DRIVER}"
+    before = _git(brain, root, "config", "--local", "--get", f"{key}.driver", may_fail=True).strip()
+    if before == driver:
+        return []
+    if not dry_run and driver:
+        _git(brain, root, "config", "--local", f"{key}.name", "Quaid pages, merged by parts")
+        _git(brain, root, "config", "--local", f"{key}.driver", driver)
+    elif not dry_run:
+        _git(brain, root, "config", "--local", "--remove-section", key)
+    return [f"git config {key}.driver: {driver or 'removed'}"]
+
+
+def _git(brain: Brain, root: str, *arguments: str, may_fail: bool = False) -> str:
+    """Run git in the user's repository and return its output."""
+    environ = git_cli.git_environment(brain.settings.environ)
+    done = git_cli.run_command((git_cli.git_program(brain.settings.environ), *arguments), root, environ)
+    if done.status and not may_fail:
+        raise GitFailed(verb=arguments[0], path=root, problem=done.err.strip() or f"status {done.status}")
+    return done.out.decode("utf-8", "replace")
