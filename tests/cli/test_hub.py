@@ -37,7 +37,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 def test_init_creates_a_hub_and_invites_its_admin(place: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hub", "init", "ana", "--url", "https://hub.example.org"]) == 0
     text = capsys.readouterr().out
-    assert "quaid join 'https://hub.example.org/join#" in text
+    assert "quaid share COLLECTION --hub 'https://hub.example.org/join#" in text
     assert os.stat(place).st_mode & 0o077 == 0
     assert run(capsys, "init")["created"] is False
     assert [(person["name"], person["is_admin"]) for person in run(capsys, "people")] == [("ana", True)]

@@ -39,6 +39,7 @@ PROMISES = (
     "hostile files",
     "any text is a search",
     "server under abuse",
+    "a hub keeps what is pushed, and to itself",
     "stored text is data",
     "quiet logs",
     "soak",

@@ -38,6 +38,7 @@ class Enemy(ThreadingHTTPServer):
     status = 200
     hub_id: str | None = "hub-1"
     answer: Any = None
+    missing = 0  # bytes at the end of the answer that are not sent
     headers: dict[str, str]
 
     def __init__(self) -> None:
@@ -66,7 +67,8 @@ class EnemyHandler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        self.wfile.write(data[: len(data) - self.server.missing])
+        self.close_connection = self.server.missing > 0
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -161,6 +163,12 @@ def test_an_answer_without_end_is_refused(enemy: Enemy, monkeypatch: pytest.Monk
     monkeypatch.setattr(http_client, "MAX_ANSWER", 1_000)
     enemy.answer = b" " * 10_000
     with connected(enemy) as hub, pytest.raises(UntrustworthyHub, match="more than 1,000 bytes"):
+        hub.spaces()
+
+
+def test_an_answer_that_is_cut_off_counts_as_unreachable(enemy: Enemy) -> None:
+    enemy.answer, enemy.missing = {"result": []}, 5
+    with connected(enemy) as hub, pytest.raises(HubUnreachable, match="closed the connection"):
         hub.spaces()
 
 

@@ -96,7 +96,7 @@ def _print_invitation(
     text = [
         summary,
         "On the new device:",
-        f"  quaid join '{link}'",
+        f"  quaid join '{link}'" if space else f"  quaid share COLLECTION --hub '{link}'",
         "The link works once, within 24 hours. Send it over a channel that only this person reads.",
     ]
     return _show(line, record, lambda: text)

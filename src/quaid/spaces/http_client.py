@@ -272,6 +272,8 @@ class HttpHub:
                 if len(answer) > MAX_ANSWER:
                     self.close()
                     self._distrust(f"its answer to {name} has more than {MAX_ANSWER:,} bytes")
+                if response.length:  # read() with a limit does not report that bytes are missing
+                    raise http.client.IncompleteRead(answer, response.length)
                 return response, answer
             except (OSError, http.client.HTTPException) as error:
                 self.close()
