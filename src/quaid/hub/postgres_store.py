@@ -46,11 +46,14 @@ class PostgresTransaction:
         self._connection = connection
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
-        return self._connection.execute(sql.replace("?", "%s").encode(), params).fetchall()
+        return self._execute(sql, params).fetchall()
 
     def one(self, sql: str, params: Sequence[object] = ()) -> Row | None:
-        row: Row | None = self._connection.execute(sql.replace("?", "%s").encode(), params).fetchone()
+        row: Row | None = self._execute(sql, params).fetchone()
         return row
+
+    def _execute(self, sql: str, params: Sequence[object]) -> "psycopg.Cursor[Any]":
+        return self._connection.execute(sql.replace("?", "%s").encode(), params, binary=True)
 
     def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         with self._connection.cursor() as cursor:

@@ -21,13 +21,7 @@ MOST_NAMES = 500
 
 UUID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
-CHANGE_COLUMNS = (
-    "r.seq, r.uuid, r.revision, r.base, r.hash, r.bundle, r.slug, r.deleted, r.purged,"
-    " r.person, r.agent, r.device, r.at"
-)
-HEADS_WITH_REVISIONS = (
-    "heads h JOIN revisions r ON r.space = h.space AND r.uuid = h.uuid AND r.revision = h.revision"
-)
+CHANGE_COLUMNS = "seq, uuid, revision, base, hash, bundle, slug, deleted, purged, person, agent, device, at"
 
 
 class HubTransaction(Protocol):
@@ -179,13 +173,12 @@ class RevisionWriter:
 
     def put(self, caller: Caller, right: Right, pushes: Sequence[Push]) -> list[PushResult]:
         self._answer_bytes = 0
-        self._load(pushes)
+        self._load([push.uuid for push in pushes], [push.slug for push in pushes if push.slug])
         return [self._put_one(caller, right, push) for push in pushes]
 
-    def _load(self, pushes: Sequence[Push]) -> None:
-        """Read the heads of the pushed pages and the owners of their slugs."""
-        uuids = [uuid for uuid in dict.fromkeys(push.uuid for push in pushes) if uuid not in self._heads]
-        for part in slices(uuids):
+    def _load(self, uuids: Sequence[str], names: Sequence[str] = ()) -> None:
+        """Read the heads of pages and the owners of slugs that were not read yet."""
+        for part in slices([uuid for uuid in dict.fromkeys(uuids) if uuid not in self._heads]):
             self._heads |= dict.fromkeys(part)
             for uuid, revision, hash, slug, purged in self.tx.rows(
                 "SELECT uuid, revision, hash, slug, purged FROM heads"  # noqa: S608 - only placeholders
@@ -193,8 +186,7 @@ class RevisionWriter:
                 (self.space, *part),
             ):
                 self._heads[uuid] = Head(revision, hash, slug, bool(purged))
-        names = [name for name in dict.fromkeys(push.slug for push in pushes) if name not in self._owners]
-        for part in slices([name for name in names if name]):
+        for part in slices([name for name in dict.fromkeys(names) if name not in self._owners]):
             self._owners |= dict.fromkeys(part, "")
             for uuid, name in self.tx.rows(
                 "SELECT uuid, slug FROM heads"  # noqa: S608
@@ -258,10 +250,10 @@ class RevisionWriter:
     def _head_change(self, uuid: str) -> Change | None:
         """Return the newest revision of a page, or None if there is no page or the answer would be too large."""
         self.flush()
-        row = self.tx.one(
-            f"SELECT {CHANGE_COLUMNS} FROM {HEADS_WITH_REVISIONS} WHERE h.space = ? AND h.uuid = ?",  # noqa: S608
-            (self.space, uuid),
-        )
+        self._load([uuid])
+        head = self._heads[uuid]
+        sql = f"SELECT {CHANGE_COLUMNS} FROM revisions WHERE space = ? AND uuid = ? AND revision = ?"  # noqa: S608
+        row = self.tx.one(sql, (self.space, uuid, head.revision)) if head else None
         if row is None or (self._answer_bytes and self._answer_bytes + len(row[5]) > MOST_ANSWER_BYTES):
             return None
         self._answer_bytes += len(row[5])
@@ -301,7 +293,7 @@ class RevisionWriter:
             self.tx.many(sql, [(empty, *place)])
         self.tx.many("DELETE FROM vectors WHERE space = ?", [(self.space,)])
         who = (caller.person, caller.agent, caller.device, self.ledger.now)
-        self._load([Push(uuid, 0, "", b"", "")])
+        self._load([uuid])
         self._new.append((*place, revision + 1, seq, revision, "", empty, "", 1, 1, *who))
         self._set_head(uuid, Head(revision + 1, "", "", purged=True), seq, 0)
         self.ledger.log(caller, "purge", uuid)

@@ -26,7 +26,6 @@ from quaid.errors import (
 )
 from quaid.hub.revisions import (
     CHANGE_COLUMNS,
-    HEADS_WITH_REVISIONS,
     MOST_ANSWER_BYTES,
     HubTransaction,
     Ledger,
@@ -107,16 +106,46 @@ class PutCall:
     def __init__(self, caller: Caller, space: str, pushes: Sequence[Push]) -> None:
         self.caller, self.space, self.pushes = caller, space, pushes
         self.results: list[PushResult] = []
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.is_done = False
+        self.turn = threading.Event()
+        """Set when the call is done, or when it is the next one to write."""
 
 
 class PutQueue:
     """Calls of put() that wait while another one commits. The next writer stores them all in one transaction."""
 
     def __init__(self) -> None:
-        self.turn = threading.Lock()
+        self.lock = threading.Lock()
+        self.is_busy = False
         self.waiting: list[PutCall] = []
+
+    def add(self, call: PutCall) -> None:
+        """Add a call, and return when it is done or when it is the next one to write."""
+        with self.lock:
+            self.waiting.append(call)
+            if not self.is_busy:
+                self.is_busy = True
+                call.turn.set()
+        call.turn.wait()
+
+    def take(self, call: PutCall, fit: Callable[[PutCall, PutCall], bool]) -> list[PutCall]:
+        """Remove a call, and the others that can be stored with it."""
+        with self.lock:
+            fitting = [other for other in self.waiting if other is not call and fit(call, other)]
+            calls = [call, *fitting[: MOST_GROUPED - 1]]
+            self.waiting = [other for other in self.waiting if other not in calls]
+        return calls
+
+    def finish(self, calls: Iterable[PutCall]) -> None:
+        """Let the callers continue, and the next one write."""
+        for call in calls:
+            call.is_done = True
+            call.turn.set()
+        with self.lock:
+            self.is_busy = bool(self.waiting)
+            if self.waiting:
+                self.waiting[0].turn.set()
 
 
 class HubStore(ABC):
@@ -607,30 +636,21 @@ class HubStore(ABC):
         """Store pushes. Calls that wait for the same space are stored together, which saves commits."""
         pushes = [push._replace(slug="") if push.deleted else push for push in pushes]
         call, queue = PutCall(caller, space, pushes), self._queue(space)
-        queue.waiting.append(call)  # append and slices of a list are atomic
-        with queue.turn:
-            if not call.is_done:
-                calls = self._take(queue, call)
-                try:
-                    self._put_all(calls)
-                except Exception as error:
-                    for failed in calls:
-                        failed.error = error
-                for finished in calls:
-                    finished.is_done = True
+        queue.add(call)
+        if not call.is_done:
+            calls = queue.take(call, self._fit_together)
+            try:
+                self._put_all(calls)
+            except BaseException as error:
+                for failed in calls:
+                    failed.error = error
+            finally:
+                queue.finish(calls)
         if call.error is not None:
             raise call.error
         if any(result.status == "stored" for result in call.results):
             self._wake(space)
         return call.results
-
-    def _take(self, queue: PutQueue, call: PutCall) -> list[PutCall]:
-        """Remove a call from the queue, and the others that can be stored with it."""
-        others = [other for other in list(queue.waiting) if other is not call]
-        calls = [call, *[other for other in others if self._fit_together(call, other)][: MOST_GROUPED - 1]]
-        for taken in calls:
-            queue.waiting.remove(taken)
-        return calls
 
     def _fit_together(self, one: PutCall, other: PutCall) -> bool:
         return one.space == other.space
@@ -681,11 +701,10 @@ class HubStore(ABC):
                 if total and total + size > MOST_ANSWER_BYTES:
                     break
                 until, total = seq, total + size
-            rows = tx.rows(
-                f"SELECT {CHANGE_COLUMNS} FROM {HEADS_WITH_REVISIONS}"  # noqa: S608 - only constants
-                " WHERE h.space = ? AND h.seq > ? AND h.seq <= ? ORDER BY h.seq",
-                (space, after, until),
-            )
+            rows: list[Row] = []
+            for part in slices([seq for seq, _ in heads if seq <= until]):
+                sql = f"SELECT {CHANGE_COLUMNS} FROM revisions WHERE space = ? AND seq IN {in_list(part)}"  # noqa: S608
+                rows += tx.rows(sql + " ORDER BY seq", (space, *part))
             row = tx.one("SELECT hash FROM revisions WHERE space = ? AND seq = ?", (space, after))
         if not access.has_joined:
             self._register(caller, space)
@@ -703,14 +722,11 @@ class HubStore(ABC):
     def get(self, caller: Caller, space: str, uuid: str, revision: int | None = None) -> Change | None:
         with self._read() as tx:
             access = self._enter(tx, caller, space)
-            place: tuple[object, ...] = (space, uuid)
             if revision is None:
-                sql = f"SELECT {CHANGE_COLUMNS} FROM {HEADS_WITH_REVISIONS} WHERE h.space = ? AND h.uuid = ?"  # noqa: S608
-            else:
-                columns = f"SELECT {CHANGE_COLUMNS} FROM revisions r"  # noqa: S608
-                sql = f"{columns} WHERE r.space = ? AND r.uuid = ? AND r.revision = ?"
-                place = (space, uuid, revision)
-            row = tx.one(sql, place)
+                head = tx.one("SELECT revision FROM heads WHERE space = ? AND uuid = ?", (space, uuid))
+                revision = head[0] if head else 0
+            sql = f"SELECT {CHANGE_COLUMNS} FROM revisions WHERE space = ? AND uuid = ? AND revision = ?"  # noqa: S608
+            row = tx.one(sql, (space, uuid, revision))
         if not access.has_joined:
             self._register(caller, space)
         return change_from(row) if row else None
