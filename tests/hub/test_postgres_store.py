@@ -40,8 +40,8 @@ def spaces(store: "PostgresHubStore") -> tuple[str, str]:
         space = hub.create_space(name, "team").id
         reader = join(store, f"{name}'s friend", "phone")
         hub.set_member(space, f"{name}'s friend", "propose")
-        hub.push(space, [pushed("a"), pushed("b")])
-        reader.push(space, [pushed("c")])
+        store.put(hub.caller, space, [pushed("a"), pushed("b")])
+        store.put(reader.caller, space, [pushed("c")])
         hub.put_vectors(space, "m", [(b"h", b"v")])
         hub.acknowledge(space, 2)
         hub.invite(space, "read")
@@ -145,7 +145,7 @@ def test_a_lost_connection_is_replaced(store: "PostgresHubStore", postgres_url: 
         connection.execute(others + " AND datname = current_database()")
     for _ in range(3):  # a connection of the pool is replaced after its first error
         try:
-            results = hub.push(space, [pushed("a")])
+            results = store.put(hub.caller, space, [pushed("a")])
         except errors.HubDatabaseUnavailable:
             continue
         break
@@ -170,7 +170,7 @@ def test_a_user_who_cannot_create_the_role_is_told_what_to_run(postgres_url: str
         store = PostgresHubStore(plain)  # which is no superuser
         hub = join(store, "mira", "laptop")
         space = hub.create_space("notes", "team").id
-        assert [result.status for result in hub.push(space, [pushed("a")])] == ["stored"]
+        assert [result.status for result in store.put(hub.caller, space, [pushed("a")])] == ["stored"]
         store.close()
         connection.execute("DROP OWNED BY plain")
         connection.execute("DROP ROLE plain")
