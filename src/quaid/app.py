@@ -127,6 +127,11 @@ class Brain:
         return self.agent or "owner"
 
     @property
+    def stated_by(self) -> str:
+        """Who states a fact if the request does not say it: "manual" for a person."""
+        return "agent" if self.agent else "manual"
+
+    @property
     def embedder(self) -> Embedder:
         """The active model, loaded on first use and kept for later queries."""
         name = self.model_name

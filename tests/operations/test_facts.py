@@ -138,6 +138,23 @@ def test_a_fact_has_its_source_and_line(nora: Brain) -> None:
     assert fact.confidence == 0.8
 
 
+def test_a_fact_is_stated_by_whoever_calls(nora: Brain) -> None:
+    for agent, town in (("", "Ghent"), ("claude", "Lyon")):
+        nora.agent = agent
+        call(nora, "assert", slug="people/nora-vale", predicate="likes", object=town)
+    nora.agent = ""
+    call(nora, "assert", slug="people/nora-vale", predicate="likes", object="Rome", asserted_by="import")
+    call(
+        nora,
+        "put",
+        slug="people/nora-vale",
+        append="x",
+        assertions=[{"predicate": "likes", "object": "Bari"}],
+    )
+    by = {fact.object: fact.by for fact in call(nora, "facts", subject="Nora Vale").facts}
+    assert by == {"Ghent": "manual", "Lyon": "agent", "Rome": "import", "Bari": "manual"}
+
+
 def test_facts_as_of_a_day_are_those_that_held_then(nora: Brain) -> None:
     for town, since in (("Ghent", "2015-01-01"), ("Lyon", "2025-05-01")):
         call(nora, "assert", slug="people/nora-vale", predicate="lives_in", object=town, valid_from=since)

@@ -124,18 +124,37 @@ def test_a_list_as_json_text_is_a_list(town: Brain) -> None:
 
 
 def test_some_lines_of_a_page(town: Brain) -> None:
-    whole = render(call(town, "get", slug="people/bo")).split("\n")
-    part = call(town, "get", slug="people/bo", lines="4-6")
-    assert (part.text.split("\n"), part.lines) == (whole[3:6], "4-6")
-    assert part.content_hash == call(town, "get", slug="people/bo").content_hash
-    assert call(town, "get", slug="people/bo", lines="4-999").lines == f"4-{part.total_lines}"
-    assert call(town, "get", slug="people/bo", lines="4").text == whole[3]
-    assert call(town, "get", slug="people/bo", lines="4-").text == "\n".join(whole[3:]).rstrip("\n")
+    call(town, "put", slug="people/bo", append="One.\n\nTwo.")
+    call(town, "timeline_add", slug="people/bo", date="2026-01-02", summary="Moved")
+    page = call(town, "get", slug="people/bo")
+    whole = f"{page.compiled_truth}\n\n---\n\n{page.timeline}".removesuffix("\n").split("\n")
+    part = call(town, "get", slug="people/bo", lines="2-4")
+    assert (part.text.split("\n"), part.lines) == (whole[1:4], "2-4")
+    assert part.content_hash == page.content_hash
+    assert call(town, "get", slug="people/bo", lines="2-999").lines == f"2-{len(whole)}"
+    assert call(town, "get", slug="people/bo", lines="2").text == whole[1]
+    assert call(town, "get", slug="people/bo", lines="2-").text == "\n".join(whole[1:])
     several = call(town, "get", slug=["people/bo", "people/cy"], lines="1-1")
     assert "lines 1-1 of" in render(several)
 
 
-@pytest.mark.parametrize("lines", ["0-3", "x", "7-3", "-3", "500-600", "1-2-3"])
+def test_lines_are_numbered_as_in_facts_and_search_results(town: Brain) -> None:
+    call(town, "put", slug="people/bo", append="Plays the harp.")
+    call(town, "timeline_add", slug="people/bo", date="2026-01-02", summary="Moved to Turin")
+    for instrument in ("harp", "Turin"):
+        call(town, "assert", slug="people/bo", predicate=f"knows_{instrument}", object=instrument)
+    facts = call(town, "facts", subject="people/bo").facts
+    places = {fact.object: (fact.part, fact.line) for fact in facts if fact.object in ("harp", "Turin")}
+    assert places["Turin"][0] == "timeline"
+    for word, (where, line) in places.items():
+        assert word in call(town, "get", slug="people/bo", lines=f"{where} {line}").text
+    assert "harp" in call(town, "get", slug="people/bo", lines=str(places["harp"][1])).text
+    (result, *_) = call(town, "query", question="Who plays the harp?").results
+    span = f"{result.part} {result.start_line}-{result.end_line}"
+    assert "harp" in call(town, "get", slug=result.slug, lines=span).text
+
+
+@pytest.mark.parametrize("lines", ["0-3", "x", "7-3", "-3", "500-600", "1-2-3", "front 1"])
 def test_a_wrong_range_is_refused(town: Brain, lines: str) -> None:
     with pytest.raises(InvalidArgument, match="lines"):
         call(town, "get", slug="people/bo", lines=lines)

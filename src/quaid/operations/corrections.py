@@ -744,6 +744,7 @@ class _Correction:
                     "valid_from": row.valid_from if never_held else end,
                     "evidence_text": self.wording.now,
                     "source_ref": "correction",
+                    "asserted_by": self.brain.stated_by,
                     **({} if never_held else {"supersedes_id": row.id}),
                 }
                 new = fact_model.check_fact(values, "")

@@ -264,8 +264,9 @@ def assert_(
     evidence_text: Annotated[str, Arg("The words of the source.")] = "",
     confidence: Annotated[float, Arg("Confidence, from 0 to 1.")] = 1.0,
     asserted_by: Annotated[
-        Literal["agent", "manual", "import", "enrichment"], Arg("Who states it.")
-    ] = "agent",
+        Literal["agent", "manual", "import", "enrichment"] | None,
+        Arg("Who states it [manual, or agent if an agent calls]."),
+    ] = None,
     expected_version: IfVersion = None,
 ) -> AssertRecord:
     """Add a fact to a page, with dates and source. Repeating it from the same source changes nothing."""
@@ -277,7 +278,7 @@ def assert_(
         "valid_from": valid_from,
         "valid_until": valid_until,
         "confidence": confidence,
-        "asserted_by": asserted_by,
+        "asserted_by": asserted_by or brain.stated_by,
         "source_ref": source,
         "evidence_text": evidence_text,
         "supersedes_id": supersedes_id,

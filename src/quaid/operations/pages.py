@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from quaid.app import Brain
 from quaid.errors import (
@@ -327,7 +327,7 @@ class LinesRecord(NamedTuple):
     version: int
     content_hash: str
     lines: str
-    """The range of lines, as in 10-40."""
+    """The range of lines below the front matter, as in 10-40 or timeline 2-5."""
     total_lines: int
     text: str
     collection: str
@@ -406,12 +406,14 @@ def get(
     slug: Annotated[
         list[str], Arg("One page or several, each by slug, title, alias or file path.", positional=True)
     ],
-    lines: Annotated[str | None, Arg("Only these lines, as in 10-40.")] = None,
+    lines: Annotated[
+        str | None, Arg("Only these lines below the front matter, as in 10-40 or timeline 2-5.")
+    ] = None,
 ) -> PageRecord | LinesRecord | PagesRecord:
     """Read pages: current truth, timeline, front matter, and the version to send with a change."""
     if not 0 < len(slug) <= MAX_PAGES_READ:
         raise InvalidArgument(name="slug", problem=f"must name from 1 to {MAX_PAGES_READ} pages")
-    span = _line_range(lines) if lines is not None else None
+    span = _LineRange.read(lines) if lines is not None else None
     with brain.db.reading():
         if len(slug) == 1:
             return _page_record(open_page(brain, slug[0]), span)
@@ -480,27 +482,44 @@ def _path_inside(path: str, root: str) -> str:
     return ""
 
 
-def _line_range(lines: str) -> tuple[int, int]:
-    """Return first and last line of a range such as 10-40, 10- or 10."""
-    first, dash, last = (part.strip() for part in lines.partition("-"))
-    if first.isdecimal() and (last.isdecimal() or not last):
-        start, end = int(first), int(last) if last else 10**9 if dash else int(first)
-        if 0 < start <= end:
-            return start, end
-    raise InvalidArgument(name="lines", problem=f"must be a range such as 10-40, not {lines!r}")
+class _LineRange(NamedTuple):
+    """A range of lines, numbered as in facts and search results: from the first line of the truth or timeline."""
+
+    part: str
+    """truth or timeline; "" for the truth followed by the timeline."""
+    start: int
+    end: int
+
+    @classmethod
+    def read(cls, lines: str) -> Self:
+        """Return the range that a text such as 10-40, 10-, 10 or timeline 2-5 names."""
+        part, _, numbers = f" {lines.strip()}".rpartition(" ")
+        first, dash, last = (number.strip() for number in numbers.partition("-"))
+        if part.strip() in ("", "truth", "timeline") and first.isdecimal() and (last.isdecimal() or not last):
+            start, end = int(first), int(last) if last else 10**9 if dash else int(first)
+            if 0 < start <= end:
+                return cls(part.strip(), start, end)
+        raise InvalidArgument(name="lines", problem=f"must be a range such as 10-40, not {lines!r}")
+
+    def text_of(self, page: PageRow) -> str:
+        """Return the text in which the lines are counted."""
+        if self.part:
+            return page.timeline if self.part == "timeline" else page.truth
+        return "\n\n---\n\n".join(filter(None, (page.truth, page.timeline)))
 
 
-def _page_record(page: PageRow, span: tuple[int, int] | None) -> PageRecord | LinesRecord:
+def _page_record(page: PageRow, span: _LineRange | None) -> PageRecord | LinesRecord:
     if span is None:
         own = {name: value for name, value in page._asdict().items() if name in PageRecord._fields}
         return PageRecord(**own, compiled_truth=page.truth, content_hash=content_hash_of(page))
-    text = markdown.render(page.frontmatter, page.truth, page.timeline).removesuffix("\n").split("\n")
-    start, end = span[0], min(span[1], len(text))
+    text = span.text_of(page).removesuffix("\n").split("\n")
+    start, end = span.start, min(span.end, len(text))
     if start > len(text):
-        address = slugs.address(page.collection, page.slug)
+        address = f"{slugs.address(page.collection, page.slug)}{span.part and f' ({span.part})'}"
         raise InvalidArgument(name="lines", problem=f"{address} has {len(text)} lines, not {start}")
+    numbers = f"{span.part} {start}-{end}".strip()
     return LinesRecord(
-        *(page.slug, page.title, page.version, content_hash_of(page), f"{start}-{end}", len(text)),
+        *(page.slug, page.title, page.version, content_hash_of(page), numbers, len(text)),
         *("\n".join(text[start - 1 : end]), page.collection),
     )
 
@@ -604,6 +623,7 @@ def put(
         from quaid.storage import facts as fact_store, page_edits
 
         for place, values in enumerate(assertions, 1):
+            values = {"asserted_by": brain.stated_by, **values}
             fact = fact_model.check_fact(values, f"assertions[{place}]", page.title)
             batch = [change.id for change in stated]
             stated.append(fact_store.add_fact(tx, saved.id, fact, now, batch))

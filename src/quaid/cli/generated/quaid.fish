@@ -199,7 +199,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --help	-	help on a command'
     case 'get'
         printf '%s\n' '*	@slugs	One page or several, each by slug, title, alias or file path
---lines	@any	Only these lines, as in 10-40
+--lines	@any	Only these lines below the front matter, as in 10-40 or timeline 2-5
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -496,7 +496,7 @@ clear	@command	Close every open gap whose text is not stored
 --source	@any	The source, as in meeting/123
 --evidence-text	@any	The words of the source
 --confidence	@any	Confidence, from 0 to 1
---asserted-by	agent|manual|import|enrichment	Who states it
+--asserted-by	agent|manual|import|enrichment	Who states it [manual, or agent if an agent calls]
 --expected-version	@any	Fail unless this is its version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
