@@ -215,11 +215,14 @@ def test_two_values_of_one_key_are_a_conflict_that_keeps_both() -> None:
     assert page.frontmatter["status"] == "rival"
     assert page.frontmatter["conflicts"] == {"status": {"laptop": "partner"}}
     (conflict,) = find_conflicts(page.truth, page.frontmatter)
-    assert [(side.name, side.value) for side in conflict.sides] == [("", "rival"), ("laptop", "partner")]
+    assert [(side.name, side.value) for side in conflict.sides] == [
+        ("current", "rival"),
+        ("laptop", "partner"),
+    ]
     assert len(conflicts) == 1
     _, chosen = resolve_conflict(page.truth, page.frontmatter, conflict, "laptop")
     assert chosen == ours.frontmatter
-    _, kept = resolve_conflict(page.truth, page.frontmatter, conflict, "")
+    _, kept = resolve_conflict(page.truth, page.frontmatter, conflict, "current")
     assert kept == theirs.frontmatter
     _, both = resolve_conflict(page.truth, page.frontmatter, conflict, ALL_SIDES)
     assert both["status"] == ["rival", "partner"]

@@ -310,3 +310,77 @@ def test_proposals_that_build_on_each_other_are_accepted_in_order(reviewed: Brai
     outcomes = [decision["outcome"] for decision in run(reviewed, "review", yes=True)["decided"]]
     assert outcomes == ["accepted", "accepted"]
     assert run(reviewed, "get", slug="notes/x")["compiled_truth"] == "# X\n\nFirst.\n\nSecond."
+
+
+# Conflicts of merged pages
+
+CONFLICTING = """\
+---
+status: rival
+conflicts:
+  status:
+    laptop: partner
+---
+# Alice
+
+<!-- conflict: desktop -->
+She lives in Oslo.
+<!-- or: laptop -->
+She lives in Rome.
+<!-- end of conflict -->
+
+The end of conflict is near.
+"""
+
+
+def test_conflicts_of_pages_are_listed_and_resolved_one_by_one(brain: Brain) -> None:
+    run(brain, "put", slug="people/alice", content=CONFLICTING)
+    run(brain, "put", slug="people/bob", content="He wrote about the end of conflict.")
+    listed = run(brain, "review")
+    assert [(row["page"], row["number"], row["part"], row["key"]) for row in listed["conflicts"]] == [
+        ("people/alice", 1, "text", ""),
+        ("people/alice", 2, "frontmatter", "status"),
+    ]
+    assert listed["conflicts"][0]["sides"] == [
+        {"name": "desktop", "value": "She lives in Oslo."},
+        {"name": "laptop", "value": "She lives in Rome."},
+    ]
+    text = render(dispatch.call(brain, dispatch.find_command("review"), {}, "owner"))
+    assert "people/alice  conflict 1: text\n   desktop:\n     She lives in Oslo." in text
+    with pytest.raises(NotFound, match="desktop, laptop, all"):
+        run(brain, "review", page="people/alice", id=1, keep="phone")
+    with pytest.raises(NotFound, match="has 2"):
+        run(brain, "review", page="people/alice", id=3, keep="laptop")
+    with pytest.raises(VersionConflict):
+        run(brain, "review", page="people/alice", keep="laptop", expected_version=7)
+    with pytest.raises(InvalidArgument, match="page"):
+        run(brain, "review", keep="laptop")
+    decided = run(brain, "review", page="people/alice", id=2, keep="laptop", expected_version=1)
+    assert (decided["resolved"], len(decided["conflicts"])) == (1, 1)
+    decided = run(brain, "review", page="people/alice", keep="desktop")
+    assert (decided["resolved"], decided["conflicts"]) == (1, [])
+    page = run(brain, "get", slug="people/alice")
+    assert page["frontmatter"] == {"status": "partner"}
+    assert page["compiled_truth"] == "# Alice\n\nShe lives in Oslo.\n\nThe end of conflict is near."
+    assert run(brain, "review")["conflicts"] == []
+
+
+def test_a_name_that_only_some_conflicts_have_resolves_those(brain: Brain) -> None:
+    run(brain, "put", slug="people/alice", content=CONFLICTING)
+    decided = run(brain, "review", page="people/alice", keep="desktop")
+    assert decided["resolved"] == 1
+    assert [row["key"] for row in decided["conflicts"]] == ["status"]
+    assert run(brain, "review", page="people/alice", keep="all")["resolved"] == 1
+    assert run(brain, "get", slug="people/alice")["frontmatter"] == {"status": ["rival", "partner"]}
+
+
+def test_a_conflict_in_a_file_is_resolved_in_the_file(brain: Brain, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "alice.md").write_text(CONFLICTING)
+    run(brain, "collection add", name="notes", path=str(folder))
+    assert [row["page"] for row in run(brain, "review")["conflicts"]] == ["notes::alice", "notes::alice"]
+    run(brain, "review", page="notes::alice", keep="laptop")
+    assert (folder / "alice.md").read_text() == (
+        "---\nstatus: partner\n---\n# Alice\n\nShe lives in Rome.\n\nThe end of conflict is near.\n"
+    )

@@ -289,3 +289,22 @@ def test_all_proposals_are_accepted_except_conflicts(visitor: Visitor, mine: Set
     assert "Changed by hand." in call(mine, "get", slug=MIRA).compiled_truth
     visitor.post("/review/proposal", act="reject_all")
     assert call(mine, "review").total == 0
+
+
+def test_a_conflict_is_resolved_with_one_click(visitor: Visitor, mine: Settings) -> None:
+    assert "No conflicts" in visitor.get("/review?tab=conflicts").text
+    text = "# Nils\n\n<!-- conflict: desktop -->\nIn <b>Oslo</b>.\n<!-- or: laptop -->\nIn Rome.\n"
+    text += "<!-- end of conflict -->"
+    call(mine, "put", slug="people/nils", content=f"---\nconflicts: {{city: {{laptop: [1]}}}}\n---\n{text}")
+    shown = visitor.get("/review?tab=conflicts").text
+    assert '<pre class="plain">In &lt;b&gt;Oslo&lt;/b&gt;.</pre>' in shown
+    assert 'Conflicts <span class="count">2</span>' in shown
+    form: dict[str, str | int] = {"page": "people/nils", "number": 1, "keep": "laptop"}
+    visitor.post("/review/conflict", **form, version=7)
+    assert "Nothing was changed" in message(visitor, "/review?tab=conflicts")
+    visitor.post("/review/conflict", **form, version=1)
+    assert message(visitor, "/review?tab=conflicts").startswith("Resolved.")
+    visitor.post("/review/conflict", page="people/nils", number=1, keep="current", version=2)
+    page = call(mine, "get", slug="people/nils")
+    assert (page.compiled_truth, page.frontmatter) == ("# Nils\n\nIn Rome.", {})
+    assert "No conflicts" in visitor.get("/review?tab=conflicts").text

@@ -559,12 +559,27 @@ def _review(record: Any) -> Lines:
     for proposal in record.proposals:
         yield f"{proposal.id}  {proposal.target}  by {proposal.author}, {proposal.age} ago, {proposal.tool}"
         yield textwrap.indent(proposal.diff.rstrip(), "   ")
-    if record.decided:
+    for conflict in record.conflicts:
+        yield from _conflict(conflict)
+    if record.resolved:
+        yield f"Resolved {count_noun(record.resolved, 'conflict')}"
+    elif record.decided:
         yield f"{count_noun(record.total, 'proposal')} left" if record.total else "No proposal is left"
-    elif not record.proposals:
-        yield "No proposals"
-    else:
+    elif not record.proposals and not record.conflicts:
+        yield "No proposals and no conflicts"
+    if record.proposals and not record.decided:
         yield "`quaid review ID --accept` or `--reject` decides one, `--yes` or `--reject-all` decides all"
+    if record.conflicts:
+        yield "`quaid review [NUMBER] --page PAGE --keep NAME` resolves conflicts; `--keep all` keeps all versions"
+
+
+def _conflict(conflict: Any) -> Lines:
+    about = conflict.key or "text"
+    yield f"{conflict.page}  conflict {conflict.number}: {about}"
+    for side in conflict.sides:
+        value = side.value if isinstance(side.value, str) else json.dumps(side.value, ensure_ascii=False)
+        yield f"   {side.name}:"
+        yield textwrap.indent("(removed)" if side.value in (None, "") else value, "     ")
 
 
 _OUTCOMES = {

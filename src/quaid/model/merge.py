@@ -29,6 +29,8 @@ TIME_KEYS = ("updated", "modified", "updated_at", "modified_at", "last_modified"
 """Front-matter keys with the time of the last edit. The later one of two values is used."""
 ALL_SIDES = "all"
 """The choice that keeps the values of all sides of a conflict."""
+CURRENT_SIDE = "current"
+"""The side of a conflict in front matter whose value is in use."""
 
 Part = Literal["text", "frontmatter", "page"]
 Row = TypeVar("Row", BundleLink, BundleFact, BundleRaw)
@@ -45,7 +47,7 @@ _MISSING: Final = _Missing()
 
 class ConflictSide(NamedTuple):
     name: str
-    """The name of the version, as in the name of a device; "" for the value that is in use."""
+    """The name of the version, for example the name of a device."""
     value: Any
     """A text, or a value of front matter. None if this version removed it."""
 
@@ -139,7 +141,7 @@ def _merge_deleted(ours: Bundle, theirs: Bundle, our_name: str, their_name: str)
     alive, name = (theirs, our_name) if ours.deleted else (ours, their_name)
     frontmatter = dict(alive.frontmatter)
     _record(frontmatter, "(deleted)", name, True)
-    conflict = PageConflict("page", "deleted", (ConflictSide("", None), ConflictSide(name, True)))
+    conflict = PageConflict("page", "deleted", (ConflictSide(CURRENT_SIDE, None), ConflictSide(name, True)))
     return MergeResult(alive._replace(frontmatter=frontmatter), (conflict,))
 
 
@@ -781,7 +783,7 @@ def find_conflicts(truth: str, frontmatter: dict[str, Any]) -> tuple[PageConflic
     for key, sides in records.items() if isinstance(records, dict) and _are_records(records) else ():
         if sides:
             is_note = key.startswith("(") and key.endswith(")")
-            current = ConflictSide("", None if is_note else frontmatter.get(key))
+            current = ConflictSide(CURRENT_SIDE, None if is_note else frontmatter.get(key))
             others = (ConflictSide(str(name), value) for name, value in sides.items())
             name = key[1:-1] if is_note else key
             found.append(PageConflict("page" if is_note else "frontmatter", name, (current, *others)))
@@ -798,7 +800,7 @@ def resolve_conflict(
     """
     values = [side.value for side in conflict.sides if choice in (side.name, ALL_SIDES)]
     if not values or conflict not in find_conflicts(truth, frontmatter):
-        names = ", ".join([side.name for side in conflict.sides if side.name] + [ALL_SIDES])
+        names = ", ".join([*(side.name for side in conflict.sides), ALL_SIDES])
         raise NotFound(what="side of this conflict", name=choice, hint=f"The conflict has: {names}.")
     if conflict.part == "text":
         parts = _split(truth)

@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "merge": ("cleanup.merge", "Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page."),
     "rename": ("cleanup.rename", "Rename a page. Links are updated, and the old slug redirects to the page."),
     "forget": ("cleanup.forget", "Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains."),
-    "review": ("review.review", "List changes proposed by agents with their diffs, or accept or reject them."),
+    "review": ("review.review", "List changes proposed by agents and conflicts of merged pages, and decide them."),
     "propose forget": ("review.propose_forget", "Propose to erase a page or sentence for good; a person confirms it. To correct: memory_correct."),
     "propose merge": ("review.propose_merge", "Propose to merge two pages about the same thing. A person confirms it."),
     "correct": ("corrections.correct", "Correct what is stored: \"X is now Y\", \"that was wrong\", \"done\". The old fact and line stay in the history."),

@@ -1,4 +1,4 @@
-"""Review of agents' writes: proposals with their diffs, accepted or rejected by a person."""
+"""What a person decides: proposals of agents with their diffs, and conflicts of merged pages."""
 
 import json
 import os
@@ -10,9 +10,11 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.errors import InvalidArgument, InvalidSlug, PageNotFound, QuaidError
+from quaid.errors import InvalidArgument, InvalidSlug, NotFound, PageNotFound, QuaidError
 from quaid.formats import markdown
-from quaid.model import dates, slug as slugs
+from quaid.model import dates, merge as merging, slug as slugs
+from quaid.model.merge import ALL_SIDES
+from quaid.model.page import Page, build_page
 from quaid.model.slug import aliases, fold_name
 from quaid.notebook import layout
 from quaid.operations import cleanup, corrections, dispatch, pages
@@ -35,6 +37,7 @@ GRANTS_SETTING = "agents_may"
 """The setting with the operations (forget, merge) that agents may carry out without review."""
 
 MAX_SUMMARY = 120
+MAX_CONFLICTING_PAGES = 1_000
 NOT_ERASED = "Nothing is erased yet: a person decides with `quaid review`. Until then queries find it."
 OWNER_OPERATIONS = {"memory_forget": "forget", "memory_merge": "merge"}
 """For each of these tools, the command that is run when its proposal is accepted."""
@@ -79,11 +82,27 @@ class Decision(NamedTuple):
     """What was erased, and the search for remains, if the proposal was to erase a page."""
 
 
+class OpenConflict(NamedTuple):
+    """A block or key of a page that was changed in different ways in two versions."""
+
+    page: str
+    version: int
+    number: int
+    """The number of the conflict on its page, from 1."""
+    part: merging.Part
+    key: str
+    """The front-matter key, or "" for a text."""
+    sides: tuple[merging.ConflictSide, ...]
+
+
 class ReviewRecord(NamedTuple):
     proposals: tuple[OpenProposal, ...]
     """The open proposals, oldest first. If an id was given, only that proposal."""
     total: int
     decided: tuple[Decision, ...] = ()
+    conflicts: tuple[OpenConflict, ...] = ()
+    resolved: int = 0
+    """The number of conflicts that this call resolved."""
 
     @property
     def exit_status(self) -> int:
@@ -362,21 +381,32 @@ def _target(row: ProposalRow) -> str:
         "quaid review 3 --accept",
         "quaid review 3 --reject --note 'She said Oslo.'",
         "quaid review --yes",
+        "quaid review --page people/alice --keep laptop",
     ),
 )
 def review(
     brain: Brain,
-    id: Annotated[int | None, Arg("Only this proposal.", positional=True, minimum=1)] = None,
+    id: Annotated[
+        int | None, Arg("Only this proposal; with `page`, only this conflict.", positional=True, minimum=1)
+    ] = None,
     accept: Annotated[bool, Arg("Carry it out.")] = False,
     reject: Annotated[bool, Arg("Discard it.")] = False,
     yes: Annotated[bool, Arg("Accept all open proposals.")] = False,
     reject_all: Annotated[bool, Arg("Reject all open proposals.")] = False,
     note: Annotated[str, Arg("The reason, for the record.")] = "",
+    page: Annotated[str | None, Arg("Only the conflicts of this page.")] = None,
+    keep: Annotated[
+        str | None, Arg("Resolve the conflicts of `page`: the name of the version to keep, or `all`.")
+    ] = None,
+    expected_version: Annotated[int | None, Arg("The version of `page` that you read.", minimum=1)] = None,
 ) -> ReviewRecord:
-    """List changes proposed by agents with their diffs, or accept or reject them.
+    """List changes proposed by agents and conflicts of merged pages, and decide them.
 
     A proposal whose page changed since, so that it would now change other lines, is not carried out: both diffs are
-    shown."""
+    shown. A conflict has two versions of a text or of a front-matter key, and the page contains both until it is
+    resolved."""
+    if page is not None or keep is not None:
+        return _review_conflicts(brain, page, id, keep, expected_version)
     if accept + reject + yes + reject_all > 1:
         raise InvalidArgument(name="accept", problem="choose one of accept, reject, yes and reject_all")
     if (accept or reject) != (id is not None) and (accept or reject):
@@ -392,7 +422,54 @@ def review(
     done = {decision.id for decision in decided}
     now = brain.now()
     listed = tuple(_open_proposal(row, now) for row in rows if row.id not in done)
-    return ReviewRecord(listed, proposals.count_open(brain.db), decided)
+    conflicts = () if id is not None or decided else _open_conflicts(brain)
+    return ReviewRecord(listed, proposals.count_open(brain.db), decided, conflicts)
+
+
+def _open_conflicts(brain: Brain) -> tuple[OpenConflict, ...]:
+    rows = page_store.pages_with_conflicts(brain.db, MAX_CONFLICTING_PAGES)
+    return tuple(conflict for row in rows for conflict in _page_conflicts(row))
+
+
+def _page_conflicts(row: page_store.PageRow) -> list[OpenConflict]:
+    address = slugs.address(row.collection, row.slug)
+    found = merging.find_conflicts(row.truth, row.frontmatter)
+    return [OpenConflict(address, row.version, number, *conflict) for number, conflict in enumerate(found, 1)]
+
+
+def _review_conflicts(
+    brain: Brain, address: str | None, number: int | None, keep: str | None, expected: int | None
+) -> ReviewRecord:
+    """List the conflicts of a page, or resolve one of them or all."""
+    if address is None:
+        raise InvalidArgument(
+            name="page", problem="is required; `quaid review` lists the pages with conflicts"
+        )
+    resolved = 0
+
+    def change(old: page_store.PageRow | None) -> Page:
+        nonlocal resolved
+        assert old is not None
+        assert keep is not None
+        conflicts = merging.find_conflicts(old.truth, old.frontmatter)
+        if number is not None and number > len(conflicts):
+            raise NotFound(what="conflict", name=number, hint=f" {address} has {len(conflicts)}.")
+        chosen = conflicts if number is None else conflicts[number - 1 : number]
+        having = [
+            conflict for conflict in chosen if keep in {ALL_SIDES, *(side.name for side in conflict.sides)}
+        ]
+        truth, front = old.truth, old.frontmatter
+        for conflict in having or chosen:  # an unknown name is refused, unless another conflict has it
+            truth, front = merging.resolve_conflict(truth, front, conflict, keep)
+            resolved += 1
+        return build_page(old.slug, front, truth, old.timeline, fallback_title=old.title)
+
+    if keep is not None:
+        pages.edit_page(brain, address, expected, change)
+    left = _page_conflicts(pages.require_page(brain, address))
+    if keep is None and number is not None:
+        left = [conflict for conflict in left if conflict.number == number]
+    return ReviewRecord((), proposals.count_open(brain.db), (), tuple(left), resolved)
 
 
 def _require_open(brain: Brain, id: int) -> ProposalRow:

@@ -164,6 +164,19 @@ def listing(
     return [PageListItem._make((*row[1:8], tuple(tags.get(row[0], ())), *row[8:])) for row in rows]
 
 
+def pages_with_conflicts(db: "Database", limit: int) -> list[PageRow]:
+    """Return pages whose text or front matter may contain conflicts of a merge (see model.merge)."""
+    rows = db.rows(
+        "SELECT c.name, p.slug FROM pages p JOIN collections c ON c.id = p.collection_id"
+        " WHERE p.quarantined_at IS NULL AND (instr(p.frontmatter, '\"conflicts\"') OR p.id IN"
+        " (SELECT rowid FROM page_fts WHERE page_fts MATCH 'compiled_truth : \"end of conflict\"'))"
+        " ORDER BY c.id, p.slug LIMIT ?",
+        (limit,),
+    )
+    found = (find(db, str(slug), str(collection)) for collection, slug in rows)
+    return [page for page in found if page is not None]
+
+
 def count(
     db: "Database",
     *,

@@ -55,7 +55,7 @@ distinct	@command	Mark two pages as distinct, so that `quaid dupes` no longer li
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
-review	@command	List changes proposed by agents with their diffs, or accept or reject them
+review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
 correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
 briefing	@command	Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people
@@ -540,12 +540,15 @@ clear	@command	Close every open gap whose text is not stored
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'review') printf '%s\n' '1	@any	Only this proposal
+    'review') printf '%s\n' '1	@any	Only this proposal; with --page, only this conflict
 --accept	-	Carry it out
 --reject	-	Discard it
 --yes	-	Accept all open proposals
 --reject-all	-	Reject all open proposals
 --note	@any	The reason, for the record
+--page	@slugs	Only the conflicts of this page
+--keep	@any	Resolve the conflicts of --page: the name of the version to keep, or `all`
+--expected-version	@any	The version of --page that you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1395,7 +1398,7 @@ distinct	@command	Mark two pages as distinct, so that `quaid dupes` no longer li
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
-review	@command	List changes proposed by agents with their diffs, or accept or reject them
+review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
 correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
 briefing	@command	Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people

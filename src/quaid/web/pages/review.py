@@ -1,4 +1,4 @@
-"""Decisions for the user: contradictions, agents' proposals, gaps, quarantined pages and duplicates.
+"""Decisions for the user: contradictions, agents' proposals, conflicts, gaps, quarantined pages and duplicates.
 
 A gap is an unanswered question. Each kind has a tab and is loaded only when the tab is open, because
 comparing all pages takes a while.
@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from quaid.errors import InvalidArgument, PageOfFolder, QuaidError, VersionConflict
 from quaid.model import slug as slugs
+from quaid.model.bundle import json_text
 from quaid.model.markdown_text import shorten
 from quaid.model.plain_text import count_noun
 from quaid.model.similarity import question_hash
@@ -37,6 +38,7 @@ from quaid.web.pages.page import diff_lines
 TABS = (
     ("contradictions", "Contradictions"),
     ("proposals", "Proposals"),
+    ("conflicts", "Conflicts"),
     ("gaps", "Gaps"),
     ("quarantine", "Quarantine"),
     ("duplicates", "Duplicates"),
@@ -44,6 +46,7 @@ TABS = (
 TAB_OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "contradictions": ("contradictions", {"limit": 50}),
     "proposals": ("review", {}),
+    "conflicts": ("review", {}),
     "gaps": ("gaps", {"limit": 100}),
     "quarantine": ("collection quarantine list", {}),
     "duplicates": ("dupes", {"limit": 30}),
@@ -141,8 +144,9 @@ async def _show_tab(
     """Render a tab. Fields of a submitted form keep their values; `gap` is the id of the gap in the form."""
     form = defaultdict(str, await read_form(request) if request.method == "POST" else {})
     name, arguments = TAB_OPERATIONS[tab]
-    record, contradictions, gaps, waiting, status = await gather_all(
+    record, review, contradictions, gaps, waiting, status = await gather_all(
         try_operation(request, name, **arguments),
+        try_operation(request, "review"),
         try_operation(request, "contradictions", limit=1),
         try_operation(request, "gaps", limit=1),
         try_operation(request, "collection quarantine list"),
@@ -160,9 +164,13 @@ async def _show_tab(
             "gaps": gaps.total if gaps else 0,
             "quarantine": len(waiting.value) if waiting else 0,
             "proposals": status.proposals if status else 0,
+            "conflicts": len(review.conflicts) if review else 0,
         },
         proposals=[(row, _proposal_lines(row.diff)) for row in record.proposals]
         if record and tab == "proposals"
+        else [],
+        conflicts=[(row, _conflict_sides(row)) for row in record.conflicts]
+        if record and tab == "conflicts"
         else [],
         plan=None,
         pairs=await _duplicate_pairs(request, record) if record and tab == "duplicates" else [],
@@ -176,6 +184,21 @@ async def _show_tab(
         approver=next((gap.approved_by for gap in open_gaps if gap.approved_by), ""),
         wordless=sum(gap.approved_by is None for gap in open_gaps),
     )
+
+
+def _conflict_sides(conflict: Any) -> list[tuple[str, str]]:
+    """Return name and text of the sides of a conflict. The text is "" if the side has no value."""
+    return [
+        (
+            side.name,
+            side.value
+            if isinstance(side.value, str)
+            else ""
+            if side.value is None
+            else json_text(side.value),
+        )
+        for side in conflict.sides
+    ]
 
 
 def _proposal_lines(diff: str) -> list[tuple[str, str]]:
@@ -294,6 +317,25 @@ async def decide_proposal(request: Request) -> Response:
     return redirect(
         request, "/review?tab=proposals", " ".join([*messages, *problems]), succeeded=not problems
     )
+
+
+@route("/review/conflict", POST="owner")
+async def resolve_conflict(request: Request) -> Response:
+    """Resolve a conflict of a page by keeping one of its versions, or all."""
+    form = await read_form(request)
+    page = form.get("page", "")
+    try:
+        await call_operation(
+            *(request, "review"),
+            page=page,
+            id=parse_number(form.get("number", "")),
+            keep=form.get("keep", ""),
+            expected_version=parse_number(form.get("version", "")),
+        )
+    except QuaidError as error:
+        problem = f"Nothing was changed. {browser_message(error)}"
+        return redirect(request, "/review?tab=conflicts", problem, succeeded=False)
+    return redirect(request, "/review?tab=conflicts", "Resolved.", (base.page_url(page), "Open the page"))
 
 
 @route("/review/gap", POST="write", on_error=_show_failed_form)
