@@ -19,6 +19,9 @@ MOST_ANSWER_BYTES = 8 * 1024 * 1024
 MOST_NAMES = 500
 """So many values are listed in one IN (...)."""
 
+SHAPES = (64, 16, 4, 1)
+"""Numbers of rows in one statement. Few different statements can all stay prepared in the database."""
+
 UUID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 CHANGE_COLUMNS = "seq, uuid, revision, base, hash, bundle, slug, deleted, purged, person, agent, device, at"
@@ -75,6 +78,17 @@ def slices(values: Sequence[Any], size: int = MOST_NAMES) -> Iterable[Sequence[A
         yield values[start : start + size]
 
 
+def insert(tx: HubTransaction, table: str, columns: str, rows: Sequence[Row], ending: str = "") -> None:
+    """Insert rows with few statements."""
+    start = 0
+    while start < len(rows):
+        part = rows[start : start + next(size for size in SHAPES if size <= len(rows) - start)]
+        values = ", ".join([in_list(part[0])] * len(part))
+        sql = f"INSERT INTO {table} ({columns}) VALUES {values}{ending}"  # noqa: S608 - only constants
+        tx.many(sql, [[value for row in part for value in row]])
+        start += len(part)
+
+
 def audit_hash(before: str, entry: AuditEntry) -> str:
     """Return the hash of an audit entry, which covers all fields and the hash of the entry before it."""
     fields = [before, *entry._replace(hash="")]
@@ -114,11 +128,8 @@ class Ledger:
     def save(self) -> None:
         if not self._entries:
             return
-        self.tx.many(
-            "INSERT INTO audit (number, at, person, agent, device, action, space, subject, hash)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            self._entries,
-        )
+        columns = "number, at, person, agent, device, action, space, subject, hash"
+        insert(self.tx, "audit", columns, self._entries)
         audit = (self.audit_number, self.audit_hash)
         if self.space:
             sql = "UPDATE spaces SET audit_number = ?, audit_hash = ?, last_seq = ?, last_proposal = ? WHERE id = ?"
@@ -302,23 +313,20 @@ class RevisionWriter:
     def flush(self) -> None:
         """Write what is only in memory so far."""
         if self._new:
-            self.tx.many(
-                "INSERT INTO revisions (space, uuid, revision, seq, base, hash, bundle, slug, deleted, purged,"
-                " person, agent, device, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                self._new,
-            )
+            columns = "space, uuid, revision, seq, base, hash, bundle, slug, deleted, purged"
+            columns += ", person, agent, device, at"
+            insert(self.tx, "revisions", columns, self._new)
         for part in slices(self._old_slugs):  # first, because another page may take the slug
             self.tx.rows(
                 f"UPDATE heads SET slug = '' WHERE space = ? AND uuid IN {in_list(part)} RETURNING uuid",  # noqa: S608
                 (self.space, *part),
             )
         if self._changed:
-            self.tx.many(
-                "INSERT INTO heads (space, uuid, revision, hash, slug, purged, seq, size)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, uuid) DO UPDATE SET"
-                " revision = excluded.revision, hash = excluded.hash, slug = excluded.slug,"
-                " purged = excluded.purged, seq = excluded.seq, size = excluded.size",
+            insert(
+                *(self.tx, "heads", "space, uuid, revision, hash, slug, purged, seq, size"),
                 list(self._changed.values()),
+                " ON CONFLICT (space, uuid) DO UPDATE SET revision = excluded.revision, hash = excluded.hash,"
+                " slug = excluded.slug, purged = excluded.purged, seq = excluded.seq, size = excluded.size",
             )
         self._new, self._changed, self._old_slugs = [], {}, []
 

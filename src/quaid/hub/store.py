@@ -27,6 +27,7 @@ from quaid.errors import (
 from quaid.hub.revisions import (
     CHANGE_COLUMNS,
     MOST_ANSWER_BYTES,
+    SHAPES,
     HubTransaction,
     Ledger,
     RevisionWriter,
@@ -221,20 +222,32 @@ class HubStore(ABC):
 
     def _access(self, tx: HubTransaction, caller: Caller, space: str, *, as_admin: bool = False) -> Access:
         """Return what the caller may do in a space; raise NotFound if that is nothing."""
-        row = tx.one(
-            "SELECT s.id, s.name, s.kind, s.sealed, s.last_seq, m.granted, a.granted, k.seq,"
-            " d.id, d.revoked_at, d.expires_at FROM spaces s"
-            " LEFT JOIN members m ON m.space = s.id AND m.person = ? AND m.agent = ''"
-            " LEFT JOIN members a ON a.space = s.id AND a.person = ? AND a.agent = ?"
-            " LEFT JOIN acknowledgements k ON k.space = s.id AND k.device = ?"
-            " LEFT JOIN devices d ON d.id = ? WHERE s.id = ?",
-            (caller.person, caller.person, caller.agent, caller.device, caller.device, space),
+        row = self._access_rows(tx, [caller.device], space).get(caller.device)
+        return self._judge(row, caller, space, as_admin=as_admin)
+
+    def _access_rows(self, tx: HubTransaction, devices: Sequence[str], space: str) -> dict[str, Row]:
+        """Read a space with the rights of devices in it, by device. It is empty if there is no such space."""
+        listed = list(dict.fromkeys(devices))
+        listed += listed[-1:] * (next(size for size in SHAPES[::-1] if size >= len(listed)) - len(listed))
+        rows = tx.rows(
+            "SELECT s.id, s.name, s.kind, s.sealed, s.last_seq, m.granted, a.granted, k.seq,"  # noqa: S608
+            " d.id, d.person, d.revoked_at, d.expires_at FROM spaces s"
+            f" LEFT JOIN devices d ON d.id IN {in_list(listed)}"
+            " LEFT JOIN members m ON m.space = s.id AND m.person = d.person AND m.agent = ''"
+            " LEFT JOIN members a ON a.space = s.id AND a.person = d.person AND a.agent = d.agent"
+            " LEFT JOIN acknowledgements k ON k.space = s.id AND k.device = d.id WHERE s.id = ?",
+            (*listed, space),
         )
+        without_device = {device: (*row[:5], *(None,) * 7) for row in rows[:1] for device in listed}
+        return without_device | {row[8]: row for row in rows if row[8] is not None}
+
+    def _judge(self, row: Row | None, caller: Caller, space: str, *, as_admin: bool = False) -> Access:
+        """Return what the caller may do in a space, from a row of _access_rows()."""
         if row is None:
             raise NotFound(what="space", name=space, hint="")
-        id, name, kind, sealed, last_seq, own, agents, joined, device, revoked, expires = row
+        id, name, kind, sealed, last_seq, own, agents, joined, device, person, revoked, expires = row
         if caller.device or not caller.is_admin:
-            self._check_device(device, revoked, expires)
+            self._check_device(device if person == caller.person else None, revoked, expires)
         right = right_in_space(caller, kind, own, agents)
         if right is None and not (as_admin and caller.is_admin):
             raise NotFound(what="space", name=space, hint="")
@@ -670,10 +683,11 @@ class HubStore(ABC):
 
     def _put_into(self, tx: HubTransaction, space: str, calls: Sequence[PutCall]) -> None:
         rights: list[tuple[PutCall, Right]] = []
+        rows = self._access_rows(tx, [call.caller.device for call in calls], space)
         for call in calls:
             call.error = None
             try:
-                found = self._access(tx, call.caller, space).space
+                found = self._judge(rows.get(call.caller.device), call.caller, space).space
                 check_pushes(call.pushes, found.sealed)
             except QuaidError as error:
                 call.error = error
