@@ -1037,9 +1037,12 @@ def test_an_id_stays_the_id_of_its_line_when_other_lines_are_added(memory: Brain
         run(memory, "correct", about="Alice", id=chosen, now="Alice keeps ants.")
 
 
+@pytest.mark.parametrize("status", ["status: open\n", ""])
 @pytest.mark.parametrize("outcome", ["done", "cancelled"])
-def test_a_page_that_is_a_promise_is_done_or_cancelled_as_a_whole(brain: Brain, outcome: str) -> None:
-    text = "---\ntitle: Training outline for Ada\ntype: commitment\nstatus: open\n---\nPromised on 2 May."
+def test_a_page_that_is_a_promise_is_done_or_cancelled_as_a_whole(
+    brain: Brain, outcome: str, status: str
+) -> None:
+    text = f"---\ntitle: Training outline for Ada\ntype: commitment\n{status}---\nPromised on 2 May."
     run(brain, "put", slug="commitments/outline", content=text)
     run(brain, "put", slug="people/ada", content="---\nstatus: open\n---\n# Ada\n\nA person.")
     record = run(brain, "correct", about="Training outline for Ada", now=outcome)

@@ -304,6 +304,41 @@ def test_an_agent_proposes_to_remove_a_line(reviewed: Brain, tmp_path: Path) -> 
     )
 
 
+def test_an_accepted_removal_names_what_was_erased_and_what_remains(reviewed: Brain) -> None:
+    text = "# Arvid hid the key at Tone\n\nArvid hid the spare key at Tone. It rained."
+    run(reviewed, "put", slug="sources/arvid-hid-the-key", content=text)
+    run(
+        reviewed,
+        "assert",
+        slug="sources/arvid-hid-the-key",
+        predicate="hid_at",
+        object="Tone",
+        subject="Arvid",
+    )
+    words = "Arvid hid the spare key at Tone."
+    number = ask(reviewed, "memory_forget", query=words, reason="He asked.")["proposal"]
+    arguments = {"id": number, "accept": True}
+    record = dispatch.call(reviewed, dispatch.find_command("review"), arguments, "owner")
+    shown = render(record)
+    assert f"Erased from sources/arvid-hid-the-key: {words}" in shown
+    assert "The title and slug of sources/arvid-hid-the-key still have words of it" in shown
+    assert "It rained." in run(reviewed, "get", slug="sources/arvid-hid-the-key")["compiled_truth"]
+
+
+def test_the_briefing_leaves_out_what_waits_to_be_erased(reviewed: Brain) -> None:
+    run(reviewed, "put", slug="notes/a", content="# A\n\nArvid hid the spare key at Tone.")
+    run(reviewed, "put", slug="notes/secret", content="# The secret of Gro\n\nGro is ill.")
+    run(reviewed, "remember", content="Todo: ask Tone for the spare key of Arvid")
+    assert "Arvid" in str(run(reviewed, "briefing")["todos"])
+    assert "Gro" in str(run(reviewed, "briefing"))
+    ask(reviewed, "memory_forget", query="ask Tone for the spare key of Arvid", reason="He asked.")
+    ask(reviewed, "memory_forget", slug="notes/secret", reason="She asked.")
+    after = run(reviewed, "briefing")
+    assert after["review"]["total"] == 2
+    assert "ask Tone" not in str(after)
+    assert "Gro" not in str(after)
+
+
 def test_proposals_that_build_on_each_other_are_accepted_in_order(reviewed: Brain) -> None:
     ask(reviewed, "memory_put", slug="notes/x", content="# X\n\nFirst.")
     ask(reviewed, "memory_put", slug="notes/x", append="Second.")

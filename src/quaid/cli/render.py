@@ -535,6 +535,7 @@ def _correct(record: Any) -> Lines:
     place = record.path or slugs.address(record.collection, record.slug)
     yield f"{place}, version {record.version}{_optional(', fact {}', record.fact)}"
     yield from (f"Still says: {row.says} ({row.id})" for row in record.still_says)
+    yield from filter(None, [record.note])
 
 
 @_renders("Proposed")
@@ -551,6 +552,11 @@ def _review(record: Any) -> Lines:
         yield f"Proposal {decision.id}{target} {_OUTCOMES[decision.outcome]}{problem}"
         if decision.erased:
             yield from (textwrap.indent(line, "  ") for line in _forget(decision.erased))
+        if decision.removed:
+            place = decision.removed.path or slugs.address(decision.removed.collection, decision.removed.slug)
+            for row in decision.removed.replaced:
+                yield f"  Erased from {place}: {row.id if row.says == 'erased' else row.says}"
+            yield from filter(None, [_optional("  {}", decision.removed.note)])
         if decision.outcome == "conflict":
             yield "Proposed:"
             yield textwrap.indent(decision.diff.rstrip(), "  ")

@@ -371,10 +371,12 @@ class _Finder:
         return reported or changes.find_task(self.about, mine) or mine
 
     def _open_status(self) -> StoredStatement | None:
-        """Return the field `status` of a page that is itself a promise or a task."""
+        """Return the field `status` of a page that is itself a promise or a task. Without one, it is open."""
         if self.subject is None or self.subject.type not in TASK_TYPES:
             return None
-        return next((line for line in self.lines if line.part == "field" and line.section == "status"), None)
+        fields = (line for line in self.lines if line.part == "field" and line.section == "status")
+        missing = StatementPlace(0, 0, 0, "status: open", 1, "status")
+        return next(fields, StoredStatement(self.subject, missing, "field"))
 
     def _plan_by_words(self, lines: list[StoredStatement]) -> _Plan | CorrectRecord:
         """Return the plan for a correction that has the old words."""
@@ -951,6 +953,9 @@ def _named_page(brain: Brain, about: str, *, leads: bool = False) -> tuple[PageR
 
 # Removing a sentence for good
 
+MIN_REPEATED_WORDS = 3
+"""A title or slug repeats an erased sentence if all its words are in the sentence, and it has at least so many."""
+
 
 def line_to_remove(brain: Brain, query: str) -> StoredStatement | CorrectRecord:
     """Return the one sentence that has these words or this id, or the sentences to choose from.
@@ -1003,7 +1008,26 @@ def remove_line(brain: Brain, line: StoredStatement) -> CorrectRecord:
     if brain.rehearsal is None:
         erasure.vacuum_and_checkpoint(brain.db)
     erased = [CorrectedStatement(f"fact:{id}", "erased", None) for id in ids]
-    return record._replace(replaced=(*record.replaced, *erased))
+    return record._replace(replaced=(*record.replaced, *erased), note=_remains_note(line))
+
+
+def _remains_note(line: StoredStatement) -> str:
+    """Return a note if the title or slug of the page has the words of an erased sentence, else ""."""
+    words, page = model.stems(line.text), line.page
+
+    def repeats(name: str) -> bool:
+        own = model.stems(name)
+        return len(own) >= MIN_REPEATED_WORDS and own <= words
+
+    slug = re.sub(r"[-/_]", " ", page.slug.rpartition("/")[2])
+    parts = [part for part, text in (("title", page.title), ("slug", slug)) if repeats(text)]
+    if not parts or line.file:
+        return ""
+    address = _address(page)
+    return (
+        f"The {' and '.join(parts)} of {address} still {'has' if len(parts) == 1 else 'have'} words of it: "
+        f"`quaid forget {address}` erases the page, `quaid rename` changes the slug."
+    )
 
 
 # Sentences of `remember`

@@ -117,6 +117,7 @@ def briefing(
         }
         if notebook is not None:
             parts["todos"] = _todos(brain, notebook, horizon, limit)
+        erasures = proposals.waiting_erasures(brain.db)
         parts["review"] = _waiting(brain, limit)
         unworded = parts.pop("unworded").total
         pages = count_pages(brain.db)
@@ -126,6 +127,7 @@ def briefing(
         else:
             parts["contradictions"] = _find_contradictions_now(brain, today, limit)
     parts["threads"] = _threads(parts["threads"], limit)
+    parts = {name: part if name == "review" else _without(part, erasures) for name, part in parts.items()}
     texts = {name: _with_texts(name, part, today) for name, part in parts.items()}
     record = BriefingRecord(
         now,
@@ -167,13 +169,24 @@ def _waiting(brain: Brain, limit: int) -> BriefingPart:
             slugs.address(row.collection or "default", row.slug) if row.slug else "",
             row.created_at[:10],
             f"{row.tool} by {row.author}",
-            row.summary,
+            # The text that is to be erased is shown only to those who decide about it.
+            "Erase a page or sentence" if row.tool == "memory_forget" else row.summary,
             id=row.id,
         )
         for row in proposals.open_proposals(brain.db)
         if not brain.agent or row.author == brain.agent
     ]
     return BriefingPart(tuple(items[:limit]), len(items))
+
+
+def _without(part: BriefingPart, erasures: frozenset[str]) -> BriefingPart:
+    """Return a part without the lines of pages that wait to be erased, or with a sentence that does."""
+    kept = tuple(
+        line
+        for line in part.items
+        if line.slug not in erasures and not any(words in line.text for words in erasures)
+    )
+    return part._replace(items=kept, total=part.total - len(part.items) + len(kept))
 
 
 def _window_start(brain: Brain, since: str, now: str) -> str:

@@ -80,6 +80,8 @@ class Decision(NamedTuple):
     """The change that accepting the proposal would make now, if there is a conflict."""
     erased: cleanup.ForgetRecord | None = None
     """What was erased, and the search for remains, if the proposal was to erase a page."""
+    removed: corrections.CorrectRecord | None = None
+    """What was erased, and from where, if the proposal was to erase a sentence."""
 
 
 class OpenConflict(NamedTuple):
@@ -329,7 +331,8 @@ def _accept(brain: Brain, row: ProposalRow, note: str) -> Decision:
         return Decision(row.id, "failed", target, str(error))
     _decide(brain, row, "accepted", note)  # without effect if a page was erased with the proposals about it
     erased = result if isinstance(result, cleanup.ForgetRecord) else None
-    return Decision(row.id, "accepted", target, erased=erased)
+    is_removal = row.tool == "memory_forget" and isinstance(result, corrections.CorrectRecord)
+    return Decision(row.id, "accepted", target, erased=erased, removed=result if is_removal else None)
 
 
 def _planned(brain: Brain, row: ProposalRow) -> tuple[_Change, bool, Callable[[], Any]]:
