@@ -682,3 +682,16 @@ class HubDatabaseUnavailable(QuaidError):
     """The hub's database {place} cannot be used: {problem}. {remedy}."""
 
     code, exit_status, http_status, rpc_code = "hub_database_unavailable", 5, 503, -32010
+
+
+class SpaceRight(QuaidError):
+    """Your right in the shared space {space} is `{right}`, which does not allow this change. Nothing was changed; \
+ask an owner of the space for the right to write."""
+
+    code, exit_status, http_status, rpc_code = "space_right", 6, 403, -32003
+
+
+class SealKey(QuaidError):
+    """The shared space {space} is sealed (its devices encrypt the pages), and {problem}."""
+
+    code, exit_status, http_status, rpc_code = "seal_key", 6, 403, -32003

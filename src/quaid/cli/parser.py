@@ -309,6 +309,7 @@ SECTION_TITLES = {
     "models": "Models",
     "collections": "Folders of files",
     "conflicts": "Folders of files",
+    "spaces": "Shared spaces",
     "maintenance": "Maintenance",
     "doctor": "Maintenance",
     "kb": "Knowledge base",

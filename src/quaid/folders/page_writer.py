@@ -7,7 +7,7 @@ fails, the file is changed back.
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import NamedTuple
 
 from quaid.errors import (
@@ -200,6 +200,56 @@ def _write_page_file(
     if indexer.is_org(path):
         nodes = indexer.parse_file(path, data).nodes
         update_heading_pages(tx, collection, saved.id, new.slug, path, nodes, now, uuid)
+
+
+def move_page_file(
+    db: Database, tx: Transaction, collection: Collection, page_id: int, path: str, now: str, token: str
+) -> None:
+    """Rename the file of a page, if it has one. The slug of the page is changed by the caller."""
+    indexed, _ = collections.file_of_page(db, page_id) if collection.root is not None else (None, None)
+    if indexed is None:
+        return
+    require_writable(collection)
+    _refuse_hidden(collection, path, "slug")
+    root = collection.root or ""
+    with Folder(root, scanner.page_endings(collection.kind)) as folder:
+        data = _read_unchanged(folder, indexed.path, indexed.content_hash)
+        db.on_rollback(_undo_removal(root, indexed.path, data, token))
+        db.on_rollback(_undo_write(root, path, data, None, token))
+        atomic_write.create_file(folder, path, data, token)
+        atomic_write.remove_file(folder, indexed.path, indexed.content_hash, token)
+        written = folder.look(path)
+    if not isinstance(written, ScannedFile):
+        raise FileChanged(path=path)
+    collections.forget_files(tx, collection.id, indexed.path, page_id)
+    collections.record_files(tx, collection.id, [(written, indexed.content_hash, page_id, None)], now)
+
+
+def remove_page_file(
+    db: Database, tx: Transaction, collection: Collection, page_id: int | None, token: str
+) -> None:
+    """Remove the file of a page, if it has one, unless another program has changed it."""
+    if collection.root is None or page_id is None:
+        return
+    indexed, _ = collections.file_of_page(db, page_id)
+    if indexed is None:
+        return
+    require_writable(collection)
+    with Folder(collection.root) as folder:
+        data = _read_unchanged(folder, indexed.path, indexed.content_hash)
+        db.on_rollback(_undo_removal(collection.root, indexed.path, data, token))
+        atomic_write.remove_file(folder, indexed.path, indexed.content_hash, token)
+    collections.forget_files(tx, collection.id, indexed.path, page_id)
+
+
+def _undo_removal(root: str, path: str, data: bytes, token: str) -> Callable[[], None]:
+    """Return a function that creates a removed file again, unless there is a file again."""
+
+    def undo() -> None:
+        with suppress(QuaidError), Folder(root) as folder:
+            atomic_write.create_file(folder, path, data, token)
+
+    return undo
 
 
 def _read_unchanged(folder: Folder, path: str, content_hash: str) -> bytes:

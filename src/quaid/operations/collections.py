@@ -298,12 +298,16 @@ def _sync(brain: Brain, collection: Collection, **options: Any) -> SyncReport:
         raise SyncStopped(name=collection.name, detail=pages) from None
 
 
-def _check_new_collection(brain: Brain, name: str, root: str) -> None:
+def check_collection_name(name: str) -> None:
     if not COLLECTION_NAME.fullmatch(name):
         raise InvalidArgument(
             name="name",
             problem=f"{name!r} is not allowed: use up to 63 of a-z, 0-9, '-' and '_'",
         )
+
+
+def _check_new_collection(brain: Brain, name: str, root: str) -> None:
+    check_collection_name(name)
     for collection in collections.list_all(brain.db):
         if collection.name == name and (collection.state != "detached" or collection.root is None):
             raise AlreadyExists(path=f"The collection {name}", hint="Choose another name.")

@@ -30,6 +30,7 @@ SUBJECTS = (
     "models",
     "collections",
     "conflicts",
+    "spaces",
     "maintenance",
     "doctor",
     "kb",

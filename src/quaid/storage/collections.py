@@ -97,8 +97,8 @@ def require(db: "Database", name: str) -> Collection:
     return collection
 
 
-def add(tx: "Transaction", name: str, kind: str, root: str, writable: bool, now: str) -> int:
-    """Add a collection for a folder and return its id."""
+def add(tx: "Transaction", name: str, kind: str, root: str | None, writable: bool, now: str) -> int:
+    """Add a collection and return its id. `root` is its folder; None if its pages are only in the database."""
     tx.execute(
         "INSERT INTO collections (name, kind, root_path, writable, created_at, updated_at)"
         " VALUES (?, ?, ?, ?, ?, ?)",

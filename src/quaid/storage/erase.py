@@ -144,6 +144,15 @@ def remove_collection(tx: "Transaction", db: "Database", collection_id: int, now
     return len(shown) - len(only_here), len(only_here)
 
 
+def discard_collection(tx: "Transaction", collection_id: int) -> None:
+    """Delete a collection without a folder, its pages and their history."""
+    rows = tx.rows("SELECT id FROM pages WHERE collection_id = ?", (collection_id,))
+    for (page_id,) in rows:
+        discard_page(tx, page_id)
+    tx.execute("DELETE FROM raw_imports WHERE collection_id = ?", (collection_id,))
+    tx.execute("DELETE FROM collections WHERE id = ?", (collection_id,))
+
+
 def _names_of(tx: "Transaction", page_id: int) -> set[str]:
     return {str(name) for (name,) in tx.execute("SELECT name FROM page_names WHERE page_id = ?", (page_id,))}
 
@@ -228,6 +237,7 @@ _LAYERS: tuple[tuple[str, str], ...] = (
     ("gaps that it answered", "knowledge_gaps WHERE resolved_by_slug IN (SELECT value FROM json_each(?2))"),
     ("raw data", "raw_data WHERE page_id = ?1"),
     ("authors", "page_authors WHERE page_id = ?1"),
+    ("shared revisions", "space_pages WHERE page_id = ?1"),
     ("proposals", "proposals WHERE EXISTS (SELECT 1 FROM json_each(?2) WHERE value = slug"
      " OR instr(diff, '+++ ' || value || char(10)))"),
     # The page's files, its sidecar files, and ingested sources that changed only this page.
@@ -330,7 +340,7 @@ def optimize_indexes(tx: "Transaction") -> None:
 
 _LAYERS_WITHOUT_CASCADE = (
     *("imported files", "contradictions", "entries of the log of imports"),
-    *("known files", "records of quarantine exports", "proposals"),
+    *("known files", "records of quarantine exports", "proposals", "shared revisions"),
 )
 _FEWER_PAGES = (
     "UPDATE import_manifest AS m SET page_count = max(0, page_count - gone.pages) FROM (SELECT f.import_id,"
@@ -489,6 +499,7 @@ _ROW_NAMES = {
     "ingest_log": "'the log of imports, ' || t.source_ref",
     "config": "'the setting ' || t.key",
     "quaid_config": "'the setting ' || t.key",
+    "space_outbox": "'the erasures that wait for the hub'",
 }
 
 

@@ -163,7 +163,7 @@ def _trim_versions(tx: "Transaction", page_ids: list[int | None], oldest: str) -
     )
 
 
-def versions_of_page(db: "Database", page_id: int) -> list[PageVersion]:
+def versions_of_page(db: "Database | Transaction", page_id: int) -> list[PageVersion]:
     """Return the stored versions of a page, newest first."""
     rows = db.rows(
         "SELECT id, page_version, created_at, length(raw_bytes), file_path, content_hash, is_active, import_id"

@@ -17,6 +17,7 @@ from quaid.errors import (
     PageMoved,
     PageNotFound,
     QuaidError,
+    SpaceRight,
     VersionConflict,
 )
 from quaid.model import page_merge
@@ -165,6 +166,7 @@ def save(
     if expected_version not in (None, visible_version, stored_version):
         raise _version_conflict(page.slug, expected_version, visible_version)
     frontmatter = as_json(page.frontmatter)
+    _check_right(tx, collection_id, present, page)
     if present is None:
         _refuse_moved(tx, page.slug, collection_id, expected_version)
         page_id = _insert(tx, page, frontmatter, uuid, now, collection_id)
@@ -255,8 +257,43 @@ def touch(
         raise PageNotFound(slug=slug, hint="")
     if expected_version not in (None, present.version):
         raise _version_conflict(slug, expected_version, present.version)
+    _check_right(tx, require_collection_id(tx, collection), present, None)
     tx.execute("UPDATE pages SET version = version + 1, updated_at = ? WHERE id = ?", (now, present.id))
     return present.id, present.version + 1
+
+
+def require_write_right(tx: Transaction, collection_id: int, added: bool = False) -> None:
+    """Raise SpaceRight if the pages belong to a shared space in which the member may not change them.
+
+    `added` is True for a change that adds something, which the right `append` allows. Changes by a member who may
+    propose become proposals on the hub. Collections with a folder are not checked, because files change without
+    asking; there the hub refuses the change.
+    """
+    if tx.replicating:
+        return
+    row = tx.one(
+        "SELECT s.name, s.member_right FROM spaces AS s JOIN collections AS c ON c.id = s.collection_id"
+        " WHERE s.collection_id = ? AND c.root_path IS NULL AND s.member_right IN ('read', 'append')",
+        (collection_id,),
+    )
+    if row is not None and not (added and row[1] == "append"):
+        raise SpaceRight(space=row[0], right=row[1])
+
+
+def _check_right(tx: Transaction, collection_id: int, old: _ExistingPage | None, new: "Page | None") -> None:
+    """Raise SpaceRight if the member may not make this change. `new` is None for links, facts and raw data."""
+    try:
+        require_write_right(tx, collection_id)
+    except SpaceRight:
+        added = old is None or new is None or old.quarantined_at is not None
+        if not added and old is not None and new is not None:
+            from quaid.model.bundle import Bundle
+            from quaid.model.merge import is_addition  # imported late, because few collections are shared
+
+            uuid = "00000000-0000-7000-8000-000000000000"
+            before = Bundle(uuid, new.slug, json.loads(old.frontmatter), old.truth, old.timeline)
+            added = is_addition(before, Bundle(uuid, new.slug, new.frontmatter, new.truth, new.timeline))
+        require_write_right(tx, collection_id, added)
 
 
 def _version_conflict(slug: str, expected: int | None, current: int) -> QuaidError:
@@ -402,6 +439,7 @@ class MergedRows(NamedTuple):
 def rename_page(tx: Transaction, old: "PageRow", page: "Page", now: str, *, redirect: bool) -> int:
     """Rename a page, optionally with a redirect from its old slug. Return the new version."""
     collection_id = _collection_id_of_page(tx, old.id)
+    require_write_right(tx, collection_id)
     check_slug_free(tx, collection_id, page.slug, old.id)
     change_slug(tx, collection_id, old.id, old.slug, page.slug, now, redirect=redirect)
     return _save_and_touch(tx, page, old.collection, now)
@@ -431,6 +469,7 @@ def merge_pages(
 
     `page` is the merged content. Return the new version and the numbers of rows moved.
     """
+    require_write_right(tx, _collection_id_of_page(tx, gone.id))
     in_texts = _first_column(
         tx,
         "SELECT id FROM links WHERE to_page_id = ? AND source_kind = 'wiki_link' AND from_page_id NOT IN (?, ?)",

@@ -378,6 +378,7 @@ CREATE TABLE spaces (
     person TEXT NOT NULL,                        -- the name of this member
     device TEXT NOT NULL,                        -- the id of this device on the hub
     cursor INTEGER NOT NULL DEFAULT 0,           -- all changes up to this sequence number are applied
+    cursor_hash TEXT NOT NULL DEFAULT '',        -- of the change with that number; '' if unknown
     acknowledged INTEGER NOT NULL DEFAULT -1,    -- the sequence number that the hub knows to be applied
     vectors_sent INTEGER NOT NULL DEFAULT 0,     -- vectors up to this row id were offered to the hub
     joined_at TEXT NOT NULL,

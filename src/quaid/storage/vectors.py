@@ -16,7 +16,7 @@ from quaid.errors import InvalidArgument, NotFound
 from quaid.model.chunker import embedding_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import apsw
     import numpy as np
@@ -371,6 +371,30 @@ def require_model(db: "Database", name: str) -> EmbeddingModel:
 def keep_chunk_vectors(tx: "apsw.Connection", model: str, rows: list[tuple[bytes, bytes]], now: str) -> int:
     """Store chunk vectors as (content hash, little-endian float32 bytes). Return the number of new rows."""
     return _insert_vectors(tx, _tables(tx, CHUNK_TABLES, model), rows, now)
+
+
+def keep_half_vectors(
+    tx: "apsw.Connection",
+    model: str,
+    dimensions: int,
+    rows: "Sequence[tuple[bytes, bytes]]",
+    wanted: set[bytes],
+    now: str,
+) -> int:
+    """Store vectors of other devices, given as content hash and 16-bit floats. Return the number of new rows.
+
+    Vectors that were not asked for, or are not of this many finite numbers, are skipped.
+    """
+    import numpy as np
+
+    register_model(tx, model, dimensions, now)
+    usable = [
+        (content_hash, np.frombuffer(raw, "<f2").astype("<f4").tobytes())
+        for content_hash, raw in rows
+        if content_hash in wanted and len(raw) == 2 * dimensions
+    ]
+    usable = [row for row in usable if is_usable_vector(row[1], dimensions)]
+    return _insert_vectors(tx, _tables(tx, CHUNK_TABLES, model), usable, now)
 
 
 def encode_chunk_vectors(tx: "apsw.Connection", model: str) -> None:

@@ -79,6 +79,14 @@ export	@command	Export all pages to a folder, or (--raw) the original files of o
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
 merge-driver	@command	Merge three versions of a page file by parts, as a merge driver of git
 git-setup	@command	Let git merge the pages of a folder by parts, with `quaid merge-driver`
+share	@command	Share a collection: make a space for it on a hub and push its pages
+join	@command	Join a shared space: its pages become a collection of this memory, searchable at once and offline
+sync	@command	Sync shared spaces with their hubs and folders with the memory
+spaces	@command	List the shared collections: hub, your right, the last sync and what waits to be pushed
+members	@command	List the members of a shared space and their rights, or change one
+space	@command	invite
+devices	@command	List the devices of a shared space: owner, last contact, how far each has read; or revoke one
+leave	@command	Stop sharing a collection here
 status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
 stats	@command	Count the contents of the memory
 validate	@command	Check the memory, or compare an exported folder with its original
@@ -998,6 +1006,69 @@ restore	@command	Restore a page'\''s file at its old path
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
+    'share') printf '%s\n' '1	@collections	The collection to share, as in notes or default
+--hub	@any	Address of the hub, or an invitation link to it
+--name	@any	Name of the space on the hub [the name of the collection]
+--kind	private|team|public	private: your own devices; team: members that you invite; public: readable by all
+--sealed	-	Encrypt the pages on this device; the hub cannot read them
+--person	@any	Your name on the hub, if the invitation does not contain it
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'join') printf '%s\n' '1	@any	The invitation link, or the name of a space of which you are a member
+--as	@any	Name of the collection for its pages; `default` merges them into your own pages
+--person	@any	Your name on the hub, if the invitation does not contain it
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'sync') printf '%s\n' '1	@any	Only this collection [all]
+--watch	-	Go on: sync whenever something changes, until Ctrl-C
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'spaces') printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'members') printf '%s\n' '1	@any	The shared collection, as in team
+2	@any	The member to change
+--right	read|propose|append|write|owner	The new right of the member
+--remove	-	Remove the member
+--agent	@any	An agent of the person, which gets its own right
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'space') printf '%s\n' 'invite	@command	Invite a person, an agent or your next device to a shared space
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'space invite') printf '%s\n' '1	@any	The shared collection, as in team
+--right	read|propose|append|write|owner	What the new member may do
+--person	@any	Their name on the hub; yours for another device of your own
+--agent	@any	An agent of the person, as in claude-code
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'devices') printf '%s\n' '1	@any	The shared collection, as in team
+--revoke	@any	Revoke the token of this device, by its id or name
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'leave') printf '%s\n' '1	@any	The shared collection, as in team
+--keep-pages	-	Keep the pages in this memory
+--yes	-	Do it without asking
+--dry-run	-	Only show what would be done
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
     'status') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1422,6 +1493,14 @@ export	@command	Export all pages to a folder, or (--raw) the original files of o
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
 merge-driver	@command	Merge three versions of a page file by parts, as a merge driver of git
 git-setup	@command	Let git merge the pages of a folder by parts, with `quaid merge-driver`
+share	@command	Share a collection: make a space for it on a hub and push its pages
+join	@command	Join a shared space: its pages become a collection of this memory, searchable at once and offline
+sync	@command	Sync shared spaces with their hubs and folders with the memory
+spaces	@command	List the shared collections: hub, your right, the last sync and what waits to be pushed
+members	@command	List the members of a shared space and their rights, or change one
+space	@command	invite
+devices	@command	List the devices of a shared space: owner, last contact, how far each has read; or revoke one
+leave	@command	Stop sharing a collection here
 status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
 stats	@command	Count the contents of the memory
 validate	@command	Check the memory, or compare an exported folder with its original
@@ -1485,6 +1564,7 @@ clear	@command	Remove all ignore patterns' ;;
 export	@command	Export quarantined pages as their original files, with links, facts and raw data as JSON
 discard	@command	Delete quarantined pages permanently
 restore	@command	Restore a page'\''s file at its old path' ;;
+    'help space') printf '%s\n' 'invite	@command	Invite a person, an agent or your next device to a shared space' ;;
     'help config') printf '%s\n' 'get	@command	Show one setting
 set	@command	Change one setting
 list	@command	List all settings, and where each value comes from' ;;

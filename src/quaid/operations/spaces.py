@@ -1,0 +1,631 @@
+"""Shared spaces: share a collection through a hub, join a space, sync, manage members and devices, leave."""
+
+import re
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from threading import Event, Thread
+from typing import Annotated, Any, NamedTuple
+
+from quaid.app import Brain
+from quaid.errors import (
+    AlreadyExists,
+    Cancelled,
+    DeviceRevoked,
+    InvalidArgument,
+    NotFound,
+    QuaidError,
+    SealKey,
+)
+from quaid.folders.sync import SyncReport
+from quaid.operations import collections as folders
+from quaid.operations.registry import Arg, Named, op
+from quaid.spaces import credentials
+from quaid.spaces.connection import (
+    HubConnection,
+    InvitationLink,
+    Joined,
+    format_link,
+    hash_secret,
+    new_token,
+    parse_link,
+)
+from quaid.spaces.credentials import HubToken, Seal
+from quaid.spaces.protocol import Device, Member, Right, Space, SpaceKind
+from quaid.spaces.replica import Replica, SyncedSpace
+from quaid.storage import collections, erase as erasure, history, spaces as store, vectors
+from quaid.storage.collections import DEFAULT_COLLECTION, Collection
+from quaid.storage.leases import Lease
+from quaid.storage.spaces import SpaceRow
+from quaid.storage.sqlite.connection import Transaction
+
+SHARED = "shared"
+"""The kind of a collection that was made by joining a space. Its pages are only in the database."""
+
+SpaceName = Annotated[str, Arg("The shared collection, as in team.", positional=True)]
+
+
+class SpaceRecord(NamedTuple):
+    collection: str
+    space: str
+    """The name on the hub."""
+    hub: str
+    kind: str
+    sealed: bool
+    right: str
+    person: str
+    pages: int
+    waiting: int
+    """Number of pages that are not on the hub yet."""
+    synced_at: str | None
+    problem: str | None
+    """Why the last sync failed."""
+    problems: tuple[str, ...] = ()
+    """Pages that cannot be pushed or applied, with the reason."""
+
+
+class JoinRecord(NamedTuple):
+    space: SpaceRecord
+    created: bool
+    """True if a new collection was made for the space."""
+    sync: SyncedSpace
+
+    @property
+    def exit_status(self) -> int:
+        return self.sync.exit_status
+
+
+class SyncRecord(NamedTuple):
+    spaces: tuple[SyncedSpace, ...]
+    folders: tuple[SyncReport, ...]
+
+    @property
+    def exit_status(self) -> int:
+        statuses = [space.exit_status for space in self.spaces]
+        return max([*statuses, *(folder.exit_status for folder in self.folders)], default=0)
+
+
+class InviteRecord(NamedTuple):
+    space: str
+    right: str
+    link: str
+    code: str
+    expires_at: str
+
+
+class LeaveRecord(NamedTuple):
+    collection: str
+    space: str
+    pages: int
+    waiting: int
+    """Number of pages with changes that the hub does not have."""
+    kept: bool
+    done: bool = True
+    ask: bool = False
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {"yes": True} if self.ask else {}
+
+    @property
+    def act(self) -> str:
+        return f"Leaving {self.space} and removing its pages from this memory"
+
+
+# Connections
+
+
+def connect(url: str, token: str = "", hub_id: str = "") -> HubConnection:
+    """Return a connection to a hub."""
+    from quaid.spaces.http_client import HttpHub  # imported late: http.client and ssl take 40 ms
+
+    return HttpHub(url, token, hub_id)
+
+
+def connect_space(brain: Brain, space: SpaceRow) -> HubConnection:
+    """Return a connection to the hub of a space, with the token of this device."""
+    known = credentials.read(brain.db.path).hubs.get(space.hub_id)
+    if known is None:
+        hint = f" Ask for a new invitation, and run `quaid join LINK --as {space.collection}`."
+        raise NotFound(what="token", name=f"for {space.hub_url}", hint=hint)
+    return connect(known.url, known.token, space.hub_id)
+
+
+def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace:
+    """Sync one shared collection. A problem with the hub is recorded and returned, not raised."""
+    collection = collections.require(brain.db, space.collection)
+    seal = None
+    try:
+        if space.sealed:
+            seal = Seal(credentials.read(brain.db.path).keys.get(space.space_id, ""), space.name)
+        replica = Replica(
+            *(brain.db, hub, collection, space),
+            now=brain.now,
+            new_uuid=brain.new_uuid,
+            progress=brain.progress,
+            seal=seal,
+            model=_model(brain),
+        )
+        return replica.sync()
+    except Cancelled:
+        raise
+    except QuaidError as error:
+        problem = str(error)
+        with suppress(QuaidError):
+            brain.db.write(lambda tx: store.update_space(tx, collection.id, problem=problem))
+        waiting = sum(store.outbox_counts(brain.db, collection.id).values())
+        return SyncedSpace(collection.name, space.name, waiting=waiting, problem=problem)
+
+
+def _model(brain: Brain) -> tuple[str, int] | None:
+    """Return name and dimensions of the embedding model whose vectors are exchanged, or None."""
+    model = vectors.active_model(brain.db)
+    if model is not None:
+        return model.name, model.dimensions
+    with suppress(QuaidError):
+        return brain.embedder.name, brain.embedder.dimensions
+    return None
+
+
+def _record(brain: Brain, space: SpaceRow) -> SpaceRecord:
+    pages = collections.page_counts(brain.db).get(space.collection_id, (0, 0))[0]
+    problems = tuple(
+        f"{slug}: {problem}" for slug, _, problem in store.outbox_problems(brain.db, space.collection_id)
+    )
+    return SpaceRecord(
+        *(space.collection, space.name, space.hub_url, space.kind, space.sealed, space.right, space.person),
+        *(pages, sum(store.outbox_counts(brain.db, space.collection_id).values())),
+        synced_at=space.synced_at,
+        problem=space.problem,
+        problems=problems,
+    )
+
+
+# Share and join
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid share notes --hub https://hub.example.org",
+        "quaid share default --hub https://hub.example.org/join#K7QM-3XWD-PT9H --name family --kind team",
+    ),
+)
+def share(
+    brain: Brain,
+    collection: Annotated[str, Arg("The collection to share, as in notes or default.", positional=True)],
+    hub: Annotated[str, Arg("Address of the hub, or an invitation link to it.")],
+    name: Annotated[str | None, Arg("Name of the space on the hub [the name of the collection].")] = None,
+    kind: Annotated[
+        SpaceKind, Arg("private: your own devices; team: members that you invite; public: readable by all.")
+    ] = "private",
+    sealed: Annotated[bool, Arg("Encrypt the pages on this device; the hub cannot read them.")] = False,
+    person: Annotated[str, Arg("Your name on the hub, if the invitation does not contain it.")] = "",
+) -> JoinRecord:
+    """Share a collection: make a space for it on a hub and push its pages. Others join with `quaid space invite`.
+
+    Conversations are never shared. The pages stay in this memory and work offline."""
+    chosen = _shareable(brain, collection)
+    link = parse_link(hub)
+    connection, _ = _enter(brain, link, person)
+    with closing(connection):
+        if not connection.about().person:
+            problem = "needs an invitation to the hub; ask its operator for a link, and pass it as --hub"
+            raise InvalidArgument(name="hub", problem=problem)
+        space = connection.create_space(name or chosen.name, kind, sealed)
+        if sealed:
+            keep_key(brain, space.id, credentials.new_key())
+        row = attach_space(brain, connection, link.hub, space, chosen)
+        synced = sync_space(brain, row, connection)
+    return JoinRecord(_record(brain, store.require_space(brain.db, chosen.name)), False, synced)
+
+
+def _shareable(brain: Brain, name: str) -> Collection:
+    collection = collections.require(brain.db, name)
+    shared = store.find_space(brain.db, collection.name)
+    if shared is not None and shared.collection_id == collection.id:
+        hint = f"It is the space {shared.name} on {shared.hub_url}; `quaid leave {name}` ends that."
+        raise AlreadyExists(path=f"The shared collection {name}", hint=hint)
+    if collection.kind == "kb":
+        problem = f"{name} is a knowledge base, which is shared through its git remote; see docs/kb.md"
+        raise InvalidArgument(name="collection", problem=problem)
+    if collection.state != "active":
+        raise InvalidArgument(name="collection", problem=f"{name} is {collection.state}")
+    if collection.root is not None and not collection.writable:
+        problem = f"{name} is read-only, so that changes of others cannot be written into it"
+        raise InvalidArgument(name="collection", problem=problem)
+    return collection
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid join https://hub.example.org/join#K7QM-3XWD-PT9H",
+        "quaid join https://hub.example.org/join#K7QM-3XWD-PT9H --as family --person mira",
+        "quaid join family",
+    ),
+)
+def join(
+    brain: Brain,
+    link: Annotated[
+        str, Arg("The invitation link, or the name of a space of which you are a member.", positional=True)
+    ],
+    as_: Annotated[
+        str | None,
+        Arg("Name of the collection for its pages; `default` merges them into your own pages."),
+    ] = None,
+    person: Annotated[str, Arg("Your name on the hub, if the invitation does not contain it.")] = "",
+) -> JoinRecord:
+    """Join a shared space: its pages become a collection of this memory, searchable at once and offline."""
+    if "://" not in link:
+        return _join_known(brain, link, as_)
+    invitation = parse_link(link)
+    connection, space = _enter(brain, invitation, person)
+    with closing(connection):
+        if space is None:
+            problem = (
+                "is an invitation to the hub, not to a space; use it with `quaid share COLLECTION --hub LINK`"
+            )
+            raise InvalidArgument(name="link", problem=problem)
+        return join_space(brain, connection, invitation, space, as_)
+
+
+def _join_known(brain: Brain, name: str, as_: str | None) -> JoinRecord:
+    """Join a space of a known hub by its name."""
+    names = []
+    for hub_id, hub in credentials.read(brain.db.path).hubs.items():
+        with closing(connect(hub.url, hub.token, hub_id)) as connection:
+            for space in connection.spaces():
+                if space.name == name:
+                    return join_space(brain, connection, InvitationLink(hub.url, ""), space, as_)
+                names.append(space.name)
+    listed = f" Yours are: {', '.join(sorted(names))}." if names else " Join with an invitation link."
+    raise NotFound(what="shared space", name=name, hint=listed)
+
+
+def join_space(
+    brain: Brain, hub: HubConnection, link: InvitationLink, space: Space, as_: str | None
+) -> JoinRecord:
+    for row in store.list_spaces(brain.db):
+        if (row.hub_id, row.space_id) == (hub.hub_id, space.id):
+            hint = f"It is the collection {row.collection}; `quaid sync {row.collection}` syncs it."
+            raise AlreadyExists(path=f"The space {space.name}", hint=hint)
+    if link.key:
+        keep_key(brain, space.id, link.key)
+    if space.sealed and space.id not in credentials.read(brain.db.path).keys:
+        problem = "its key is missing; join it with an invitation link, which contains the key"
+        raise SealKey(space=space.name, problem=problem)
+    name = as_ or _collection_name(space.name)
+    collection = collections.find(brain.db, name)
+    created = collection is None
+    if collection is None:
+        folders.check_collection_name(name)
+        now = brain.now()
+        brain.db.write(lambda tx: collections.add(tx, name, SHARED, None, True, now))
+        collection = collections.require(brain.db, name)
+    elif as_ is None:
+        hint = f"Choose another name with --as, or merge the pages into it with `--as {name}`."
+        raise AlreadyExists(path=f"The collection {name}", hint=hint)
+    else:
+        _shareable(brain, name)
+    row = attach_space(brain, hub, link.hub, space, collection)
+    synced = sync_space(brain, row, hub)
+    return JoinRecord(_record(brain, store.require_space(brain.db, name)), created, synced)
+
+
+def _collection_name(space: str) -> str:
+    """Return the name of a space as the name of a collection."""
+    return re.sub(r"[^a-z0-9_-]+", "-", space.lower()).strip("-_")[:63] or SHARED
+
+
+def attach_space(
+    brain: Brain, hub: HubConnection, url: str, space: Space, collection: Collection
+) -> SpaceRow:
+    """Store that a collection is the copy of a space."""
+    about = hub.about()
+    row = SpaceRow(
+        *(collection.id, collection.name, url, hub.hub_id, space.id, space.name, space.kind, space.sealed),
+        right=space.right,
+        person=about.person,
+        device=about.device,
+        cursor=0,
+        cursor_hash="",
+        acknowledged=-1,
+        vectors_sent=0,
+        joined_at=brain.now(),
+        synced_at=None,
+        problem=None,
+    )
+    brain.db.write(lambda tx: store.add_space(tx, row))
+    return row
+
+
+def keep_key(brain: Brain, space_id: str, key: str) -> None:
+    known = credentials.read(brain.db.path)
+    credentials.write(brain.db.path, known._replace(keys={**known.keys, space_id: key}))
+
+
+def _enter(brain: Brain, link: InvitationLink, person: str) -> tuple[HubConnection, Space | None]:
+    """Return a connection to a hub with the token of this device, after redeeming the code of the link, if any.
+
+    Also return the space of the invitation. The token is stored before the code is redeemed, so that it is not lost
+    if this process ends meanwhile.
+    """
+    with closing(connect(link.hub)) as connection:
+        hub_id = connection.about().hub_id
+        known = credentials.read(brain.db.path)
+        hub = known.hubs.get(hub_id)
+        if hub is None and not link.code:
+            problem = "contains no invitation code; ask for an invitation link, as in https://HUB/join#CODE"
+            raise InvalidArgument(name="link", problem=problem)
+        token = hub.token if hub else new_token()
+        space = None
+        if link.code:
+            try:
+                joined = _redeem(brain, connection, link, hub_id, person, token)
+            except DeviceRevoked:
+                token = new_token()
+                joined = _redeem(brain, connection, link, hub_id, person, token)
+            _keep_token(brain, hub_id, HubToken(link.hub, token, joined.person, joined.device))
+            space = joined.space
+    return connect(link.hub, token, hub_id), space
+
+
+def _redeem(
+    brain: Brain, hub: HubConnection, link: InvitationLink, hub_id: str, person: str, token: str
+) -> Joined:
+    _keep_token(brain, hub_id, HubToken(link.hub, token, person, ""))
+    return hub.redeem(link.code, person, history.device_name(brain.db), hash_secret(token))
+
+
+def _keep_token(brain: Brain, hub_id: str, hub: HubToken) -> None:
+    known = credentials.read(brain.db.path)
+    credentials.write(brain.db.path, known._replace(hubs={**known.hubs, hub_id: hub}))
+
+
+# Sync
+
+
+@op("owner", examples=("quaid sync", "quaid sync team", "quaid sync --watch"))
+def sync(
+    brain: Brain,
+    name: Annotated[str | None, Arg("Only this collection [all].", positional=True)] = None,
+    watch: Annotated[bool, Arg("Go on: sync whenever something changes, until Ctrl-C.")] = False,
+) -> SyncRecord:
+    """Sync shared spaces with their hubs and folders with the memory. Exits 1 if one needs attention.
+
+    A running `quaid serve` or `quaid web` does this by itself."""
+    if name is not None:
+        collections.require(brain.db, name)
+    chosen = [space for space in store.list_spaces(brain.db) if name in (None, space.collection)]
+    shared = {space.collection for space in chosen}
+    roots = [
+        row.name
+        for row in collections.list_all(brain.db)
+        if row.root and row.state == "active" and name in (None, row.name) and row.name not in shared
+    ]
+    if name is not None and not chosen and not roots:
+        problem = f"{name} is neither shared nor has a folder; `quaid share {name} --hub URL` shares it"
+        raise InvalidArgument(name="name", problem=problem)
+    reports = [report for root in roots for report in folders.collection_sync(brain, root).value]
+    results = []
+    for space in chosen:
+        with closing(connect_space(brain, space)) as hub:
+            results.append(sync_space(brain, space, hub))
+    if watch:
+        with suppress(KeyboardInterrupt):
+            follow_spaces(brain, Event(), _notice(brain), name)
+    return SyncRecord(tuple(results), tuple(reports))
+
+
+def _notice(brain: Brain) -> Callable[[SyncedSpace], None]:
+    def tell(report: SyncedSpace) -> None:
+        done = f"{report.pulled} pulled, {report.pushed} pushed"
+        if brain.notice is not None and (report.pulled or report.pushed or report.problem):
+            brain.notice(f"{report.collection}: {report.problem or done}")
+
+    return tell
+
+
+LEASE = "spaces"
+"""The name of the lease of the process that syncs shared spaces in the background."""
+SYNC_SECONDS = 30.0
+WAIT_SECONDS = 25.0
+LONGEST_PAUSE = 300.0
+"""While a hub cannot be reached, it is tried after 30 s, and then less and less often, up to this pause."""
+POLL_SECONDS = 1.0
+
+
+class _Waiter(Thread):
+    """Waits for changes of one space on the hub, and wakes the process that syncs."""
+
+    def __init__(self, hub: HubConnection, space: SpaceRow, wake: Event, stop: Event) -> None:
+        super().__init__(name=f"wait for {space.collection}", daemon=True)
+        self._hub, self._space, self._wake, self._stop_all = hub, space, wake, stop
+        self.cursor = space.cursor
+
+    def run(self) -> None:
+        with closing(self._hub):
+            while not self._stop_all.is_set():
+                seen = self.cursor
+                try:
+                    if self._hub.wait(self._space.space_id, seen, WAIT_SECONDS):
+                        self._wake.set()
+                        while self.cursor == seen and not self._stop_all.wait(POLL_SECONDS):
+                            pass
+                except QuaidError:
+                    self._stop_all.wait(SYNC_SECONDS)
+
+
+def follow_spaces(
+    brain: Brain, stop: Event, tell: Callable[[SyncedSpace], None], name: str | None = None
+) -> None:
+    """Sync shared spaces until `stop` is set: every 30 s, after local changes, and when a hub reports a change.
+
+    Return at once if another process does this. New spaces are followed without a restart.
+    """
+    lease = Lease(brain.db.path, LEASE)
+    if not lease.try_take():
+        return
+    lease.hold()
+    wake = Event()
+    waiters: dict[int, _Waiter] = {}
+    due: dict[int, tuple[float, float]] = {}  # the time of the next sync, and the pause after a failure
+    try:
+        while not stop.is_set() and lease.is_held():
+            is_woken = wake.is_set()
+            wake.clear()
+            for space in store.list_spaces(brain.db):
+                if name not in (None, space.collection):
+                    continue
+                if space.collection_id not in waiters:
+                    with suppress(QuaidError):
+                        waiter = _Waiter(connect_space(brain, space), space, wake, stop)
+                        waiters[space.collection_id] = waiter
+                        waiter.start()
+                at, pause = due.get(space.collection_id, (0.0, SYNC_SECONDS))
+                is_changed = "changed" in store.outbox_counts(brain.db, space.collection_id)
+                if time.monotonic() < at and (pause > SYNC_SECONDS or not (is_woken or is_changed)):
+                    continue
+                report = _sync_quietly(brain, space)
+                tell(report)
+                pause = min(2 * pause, LONGEST_PAUSE) if report.problem else SYNC_SECONDS
+                due[space.collection_id] = time.monotonic() + pause, pause
+                current = store.find_space(brain.db, space.collection)
+                if current and space.collection_id in waiters:
+                    waiters[space.collection_id].cursor = current.cursor
+            stop.wait(POLL_SECONDS)
+    finally:
+        stop.set()
+        lease.release(remove=True)
+
+
+def _sync_quietly(brain: Brain, space: SpaceRow) -> SyncedSpace:
+    try:
+        with closing(connect_space(brain, space)) as hub:
+            return sync_space(brain, space, hub)
+    except Cancelled:
+        raise
+    except QuaidError as error:
+        return SyncedSpace(space.collection, space.name, problem=str(error))
+
+
+# Members, devices and leaving
+
+
+@op("owner", examples=("quaid spaces",))
+def spaces(brain: Brain) -> Named[tuple[SpaceRecord, ...]]:
+    """List the shared collections: hub, your right, the last sync and what waits to be pushed."""
+    records = tuple(_record(brain, space) for space in store.list_spaces(brain.db))
+    return Named("spaces", records, "No collection is shared. `quaid share` and `quaid join` share one.")
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid members team",
+        "quaid members team mira --right write",
+        "quaid members team mira --remove",
+        "quaid members team mira --agent claude-code --right propose",
+    ),
+)
+def members(
+    brain: Brain,
+    space: SpaceName,
+    person: Annotated[str | None, Arg("The member to change.", positional=True)] = None,
+    right: Annotated[Right | None, Arg("The new right of the member.")] = None,
+    remove: Annotated[bool, Arg("Remove the member.")] = False,
+    agent: Annotated[str, Arg("An agent of the person, which gets its own right.")] = "",
+) -> Named[tuple[Member, ...]]:
+    """List the members of a shared space and their rights, or change one."""
+    row = store.require_space(brain.db, space)
+    if person is not None and remove == (right is not None):
+        raise InvalidArgument(name="right", problem="or --remove is needed to change a member, and not both")
+    if person is None and (right is not None or remove):
+        raise InvalidArgument(name="person", problem="is needed to change a member")
+    with closing(connect_space(brain, row)) as hub:
+        if person is not None:
+            hub.set_member(row.space_id, person, right, agent)
+        return Named("members", tuple(hub.members(row.space_id)))
+
+
+@op(
+    "owner",
+    command="space invite",
+    examples=(
+        "quaid space invite team --right write",
+        "quaid space invite notes --right owner --person mira",
+    ),
+)
+def space_invite(
+    brain: Brain,
+    space: SpaceName,
+    right: Annotated[Right, Arg("What the new member may do.")] = "write",
+    person: Annotated[str, Arg("Their name on the hub; yours for another device of your own.")] = "",
+    agent: Annotated[str, Arg("An agent of the person, as in claude-code.")] = "",
+) -> InviteRecord:
+    """Invite a person, an agent or your next device to a shared space. The link works once, for 24 hours."""
+    row = store.require_space(brain.db, space)
+    key = credentials.read(brain.db.path).keys.get(row.space_id, "") if row.sealed else ""
+    with closing(connect_space(brain, row)) as hub:
+        code = hub.invite(row.space_id, right, person, agent)
+    link = format_link(InvitationLink(row.hub_url, code.code, key))
+    return InviteRecord(row.name, right, link, code.code, code.expires_at)
+
+
+@op("owner", examples=("quaid devices team", "quaid devices team --revoke 3f6c1a"))
+def devices(
+    brain: Brain,
+    space: SpaceName,
+    revoke: Annotated[str | None, Arg("Revoke the token of this device, by its id or name.")] = None,
+) -> Named[tuple[Device, ...]]:
+    """List the devices of a shared space: owner, last contact, how far each has read; or revoke one."""
+    row = store.require_space(brain.db, space)
+    with closing(connect_space(brain, row)) as hub:
+        listed = hub.devices(row.space_id)
+        if revoke is not None:
+            chosen = [device for device in listed if device.id.startswith(revoke) or device.name == revoke]
+            if len(chosen) != 1:
+                hint = f" It names {len(chosen)} devices; use the id."
+                raise NotFound(what="device", name=revoke, hint=hint)
+            hub.revoke(chosen[0].id)
+            listed = hub.devices(row.space_id)
+    return Named("devices", tuple(listed))
+
+
+@op("owner", examples=("quaid leave team", "quaid leave team --keep-pages"))
+def leave(
+    brain: Brain,
+    space: SpaceName,
+    keep_pages: Annotated[bool, Arg("Keep the pages in this memory.")] = False,
+    yes: Annotated[bool, Arg("Do it without asking.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would be done.")] = False,
+) -> LeaveRecord:
+    """Stop sharing a collection here. Pages of a joined space are removed from this memory, your own are kept.
+
+    Nothing changes on the hub and on other devices."""
+    row = store.require_space(brain.db, space)
+    collection = collections.require(brain.db, row.collection)
+    keep = keep_pages or collection.kind != SHARED
+    waiting = sum(store.outbox_counts(brain.db, collection.id).values())
+    pages = collections.page_counts(brain.db).get(collection.id, (0, 0))[0]
+    record = LeaveRecord(collection.name, row.name, pages, waiting, keep)
+    if dry_run or not (yes or keep):
+        return record._replace(done=False, ask=not dry_run)
+
+    def work(tx: Transaction) -> None:
+        store.remove_space(tx, collection.id)
+        if collection.kind == SHARED and not keep:
+            erasure.discard_collection(tx, collection.id)
+        elif collection.kind == SHARED:
+            collections.update(tx, collection.id, kind="pages")
+        if collection.is_write_target and not keep:
+            default = collections.require(brain.db, DEFAULT_COLLECTION)
+            collections.update(tx, default.id, is_write_target=True)
+
+    brain.db.write(work)
+    known = credentials.read(brain.db.path)
+    keys = {space_id: key for space_id, key in known.keys.items() if space_id != row.space_id}
+    if keys != known.keys:
+        credentials.write(brain.db.path, known._replace(keys=keys))
+    return record

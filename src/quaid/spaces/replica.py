@@ -1,0 +1,721 @@
+"""The copy of a shared space in this memory: pull changes of the hub, merge them, and push local changes.
+
+Each change of the hub is applied in one transaction with the new common revision, so that a sync that ends at any
+point can be repeated. Pages are written as every edit is, so that search, links, chunks, history and files follow.
+No transaction is open during a request. Nothing depends on the clock of a device.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
+
+from quaid.errors import (
+    AlreadyExists,
+    FileChanged,
+    InvalidBundle,
+    NotAllowed,
+    NotFound,
+    QuaidError,
+    UntrustworthyHub,
+)
+from quaid.folders import indexer, page_writer
+from quaid.folders.scanner import Progress
+from quaid.folders.sync import sync_collection
+from quaid.formats import markdown
+from quaid.model import bundle as bundles, page as page_model, slug as slugs
+from quaid.model.bundle import Bundle
+from quaid.model.merge import PageConflict, merge
+from quaid.model.page import Page
+from quaid.spaces.connection import HubConnection
+from quaid.spaces.credentials import Seal
+from quaid.spaces.protocol import Change, Push, PushResult
+from quaid.storage import chunks, erase as erasure, history, page_edits, pages, spaces, vectors
+from quaid.storage.collections import Collection
+from quaid.storage.erase import Erasure
+from quaid.storage.page_edits import NewPage
+from quaid.storage.spaces import OutboxRow, PageState, SpaceRow
+from quaid.storage.sqlite.connection import Database, Transaction
+
+MOST_ROUNDS = 8
+"""A push that other devices overtake this often waits for the next sync."""
+PULL_PAGES = 500
+PUSH_PAGES = 100
+PUSH_BYTES = 4 * 1024 * 1024
+VECTORS_PER_REQUEST = 1_000
+BULK_PAGES = 64
+"""New pages are inserted in groups of this size."""
+
+
+class SyncedSpace(NamedTuple):
+    """The result of syncing a shared collection."""
+
+    collection: str
+    space: str
+    pulled: int = 0
+    """Number of pages that changes of the hub have changed here."""
+    pushed: int = 0
+    proposed: int = 0
+    """Number of changes that the hub stored as proposals, because this member may only propose."""
+    conflicts: tuple[str, ...] = ()
+    """Slugs of pages in which both sides of a conflict were kept."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Old and new slugs of pages here whose slug another page on the hub has."""
+    erased: int = 0
+    """Number of pages that were erased here because they were forgotten on another device."""
+    pending: tuple[str, ...] = ()
+    """Names of devices that have not yet erased a page that was forgotten here."""
+    waiting: int = 0
+    """Number of pages that are not on the hub yet."""
+    problems: tuple[str, ...] = ()
+    """Pages that cannot be pushed or applied, with the reason."""
+    vectors: int = 0
+    """Number of vectors that were read from the hub instead of being computed."""
+    restored: bool = False
+    """True if the hub was restored from a backup, and newer pages were offered to it again."""
+    problem: str = ""
+    """Why the sync could not be finished."""
+
+    @property
+    def exit_status(self) -> int:
+        return int(bool(self.problem or self.problems))
+
+
+class Replica:
+    """One shared collection of a memory, and the connection to its hub."""
+
+    def __init__(
+        self,
+        db: Database,
+        hub: HubConnection,
+        collection: Collection,
+        space: SpaceRow,
+        *,
+        now: Callable[[], str],
+        new_uuid: Callable[[], str],
+        progress: Progress,
+        seal: Seal | None = None,
+        model: tuple[str, int] | None = None,
+    ) -> None:
+        self.db, self.hub, self.collection, self.space = db, hub, collection, space
+        self._id = collection.id
+        self._now, self._new_uuid, self._progress = now, new_uuid, progress
+        self._seal, self._model = seal, model
+        self._names: dict[str, str] | None = None
+        self._result = SyncedSpace(collection.name, space.name)
+        self._rounds = 0
+
+    def sync(self) -> SyncedSpace:
+        """Exchange all changes with the hub and return what was done. Errors of the connection are raised."""
+        self._refresh()
+        self._sync_folder()
+        self._retry_blocked()
+        for self._rounds in range(MOST_ROUNDS):
+            self._pull()
+            if not self._push():
+                break
+        self._exchange_vectors()
+        self._acknowledge()
+        now, problems = self._now(), self._problems()
+        self.db.write(lambda tx: spaces.update_space(tx, self._id, synced_at=now, problem=None))
+        waiting = sum(spaces.outbox_counts(self.db, self._id).values())
+        return self._result._replace(waiting=waiting, problems=problems)
+
+    def _problems(self) -> tuple[str, ...]:
+        rows = spaces.outbox_problems(self.db, self._id)
+        return tuple(f"{slug}: {problem}" for slug, _, problem in rows)
+
+    def _refresh(self) -> None:
+        """Update name, kind and right of the space."""
+        space = next((space for space in self.hub.spaces() if space.id == self.space.space_id), None)
+        if space is None:
+            hint = " You are no longer a member of it."
+            raise NotFound(what="shared space", name=self.space.name, hint=hint)
+        values = {"name": space.name, "kind": space.kind, "member_right": space.right}
+        if tuple(values.values()) != (self.space.name, self.space.kind, self.space.right):
+            self.db.write(lambda tx: spaces.update_space(tx, self._id, **values))
+            self._reload()
+
+    def _reload(self) -> None:
+        self.space = spaces.require_space(self.db, self.collection.name)
+
+    def _sync_folder(self, only: list[str] | None = None) -> None:
+        """Index the files of a folder that changed, before changes of the hub are merged into them."""
+        if self.collection.root is not None and self.collection.state == "active":
+            sync_collection(
+                *(self.db, self.collection),
+                now=self._now(),
+                new_uuid=self._new_uuid,
+                progress=self._progress,
+                only=only,
+            )
+
+    # Changes of the hub
+
+    def _pull(self) -> None:
+        while True:
+            page = self.hub.changes(self.space.space_id, self.space.cursor, PULL_PAGES)
+            seen = self.space.cursor_hash
+            if page.last_seq < self.space.cursor or (seen and page.after_hash and page.after_hash != seen):
+                self._offer_again()
+                continue
+            if page.changes:
+                self._apply_all(page.changes)
+                self._reload()
+                self._progress(self.space.cursor, page.last_seq, "Reading")
+            if page.is_complete:
+                break
+        self._resolve_open_links()
+
+    def _apply_all(self, changes: tuple[Change, ...]) -> None:
+        """Apply changes and move the cursor behind them. Pages of a folder are written one by one."""
+        self._refuse_elsewhere(changes)
+        self._device_names()  # no request is made within a transaction
+        before = self._result
+        opened = [(change, None if change.purged else self._open(change)) for change in changes]
+        self._erase([change.uuid for change in changes if change.purged])
+        alive = [(change, bundle) for change, bundle in opened if bundle is not None]
+        if self.collection.root is None:
+            with suppress(QuaidError):
+                self.db.write(lambda tx: self._apply_batch(tx, alive, changes[-1]))
+                return
+        self._result = before
+        for change, bundle in alive:
+            self._apply_alone(change, bundle)
+        self.db.write(lambda tx: self._move_cursor(tx, changes[-1]))
+
+    def _move_cursor(self, tx: Transaction, last: Change) -> None:
+        spaces.update_space(tx, self._id, cursor=last.seq, cursor_hash="" if last.purged else last.hash)
+
+    def _refuse_elsewhere(self, changes: tuple[Change, ...]) -> None:
+        """Raise AlreadyHere if another collection has these pages, as after `quaid leave --keep-pages`."""
+        names = spaces.uuids_elsewhere(self.db, self._id, [change.uuid for change in changes])
+        if names:
+            hint = f"`quaid join … --as {names[0]}` makes that collection the shared one again."
+            raise AlreadyExists(path=f"The collection {names[0]} with pages of {self.space.name}", hint=hint)
+
+    def _apply_batch(self, tx: Transaction, alive: list[tuple[Change, Bundle]], last: Change) -> None:
+        known = spaces.known_uuids(tx, self._id, [change.uuid for change, _ in alive])
+        new = [item for item in alive if item[0].uuid not in known and not item[0].deleted]
+        added = self._add_new(tx, new)
+        for change, theirs in sorted(alive, key=lambda item: not item[0].deleted):
+            if change.uuid not in added:
+                self._apply(tx, change, theirs)
+        self._move_cursor(tx, last)
+
+    def _add_new(self, tx: Transaction, new: list[tuple[Change, Bundle]]) -> set[str]:
+        """Insert pages that are not here, if their slugs are free, in large groups. Return their uuids."""
+        if self.collection.root is not None:
+            return set()
+        slugs_wanted = {change.uuid: bundle.slug for change, bundle in new}
+        taken = page_edits.taken_slugs(tx, self._id, slugs_wanted)
+        free = [(change, bundle) for change, bundle in new if bundle.slug not in taken]
+        for start in range(0, len(free), BULK_PAGES):
+            group = free[start : start + BULK_PAGES]
+            made = [NewPage(_build(bundle), bundle.uuid) for _, bundle in group]
+            ids = page_edits.add_pages(
+                tx, made, now=self._now(), collection_id=self._id, collection=self.collection.name
+            )
+            chunks.write_pages(tx, ids)
+            states = []
+            for page_id, (change, bundle) in zip(ids, group, strict=True):
+                with spaces.replicating(tx, change.person, change.agent, self._device(change.device)):
+                    history.record_author(tx, page_id, 1)
+                _, is_open = spaces.write_rows(tx, self._id, page_id, bundle)
+                spaces.clear(tx, self._id, bundle.uuid)
+                state = PageState(
+                    bundle.uuid, page_id, change.revision, change.hash, change.hash, False, change.bundle
+                )
+                states.append(state._replace(has_open_links=is_open))
+            spaces.save_states(tx, self._id, states)
+        self._count(pulled=len(free))
+        return {change.uuid for change, _ in free}
+
+    def _apply_alone(self, change: Change, theirs: Bundle) -> None:
+        """Apply one change in its own transaction. If that is not possible, remember it for the next sync."""
+        try:
+            try:
+                self.db.write(lambda tx: self._apply(tx, change, theirs))
+            except FileChanged as error:  # another program has just changed the file
+                self._sync_folder([str(error.facts["path"])])
+                self.db.write(lambda tx: self._apply(tx, change, theirs))
+        except QuaidError as error:
+            if error.exit_status == 5:  # the disk or the database: no change could be applied
+                raise
+            self._mark(change.uuid, "blocked", str(error))
+
+    def _retry_blocked(self) -> None:
+        """Try again to apply changes that could not be applied, as when a file could not be written."""
+        for row in spaces.outbox(self.db, self._id):
+            if row.state != "blocked":
+                continue
+            head = self.hub.get(self.space.space_id, row.uuid)
+            self._mark(row.uuid, "changed", "")
+            if head is not None and not head.purged:
+                self._apply_alone(head, self._open(head))
+
+    def _open(self, change: Change) -> Bundle:
+        """Return the bundle of a change, checked."""
+        problem = ""
+        try:
+            if bundles.digest(change.bundle) != change.hash:
+                problem = "does not match its hash"
+            bundle = bundles.decode(self._seal.open(change.bundle) if self._seal else change.bundle)
+            if bundle.uuid != change.uuid or bundle.deleted != change.deleted:
+                problem = "is that of another page"
+        except InvalidBundle as error:
+            problem = str(error.facts["problem"])
+        if problem:
+            raise UntrustworthyHub(hub=self.space.hub_url, problem=f"the page {change.uuid} {problem}")
+        return bundle
+
+    def _wire(self, bundle: Bundle) -> bytes:
+        data = bundles.encode(bundle)
+        return self._seal.seal(data) if self._seal else data
+
+    def _base(self, state: PageState | None) -> Bundle | None:
+        if state is None or not state.base:
+            return None
+        return bundles.decode(self._seal.open(state.base) if self._seal else state.base)
+
+    def _local(
+        self, tx: Transaction | Database, uuid: str, state: PageState | None
+    ) -> tuple[Bundle | None, spaces.LocalPage]:
+        """Return the page as it would be pushed: deleted if it is gone; None if it was never here.
+
+        Links whose target is not here are taken from the last common revision.
+        """
+        local = spaces.read_page(tx, self._id, uuid)
+        bundle = local.bundle
+        base = self._base(state)
+        if bundle is None:
+            return (None if base is None else Bundle(uuid, base.slug, {}, "", "", deleted=True)), local
+        if state is not None and state.has_open_links and base is not None:
+            here = spaces.existing_uuids(tx, self._id, [link.to for link in base.links])
+            bundle = bundle._replace(
+                links=(*bundle.links, *(link for link in base.links if link.to not in here))
+            )
+        return bundle, local
+
+    def _apply(self, tx: Transaction, change: Change, theirs: Bundle) -> None:
+        """Apply one change of the hub: write it, or merge it with the local page."""
+        state = spaces.page_state(tx, self._id, change.uuid)
+        if state is not None and (state.revision, state.hash) == (change.revision, change.hash):
+            return
+        ours, local = self._local(tx, change.uuid, state)
+        our_hash = bundles.digest(self._wire(ours)) if ours is not None else ""
+        is_clean = state is not None and our_hash == state.local_hash
+        conflicts: tuple[PageConflict, ...] = ()
+        result = theirs
+        if ours is not None and our_hash != change.hash:
+            # A revision that does not follow ours comes from a hub that lost revisions: ours is not an ancestor.
+            follows = state is not None and change.revision > state.revision
+            if not (is_clean and follows):
+                base = self._base(state) if follows else None
+                result, conflicts = merge(base, ours, theirs, self._our_name(), self._their_name(change))
+        with spaces.replicating(tx, change.person, change.agent, self._device(change.device)):
+            page_id, is_open = self._write(tx, local, result, change.at)
+        state = PageState(
+            *(change.uuid, page_id, change.revision, change.hash, change.hash, change.deleted, change.bundle),
+            has_open_links=is_open,
+        )
+        after, _ = self._local(tx, change.uuid, state)
+        after_hash = bundles.digest(self._wire(after)) if after is not None else change.hash
+        if result is theirs:
+            state = state._replace(local_hash=after_hash)
+        spaces.save_states(tx, self._id, [state])
+        if after_hash == state.local_hash:
+            spaces.clear(tx, self._id, change.uuid)
+        else:
+            spaces.mark(tx, self._id, change.uuid)
+        if our_hash != change.hash:
+            self._count(pulled=1)
+        if conflicts:
+            self._result = self._result._replace(conflicts=(*self._result.conflicts, result.slug))
+
+    # Writing pages
+
+    def _write(
+        self, tx: Transaction, local: spaces.LocalPage, bundle: Bundle, at: str
+    ) -> tuple[int | None, bool]:
+        """Make the local page that of a bundle. Return its id, and True if the target of a link is not here."""
+        page_id = local.page_id
+        if bundle.deleted:
+            if page_id is not None and not local.hidden:
+                self._remove_file(page_id, tx)
+                erasure.quarantine_page(tx, page_id, at)
+            return page_id, False
+        self._make_room(tx, bundle.slug, page_id, at)
+        if page_id is not None and local.slug != bundle.slug:
+            if not local.hidden:
+                path = f"{bundle.slug}.md"
+                page_writer.move_page_file(self.db, tx, self.collection, page_id, path, at, self._new_uuid())
+            page_edits.change_slug(
+                tx, self._id, page_id, local.slug, bundle.slug, at, redirect=not local.hidden
+            )
+        page_edits.free_slug(tx, self._id, bundle.slug)
+        old = pages.find(self.db, bundle.slug, self.collection.name) if page_id and not local.hidden else None
+        title = old.title if old is not None and old.slug == local.slug else None
+        saved = page_writer.save_page(
+            *(self.db, tx, self.collection, old, _build(bundle, title)),
+            uuid=bundle.uuid if page_id is None else self._new_uuid(),
+            now=at,
+            expected_version=None,
+        )
+        changed, is_open = spaces.write_rows(tx, self._id, saved.id, bundle)
+        if changed and not saved.changed:
+            page_edits.touch(tx, bundle.slug, expected_version=None, now=at, collection=self.collection.name)
+        return saved.id, is_open
+
+    def _make_room(self, tx: Transaction, slug: str, page_id: int | None, at: str) -> None:
+        """Give another page that has this slug a free one, so that both pages exist."""
+        holder = pages.slug_holder(tx, self._id, slug)
+        if holder is None or holder.page_id == page_id:
+            return
+        if holder.is_hidden:
+            page_edits.vacate_slug(tx, holder.page_id)
+            return
+        old = pages.require(self.db, slug, self.collection.name)
+        new = self._free_slug(tx, slug)
+        front = {**old.frontmatter, "slug": new} if "slug" in old.frontmatter else old.frontmatter
+        page = page_model.build_page(new, front, old.truth, old.timeline, fallback_title=old.title)
+        page_writer.move_page_file(self.db, tx, self.collection, old.id, f"{new}.md", at, self._new_uuid())
+        page_edits.rename_page(tx, old, page, at, redirect=False)
+        self._result = self._result._replace(renamed=(*self._result.renamed, (slug, new)))
+
+    def _free_slug(self, tx: Transaction, slug: str) -> str:
+        taken = pages.slugs_beginning(tx, self._id, slug)
+        number = 2
+        while f"{slug}-{number}" in taken:
+            number += 1
+        return slugs.check(f"{slug}-{number}")
+
+    def _resolve_open_links(self) -> None:
+        """Add the links whose target has arrived since their page was written."""
+        for uuid in spaces.pages_with_open_links(self.db, self._id):
+            self.db.write(partial(self._add_open_links, uuid))
+
+    def _add_open_links(self, uuid: str, tx: Transaction) -> None:
+        state = spaces.page_state(tx, self._id, uuid)
+        bundle, local = self._local(tx, uuid, state)
+        if state is None or bundle is None or local.page_id is None or local.bundle is None:
+            return
+        base = self._base(state)
+        here = spaces.existing_uuids(tx, self._id, [link.to for link in base.links]) if base else set()
+        arrived = (
+            [link for link in base.links if link.to in here and link not in bundle.links] if base else []
+        )
+        if not arrived:
+            return
+        links = (*bundle.links, *arrived)
+        is_dirty = bundles.digest(self._wire(bundle._replace(links=links))) != state.local_hash
+        _, is_open = spaces.write_rows(tx, self._id, local.page_id, bundle._replace(links=links))
+        spaces.save_states(tx, self._id, [state._replace(has_open_links=is_open)])
+        if not is_dirty:
+            spaces.clear(tx, self._id, uuid)
+
+    def _erase(self, uuids: list[str]) -> None:
+        """Erase pages that were forgotten on another device, with every trace in this memory."""
+        erased = 0
+        for uuid in uuids:
+            local = spaces.read_page(self.db, self._id, uuid)
+            if local.page_id is not None and not local.hidden:
+                self.db.write(partial(self._remove_file, local.page_id))
+            target = erasure.find_target(self.db, local.slug, self.collection.name) if local.page_id else None
+            if target is not None:
+                sidecars = [indexer.sidecar_path(indexer.page_stem(path)) for path in target.files]
+                Erasure(self.db, target, sidecars).run()
+                erased += 1
+            self.db.write(partial(self._forget_state, uuid))
+        if erased:
+            erasure.vacuum_and_checkpoint(self.db)
+            self._count(erased=erased)
+
+    def _remove_file(self, page_id: int, tx: Transaction) -> None:
+        page_writer.remove_page_file(self.db, tx, self.collection, page_id, self._new_uuid())
+
+    def _forget_state(self, uuid: str, tx: Transaction) -> None:
+        spaces.drop_state(tx, self._id, uuid)
+        spaces.clear(tx, self._id, uuid)
+
+    # Local changes
+
+    def _push(self) -> bool:
+        """Push the pages in the outbox. Return True if some were overtaken by other devices."""
+        rows = spaces.outbox(self.db, self._id)
+        for row in rows:
+            if row.state == "purge":
+                self._purge(row)
+        waiting: list[tuple[OutboxRow, Push]] = []
+        size = 0
+        again = False
+        for row, push in self._pushes([row for row in rows if row.state == "changed"]):
+            if waiting and (len(waiting) == PUSH_PAGES or size + len(push.bundle) > PUSH_BYTES):
+                again |= self._send(waiting)
+                waiting, size = [], 0
+            waiting.append((row, push))
+            size += len(push.bundle)
+        return (self._send(waiting) if waiting else False) or again
+
+    def _pushes(self, rows: list[OutboxRow]) -> list[tuple[OutboxRow, Push]]:
+        """Return what to push: deletions first, then known pages, then new ones, so that slugs become free."""
+        pushes: list[tuple[int, OutboxRow, Push]] = []
+        for row in rows:
+            with self.db.reading():
+                state = spaces.page_state(self.db, self._id, row.uuid)
+                try:
+                    bundle, _ = self._local(self.db, row.uuid, state)
+                    data = self._wire(bundle) if bundle is not None else b""
+                except InvalidBundle as error:
+                    problem = str(error.facts["problem"])
+                    bundle, data = None, b""
+                else:
+                    problem = ""
+            if problem:
+                self._mark(row.uuid, "invalid", problem)
+                continue
+            hash = bundles.digest(data)
+            if (
+                bundle is None
+                or (state is not None and hash == state.local_hash)
+                or (bundle.deleted and (state is None or state.revision == 0))
+            ):
+                self.db.write(
+                    partial(spaces.clear, collection_id=self._id, uuid=row.uuid, changes=row.changes)
+                )
+                continue
+            slug = "" if bundle.deleted or self._seal else bundle.slug
+            push = Push(row.uuid, 0, hash, data, slug, bundle.deleted)
+            if state is not None:
+                push = push._replace(base=state.revision, base_hash=state.hash)
+            pushes.append((0 if bundle.deleted else 1 if state else 2, row, push))
+        return [(row, push) for _, row, push in sorted(pushes, key=lambda item: item[0])]
+
+    def _send(self, items: list[tuple[OutboxRow, Push]]) -> bool:
+        results = self.hub.push(self.space.space_id, [push for _, push in items])
+        if [result.uuid for result in results] != [push.uuid for _, push in items]:
+            raise UntrustworthyHub(
+                hub=self.space.hub_url, problem="it answered for other pages than were pushed"
+            )
+        self._device_names()
+        purged = [result.uuid for result in results if result.status == "purged"]
+        self._erase(purged)
+        results = [self._with_head(result) for result in results]
+        # Bundles of other devices are checked before the transaction begins.
+        heads = {
+            result.uuid: self._open(result.head)
+            for result in results
+            if result.head is not None and not result.head.purged
+        }
+
+        def stored(tx: Transaction) -> None:
+            for (row, push), result in zip(items, results, strict=True):
+                if result.status == "stored":
+                    self._keep_pushed(tx, row, push, result.revision)
+
+        self.db.write(stored)
+        again = False
+        for (row, push), result in zip(items, results, strict=True):
+            again |= self._settle(row, push, result, heads.get(result.uuid))
+        return again
+
+    def _with_head(self, result: PushResult) -> PushResult:
+        """Return the answer with the newest revision of the page, which the hub leaves out of large answers."""
+        if result.status != "stale" or result.head is not None:
+            return result
+        head = self.hub.get(self.space.space_id, result.uuid)
+        if head is None:  # the hub was restored from a backup that does not have the page
+            self.db.write(lambda tx: self._offer_uuid(tx, result.uuid))
+        return result._replace(head=head)
+
+    def _offer_uuid(self, tx: Transaction, uuid: str) -> None:
+        state = spaces.page_state(tx, self._id, uuid)
+        if state is not None:
+            self._offer_page(tx, state, None)
+
+    def _settle(self, row: OutboxRow, push: Push, result: PushResult, theirs: Bundle | None) -> bool:
+        """Act on the answer to one push. Return True if the page is to be pushed again."""
+        if result.status in ("stored", "purged"):
+            self._count(pushed=int(result.status == "stored"))
+            return False
+        if result.status in ("denied", "proposed"):
+            problem = (
+                f"your right in {self.space.name} is {self.space.right}" if result.status == "denied" else ""
+            )
+            self._mark(row.uuid, result.status, problem)
+            self._count(proposed=int(result.status == "proposed"))
+            return False
+        head = result.head
+        if head is not None and head.purged:
+            self._erase([head.uuid])
+        elif head is not None and theirs is not None and result.status == "stale":
+            if head.hash == push.hash:  # the answer to an earlier push was lost
+                self.db.write(lambda tx: self._keep_pushed(tx, row, push, head.revision))
+                self._count(pushed=1)
+                return False
+            self._apply_alone(head, theirs)
+        elif head is not None and theirs is not None:
+            self._give_way(row.uuid, head, theirs)
+        return True
+
+    def _give_way(self, uuid: str, head: Change, theirs: Bundle) -> None:
+        """Another page of the space has the slug of a page that was pushed: give that page another slug."""
+        state = spaces.page_state(self.db, self._id, head.uuid)
+        if state is None or state.revision < head.revision:
+            self._apply_alone(head, theirs)
+        elif self._rounds:  # in the first round, a push of the other page may still free the slug
+
+            def rename(tx: Transaction) -> None:
+                slug = spaces.read_page(tx, self._id, uuid).slug
+                self._make_room(tx, slug, None, self._now())
+
+            self.db.write(rename)
+
+    def _keep_pushed(self, tx: Transaction, row: OutboxRow, push: Push, revision: int) -> None:
+        """Record that the hub has what was pushed."""
+        local = spaces.read_page(tx, self._id, row.uuid)
+        before = spaces.page_state(tx, self._id, row.uuid)
+        state = PageState(row.uuid, local.page_id, revision, push.hash, push.hash, push.deleted, push.bundle)
+        open_links = before is not None and before.has_open_links
+        spaces.save_states(tx, self._id, [state._replace(has_open_links=open_links)])
+        spaces.clear(tx, self._id, row.uuid, row.changes)
+
+    def _purge(self, row: OutboxRow) -> None:
+        """Tell the hub that a page was forgotten here, and note which devices still have it."""
+        try:
+            purge = self.hub.purge(self.space.space_id, row.uuid)
+        except NotFound:  # it was never pushed
+            self.db.write(lambda tx: spaces.clear(tx, self._id, row.uuid))
+            return
+        except NotAllowed:
+            problem = f"erased here, not on the hub: your right in {self.space.name} is {self.space.right}"
+            self._mark(row.uuid, "denied", problem)
+            return
+        self.db.write(partial(self._forget_state, row.uuid))
+        names = {device.name for device in purge.pending if device.id != self.space.device}
+        self._result = self._result._replace(pending=tuple(sorted({*self._result.pending, *names})))
+
+    # A hub that was restored from a backup
+
+    def _offer_again(self) -> None:
+        """Compare with a hub that lost its newest changes, and put the pages that it lacks into the outbox."""
+        heads: dict[str, Change] = {}
+        after = 0
+        while True:
+            page = self.hub.changes(self.space.space_id, after, PULL_PAGES)
+            heads |= {change.uuid: change for change in page.changes}
+            after = page.changes[-1].seq if page.changes else page.last_seq
+            if page.is_complete:
+                break
+
+        def work(tx: Transaction) -> None:
+            for uuid, (revision, hash) in spaces.all_revisions(tx, self._id).items():
+                head = heads.get(uuid)
+                if head is not None and (head.revision, head.hash) == (revision, hash):
+                    continue
+                state = spaces.page_state(tx, self._id, uuid)
+                if state is not None:
+                    self._offer_page(tx, state, head)
+            spaces.update_space(tx, self._id, cursor=0, cursor_hash="", acknowledged=-1, vectors_sent=0)
+
+        self.db.write(work)
+        self._reload()
+        self._result = self._result._replace(restored=True)
+
+    def _offer_page(self, tx: Transaction, state: PageState, head: Change | None) -> None:
+        """Put a page of which the hub has another revision into the outbox.
+
+        The revision of the hub is the common ancestor if the history of the page contains it. Otherwise another
+        device wrote it after the loss, and the pages are merged without an ancestor.
+        """
+        lost = state._replace(revision=0, hash="", local_hash="", base=b"", has_open_links=False)
+        if (
+            head is not None
+            and not head.purged
+            and head.revision < state.revision
+            and state.page_id is not None
+        ):
+            theirs = self._open(head)
+            text = markdown.render(theirs.frontmatter, theirs.truth, theirs.timeline).encode()
+            known = {version.content_hash for version in history.versions_of_page(tx, state.page_id)}
+            if indexer.digest(text) in known:
+                lost = lost._replace(
+                    revision=head.revision, hash=head.hash, base=head.bundle, deleted=head.deleted
+                )
+        spaces.save_states(tx, self._id, [lost])
+        spaces.mark(tx, self._id, state.uuid)
+
+    # Vectors
+
+    def _exchange_vectors(self) -> None:
+        """Send vectors that were computed here, and read those that other devices have computed."""
+        if self._model is None or self._seal is not None:
+            return
+        model, dimensions = self._model
+        sent = self.space.vectors_sent
+        may_send = self.space.right in ("append", "write", "owner")
+        while may_send and (
+            rows := spaces.vectors_to_send(self.db, self._id, model, sent, VECTORS_PER_REQUEST)
+        ):
+            self.hub.put_vectors(self.space.space_id, model, [(hash, vector) for _, hash, vector in rows])
+            sent = rows[-1][0]
+        hashes = spaces.hashes_without_vector(self.db, self._id, model) if self._result.pulled else []
+        for start in range(0, len(hashes), VECTORS_PER_REQUEST):
+            wanted = hashes[start : start + VECTORS_PER_REQUEST]
+            found = self.hub.get_vectors(self.space.space_id, model, wanted)
+            now = self._now()
+            kept = self.db.write(
+                partial(
+                    vectors.keep_half_vectors,
+                    model=model,
+                    dimensions=dimensions,
+                    rows=found,
+                    wanted=set(wanted),
+                    now=now,
+                )
+            )
+            self._count(vectors=kept)
+        if may_send:
+            sent = max(sent, spaces.last_vector_id(self.db, model)) if hashes else sent
+        if sent != self.space.vectors_sent:
+            self.db.write(lambda tx: spaces.update_space(tx, self._id, vectors_sent=sent))
+
+    def _acknowledge(self) -> None:
+        self._reload()
+        cursor = self.space.cursor
+        if cursor != self.space.acknowledged:
+            self.hub.acknowledge(self.space.space_id, cursor)
+            self.db.write(lambda tx: spaces.update_space(tx, self._id, acknowledged=cursor))
+
+    def _mark(self, uuid: str, state: spaces.OutboxState, problem: str) -> None:
+        self.db.write(lambda tx: spaces.mark(tx, self._id, uuid, state, problem))
+
+    # Names
+
+    def _our_name(self) -> str:
+        return f"{self.space.person} on {self._device(self.space.device)}"
+
+    def _their_name(self, change: Change) -> str:
+        agent = f" with {change.agent}" if change.agent else ""
+        return f"{change.person}{agent} on {self._device(change.device)}"
+
+    def _device(self, device: str) -> str:
+        """Return the name of a device; its id if the hub does not tell."""
+        return self._device_names().get(device, device)
+
+    def _device_names(self) -> dict[str, str]:
+        if self._names is None:
+            self._names = {}
+            with suppress(QuaidError):
+                self._names = {device.id: device.name for device in self.hub.devices(self.space.space_id)}
+        return self._names
+
+    def _count(self, **numbers: int) -> None:
+        added = {name: getattr(self._result, name) + number for name, number in numbers.items()}
+        self._result = self._result._replace(**added)
+
+
+def _build(bundle: Bundle, title: str | None = None) -> Page:
+    return page_model.build_page(
+        bundle.slug, bundle.frontmatter, bundle.truth, bundle.timeline, fallback_title=title
+    )

@@ -1,0 +1,472 @@
+"""Collections that are shared through a hub: their state, the pages still to be pushed, and page bundles.
+
+A bundle is a page with its added links, facts and raw data. Triggers on the table pages record each change of a
+shared page in space_outbox; a push removes what it has sent.
+"""
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from quaid.errors import NotFound
+from quaid.model.bundle import Bundle, BundleFact, BundleLink, BundleRaw
+from quaid.model.slug import fold_name
+from quaid.storage import vectors
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Database, Transaction
+
+OutboxState = Literal["changed", "purge", "proposed", "denied", "invalid", "blocked"]
+"""Why a page is in the outbox.
+
+changed: to be pushed. purge: erased here, and the hub does not know it yet. proposed: a proposal on the hub. denied:
+the member's right does not suffice. invalid: it cannot be sent. blocked: a change of the hub cannot be applied here.
+"""
+
+
+class SpaceRow(NamedTuple):
+    """A shared collection."""
+
+    collection_id: int
+    collection: str
+    hub_url: str
+    hub_id: str
+    space_id: str
+    name: str
+    kind: str
+    sealed: bool
+    right: str
+    person: str
+    device: str
+    """The id of this device on the hub."""
+    cursor: int
+    """All changes of the space up to this sequence number are applied."""
+    cursor_hash: str
+    """Hash of the change with that number; "" if unknown."""
+    acknowledged: int
+    vectors_sent: int
+    joined_at: str
+    synced_at: str | None
+    problem: str | None
+
+
+class PageState(NamedTuple):
+    """The last revision of a page that this device and the hub have in common."""
+
+    uuid: str
+    page_id: int | None
+    revision: int
+    hash: str
+    local_hash: str
+    """The hash of the page as it was when nothing was left to push."""
+    deleted: bool
+    base: bytes
+    """The bundle of the revision; b"" if no common ancestor is known."""
+    has_open_links: bool = False
+    """True if the target of a link was not here when the page was last written."""
+
+
+class OutboxRow(NamedTuple):
+    uuid: str
+    changes: int
+    state: OutboxState
+    problem: str
+
+
+class LocalPage(NamedTuple):
+    """The page with a certain uuid in a collection; `page_id` is None if there is none."""
+
+    page_id: int | None
+    slug: str
+    hidden: bool
+    bundle: Bundle | None
+    """None if there is no page or the page is hidden."""
+
+
+_SPACE_SQL = (
+    "SELECT s.collection_id, c.name, s.hub_url, s.hub_id, s.space_id, s.name, s.kind, s.sealed, s.member_right,"
+    " s.person, s.device, s.cursor, s.cursor_hash, s.acknowledged, s.vectors_sent, s.joined_at, s.synced_at,"
+    " s.problem FROM spaces AS s JOIN collections AS c ON c.id = s.collection_id"
+)
+
+
+def list_spaces(db: "Database") -> list[SpaceRow]:
+    """Return all shared collections."""
+    return [_space(row) for row in db.rows(f"{_SPACE_SQL} ORDER BY s.collection_id")]
+
+
+def find_space(db: "Database | Transaction", name: str) -> SpaceRow | None:
+    """Return the shared collection with this name, else the only one whose space has this name, or None."""
+    rows = db.rows(f"{_SPACE_SQL} WHERE c.name = ?1", (name,)) or db.rows(
+        f"{_SPACE_SQL} WHERE s.name = ?1", (name,)
+    )
+    return _space(rows[0]) if len(rows) == 1 else None
+
+
+def require_space(db: "Database", name: str) -> SpaceRow:
+    """Return the shared collection with this name. Raise NotFound, listing all, if there is none."""
+    space = find_space(db, name)
+    if space is None:
+        names = ", ".join(row.collection for row in list_spaces(db)) or "none yet"
+        raise NotFound(what="shared space", name=name, hint=f" Shared collections: {names}.")
+    return space
+
+
+def _space(row: tuple[Any, ...]) -> SpaceRow:
+    return SpaceRow._make((*row[:7], bool(row[7]), *row[8:]))
+
+
+def add_space(tx: "Transaction", space: SpaceRow) -> None:
+    """Store that a collection is shared, and that all its pages are to be pushed."""
+    tx.execute(
+        "INSERT INTO spaces (collection_id, hub_url, hub_id, space_id, name, kind, sealed, member_right, person,"
+        " device, joined_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (space.collection_id, *space[2:11], space.joined_at),
+    )
+    tx.execute(
+        "INSERT INTO space_outbox (collection_id, uuid) SELECT collection_id, uuid FROM pages"
+        " WHERE collection_id = ? AND quarantined_at IS NULL",
+        (space.collection_id,),
+    )
+
+
+def update_space(tx: "Transaction", collection_id: int, **values: object) -> None:
+    """Set columns of a shared collection."""
+    columns = ", ".join(f"{name} = ?" for name in values)
+    tx.execute(f"UPDATE spaces SET {columns} WHERE collection_id = ?", (*values.values(), collection_id))  # noqa: S608
+
+
+def remove_space(tx: "Transaction", collection_id: int) -> None:
+    """Delete everything that is stored about the space of a collection. Its pages stay."""
+    tx.execute("DELETE FROM spaces WHERE collection_id = ?", (collection_id,))
+
+
+# The pages of a space
+
+
+def page_state(db: "Database | Transaction", collection_id: int, uuid: str) -> PageState | None:
+    row = db.one(
+        "SELECT uuid, page_id, revision, hash, local_hash, deleted, base, has_open_links FROM space_pages"
+        " WHERE collection_id = ? AND uuid = ?",
+        (collection_id, uuid),
+    )
+    if row is None:
+        return None
+    base = zlib.decompress(row[6]) if row[6] else b""
+    return PageState._make((*row[:5], bool(row[5]), base, bool(row[7])))
+
+
+def all_revisions(db: "Database | Transaction", collection_id: int) -> dict[str, tuple[int, str]]:
+    """Return revision and hash of all pages of a space, by uuid."""
+    rows = db.rows("SELECT uuid, revision, hash FROM space_pages WHERE collection_id = ?", (collection_id,))
+    return {uuid: (revision, hash) for uuid, revision, hash in rows}
+
+
+def save_states(tx: "Transaction", collection_id: int, states: Iterable[PageState]) -> None:
+    """Insert or replace the states of pages."""
+    tx.executemany(
+        "INSERT INTO space_pages (collection_id, uuid, page_id, revision, hash, local_hash, deleted, has_open_links,"
+        " base) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (collection_id, uuid) DO UPDATE SET"
+        " page_id = excluded.page_id, revision = excluded.revision, hash = excluded.hash,"
+        " local_hash = excluded.local_hash, deleted = excluded.deleted, has_open_links = excluded.has_open_links,"
+        " base = excluded.base",
+        [
+            (
+                *(collection_id, state.uuid, state.page_id, state.revision, state.hash, state.local_hash),
+                *(state.deleted, state.has_open_links, zlib.compress(state.base, 1) if state.base else b""),
+            )
+            for state in states
+        ],
+    )
+
+
+def drop_state(tx: "Transaction", collection_id: int, uuid: str) -> None:
+    tx.execute("DELETE FROM space_pages WHERE collection_id = ? AND uuid = ?", (collection_id, uuid))
+
+
+def pages_with_open_links(db: "Database", collection_id: int) -> list[str]:
+    """Return the uuids of pages with a link to a page that was not here when the link was read."""
+    rows = db.rows(
+        "SELECT uuid FROM space_pages WHERE collection_id = ? AND has_open_links = 1", (collection_id,)
+    )
+    return [str(uuid) for (uuid,) in rows]
+
+
+def uuids_elsewhere(db: "Database | Transaction", collection_id: int, uuids: list[str]) -> list[str]:
+    """Return the names of other collections that have pages with one of these uuids."""
+    rows = db.rows(
+        "SELECT DISTINCT c.name FROM json_each(?) AS wanted JOIN pages AS p ON p.uuid = wanted.value"
+        " JOIN collections AS c ON c.id = p.collection_id WHERE c.id <> ?",
+        (json.dumps(uuids), collection_id),
+    )
+    return [str(name) for (name,) in rows]
+
+
+def known_uuids(db: "Database | Transaction", collection_id: int, uuids: list[str]) -> set[str]:
+    """Return those uuids that have a page, hidden or not, or a state in the collection."""
+    rows = db.rows(
+        "SELECT p.uuid FROM json_each(?1) AS wanted JOIN pages AS p ON p.uuid = wanted.value UNION"
+        " SELECT s.uuid FROM json_each(?1) AS wanted JOIN space_pages AS s"
+        " ON s.collection_id = ?2 AND s.uuid = wanted.value",
+        (json.dumps(uuids), collection_id),
+    )
+    return {str(uuid) for (uuid,) in rows}
+
+
+# The outbox
+
+
+def outbox(db: "Database", collection_id: int) -> list[OutboxRow]:
+    """Return the pages that are to be pushed, or cannot be. Pages of headings in org files are left out."""
+    rows = db.rows(
+        "SELECT o.uuid, o.changes, o.state, o.problem FROM space_outbox AS o WHERE o.collection_id = ?"
+        " AND NOT EXISTS (SELECT 1 FROM pages AS p JOIN file_nodes AS n ON n.page_id = p.id WHERE p.uuid = o.uuid)",
+        (collection_id,),
+    )
+    return [OutboxRow(*row) for row in rows]
+
+
+def outbox_counts(db: "Database", collection_id: int) -> dict[str, int]:
+    """Return the number of pages in the outbox by state."""
+    rows = db.rows(
+        "SELECT state, count(*) FROM space_outbox WHERE collection_id = ? GROUP BY state", (collection_id,)
+    )
+    return dict(rows)
+
+
+def outbox_problems(db: "Database", collection_id: int, limit: int = 20) -> list[tuple[str, str, str]]:
+    """Return slug (or uuid), state and problem of pages that cannot be pushed or applied."""
+    return db.rows(
+        "SELECT coalesce(p.slug, o.uuid), o.state, o.problem FROM space_outbox AS o LEFT JOIN pages AS p"
+        " ON p.uuid = o.uuid WHERE o.collection_id = ? AND o.state IN ('denied', 'invalid', 'blocked')"
+        " ORDER BY 1 LIMIT ?",
+        (collection_id, limit),
+    )
+
+
+def mark(
+    tx: "Transaction", collection_id: int, uuid: str, state: OutboxState = "changed", problem: str = ""
+) -> None:
+    """Put a page into the outbox, or set its state there."""
+    tx.execute(
+        "INSERT INTO space_outbox (collection_id, uuid, state, problem) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET state = excluded.state, problem = excluded.problem",
+        (collection_id, uuid, state, problem),
+    )
+
+
+def clear(tx: "Transaction", collection_id: int, uuid: str, changes: int | None = None) -> None:
+    """Remove a page from the outbox. With `changes`, only if it has not changed since it had that many."""
+    tx.execute(
+        "DELETE FROM space_outbox WHERE collection_id = ?1 AND uuid = ?2 AND (?3 IS NULL OR changes = ?3)",
+        (collection_id, uuid, changes),
+    )
+
+
+@contextmanager
+def replicating(tx: "Transaction", person: str, agent: str, device: str) -> Iterator[None]:
+    """Record the author of a change of the hub for the versions that are written meanwhile."""
+    before = tx.author, tx.agent, tx.device, tx.replicating
+    tx.author, tx.agent, tx.device, tx.replicating = person, agent, device, True
+    try:
+        yield
+    finally:
+        tx.author, tx.agent, tx.device, tx.replicating = before
+
+
+# Bundles
+
+
+def read_page(db: "Database | Transaction", collection_id: int, uuid: str) -> LocalPage:
+    """Return the page with this uuid as a bundle. Links to other collections are left out."""
+    row = db.one(
+        "SELECT id, slug, quarantined_at IS NOT NULL, frontmatter, compiled_truth, timeline FROM pages"
+        " WHERE uuid = ? AND collection_id = ?",
+        (uuid, collection_id),
+    )
+    if row is None:
+        return LocalPage(None, "", False, None)
+    page_id, slug, hidden = int(row[0]), str(row[1]), bool(row[2])
+    if hidden:
+        return LocalPage(page_id, slug, True, None)
+    links = tuple(BundleLink(*link[1:]) for link in _links(db, page_id, collection_id))
+    rows = _facts(db, page_id)
+    keys = {fact_id: fact.key for fact_id, _, fact in rows}
+    facts = tuple(fact._replace(supersedes=keys.get(older or 0)) for _, older, fact in rows)
+    raw = db.rows("SELECT source, fetched_at, data FROM raw_data WHERE page_id = ?", (page_id,))
+    bundle = Bundle(
+        *(uuid, slug, json.loads(row[3]), row[4], row[5], links, facts),
+        tuple(BundleRaw(*data) for data in raw),
+    )
+    return LocalPage(page_id, slug, False, bundle)
+
+
+def _links(db: "Database | Transaction", page_id: int, collection_id: int) -> list[tuple[Any, ...]]:
+    return db.rows(
+        "SELECT l.id, p.uuid, l.relationship, l.context, l.valid_from, l.valid_until, l.created_at FROM links AS l"
+        " JOIN pages AS p ON p.id = l.to_page_id WHERE l.from_page_id = ? AND l.source_kind = 'programmatic'"
+        " AND p.collection_id = ? ORDER BY l.id",
+        (page_id, collection_id),
+    )
+
+
+def _facts(db: "Database | Transaction", page_id: int) -> list[tuple[int, int | None, BundleFact]]:
+    """Return id, superseded id and value of the facts of a page."""
+    rows = db.rows(
+        "SELECT id, supersedes_id, subject, predicate, object, valid_from, valid_until, NULL, confidence,"
+        " asserted_by, source_ref, evidence_text, created_at, author FROM assertions WHERE page_id = ? ORDER BY id",
+        (page_id,),
+    )
+    return [(row[0], row[1], BundleFact(*row[2:])) for row in rows]
+
+
+def existing_uuids(db: "Database | Transaction", collection_id: int, uuids: Iterable[str]) -> set[str]:
+    """Return those uuids that have a page, hidden or not, in the collection."""
+    rows = db.rows(
+        "SELECT p.uuid FROM json_each(?) AS wanted JOIN pages AS p ON p.uuid = wanted.value AND p.collection_id = ?",
+        (json.dumps(list(uuids)), collection_id),
+    )
+    return {str(uuid) for (uuid,) in rows}
+
+
+def write_rows(tx: "Transaction", collection_id: int, page_id: int, bundle: Bundle) -> tuple[bool, bool]:
+    """Make the added links, facts and raw data of a page those of a bundle. Rows that stay keep their ids.
+
+    Return whether a row changed, and whether the target of a link is not in the collection yet.
+    """
+    missing = {link.to for link in bundle.links}
+    missing -= existing_uuids(tx, collection_id, missing) if missing else set()
+    here = [link for link in bundle.links if link.to not in missing]
+    changed = _write_links(tx, collection_id, page_id, here)
+    changed |= _write_facts(tx, page_id, bundle.facts)
+    changed |= _write_raw(tx, page_id, bundle.raw)
+    return changed, bool(missing)
+
+
+def _write_links(tx: "Transaction", collection_id: int, page_id: int, links: list[BundleLink]) -> bool:
+    wanted = Counter(links)
+    gone = []
+    for link_id, *values in _links(tx, page_id, collection_id):
+        link = BundleLink(*values)
+        if wanted[link]:
+            wanted[link] -= 1
+        else:
+            gone.append((link_id,))
+    new = [(page_id, *link[1:], link.to) for link in wanted.elements()]
+    if gone:
+        tx.executemany("DELETE FROM links WHERE id = ?", gone)
+    if new:
+        tx.executemany(
+            "INSERT INTO links (from_page_id, relationship, context, valid_from, valid_until, created_at, to_page_id)"
+            " VALUES (?, ?, ?, ?, ?, ?, (SELECT id FROM pages WHERE uuid = ?))",
+            new,
+        )
+    return bool(gone or new)
+
+
+def _write_facts(tx: "Transaction", page_id: int, facts: tuple[BundleFact, ...]) -> bool:
+    rows = _facts(tx, page_id)
+    if not rows and not facts:
+        return False
+    keys = {fact_id: fact.key for fact_id, _, fact in rows}
+    wanted = Counter(facts)
+    gone: dict[Any, list[int]] = {}
+    ids: dict[Any, int] = {}
+    for fact_id, older, fact in rows:
+        fact = fact._replace(supersedes=keys.get(older or 0))
+        if wanted[fact]:
+            wanted[fact] -= 1
+            ids.setdefault(fact.key, fact_id)
+        else:
+            gone.setdefault(fact.key, []).append(fact_id)
+    written: list[tuple[int, BundleFact]] = []
+    for fact in wanted.elements():
+        same = gone.get(fact.key)
+        fact_id = _write_fact(tx, page_id, fact, same.pop(0) if same else None)
+        ids.setdefault(fact.key, fact_id)
+        written.append((fact_id, fact))
+    for fact_id, fact in written:
+        older = ids.get(fact.supersedes) if fact.supersedes else None
+        tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (older, fact_id))
+    left = [(fact_id,) for group in gone.values() for fact_id in group]
+    tx.executemany("DELETE FROM assertions WHERE id = ?", left)
+    return bool(written or left)
+
+
+def _write_fact(tx: "Transaction", page_id: int, fact: BundleFact, fact_id: int | None) -> int:
+    values = (
+        *(page_id, fact.subject, fold_name(fact.subject), fact.predicate, fact.object, fact.valid_from),
+        *(fact.valid_until, fact.confidence, fact.asserted_by, fact.source_ref, fact.evidence_text),
+        *(fact.created_at, fact.author),
+    )
+    columns = (
+        "page_id, subject, subject_key, predicate, object, valid_from, valid_until, confidence, asserted_by,"
+        " source_ref, evidence_text, created_at, author"
+    )
+    marks = ", ".join("?" * len(values))
+    if fact_id is not None:
+        tx.execute(f"UPDATE assertions SET ({columns}) = ({marks}) WHERE id = ?", (*values, fact_id))  # noqa: S608
+        return fact_id
+    tx.execute(f"INSERT INTO assertions ({columns}) VALUES ({marks})", values)  # noqa: S608 (fixed columns)
+    return tx.last_insert_rowid()
+
+
+def _write_raw(tx: "Transaction", page_id: int, raw: tuple[BundleRaw, ...]) -> bool:
+    rows = tx.rows("SELECT source, fetched_at, data FROM raw_data WHERE page_id = ?", (page_id,))
+    before = {BundleRaw(*row) for row in rows}
+    if before == set(raw):
+        return False
+    tx.executemany(
+        "DELETE FROM raw_data WHERE page_id = ? AND source = ?",
+        [(page_id, item.source) for item in before - set(raw)],
+    )
+    tx.executemany(
+        "INSERT INTO raw_data (page_id, source, fetched_at, data) VALUES (?, ?, ?, ?)",
+        [(page_id, *item) for item in raw if item not in before],
+    )
+    return True
+
+
+# Vectors
+
+
+def vectors_to_send(
+    db: "Database", collection_id: int, model: str, after: int, limit: int
+) -> list[tuple[int, bytes, bytes]]:
+    """Return row id, content hash and vector of the texts of a collection, for vectors with a higher row id."""
+    found = vectors.find_model(db, model)
+    if found is None:
+        return []
+    return db.rows(
+        f"SELECT v.id, v.content_hash, v.vector FROM {found.vec_table} AS v WHERE v.id > ?1 AND v.model = ?2 AND ("  # noqa: S608
+        " EXISTS (SELECT 1 FROM chunks AS c JOIN pages AS p ON p.id = c.page_id"
+        " WHERE c.content_hash = v.content_hash AND p.collection_id = ?3) OR"
+        " EXISTS (SELECT 1 FROM chunk_entries AS e JOIN chunks AS c ON c.id = e.chunk_id JOIN pages AS p"
+        " ON p.id = c.page_id WHERE e.content_hash = v.content_hash AND p.collection_id = ?3))"
+        " ORDER BY v.id LIMIT ?4",
+        (after, model, collection_id, limit),
+    )
+
+
+def last_vector_id(db: "Database", model: str) -> int:
+    found = vectors.find_model(db, model)
+    row = db.one(f"SELECT max(id) FROM {found.vec_table}") if found else None  # noqa: S608 (a fixed table)
+    return int(row[0] or 0) if row else 0
+
+
+def hashes_without_vector(db: "Database", collection_id: int, model: str) -> list[bytes]:
+    """Return the content hashes of the chunks and entries of a collection that have no vector."""
+    found = vectors.find_model(db, model)
+    if found is None:
+        return []
+    rows = db.rows(
+        "SELECT hash FROM (SELECT c.content_hash AS hash FROM pages AS p JOIN chunks AS c ON c.page_id = p.id"  # noqa: S608
+        " WHERE p.collection_id = ?1 UNION SELECT e.content_hash FROM pages AS p JOIN chunks AS c ON c.page_id = p.id"
+        " JOIN chunk_entries AS e ON e.chunk_id = c.id WHERE p.collection_id = ?1)"
+        f" WHERE NOT EXISTS (SELECT 1 FROM {found.vec_table} AS v WHERE v.content_hash = hash AND v.model = ?2)",
+        (collection_id, model),
+    )
+    return [bytes(hash) for (hash,) in rows]
