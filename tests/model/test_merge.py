@@ -95,6 +95,16 @@ def test_a_block_that_one_side_deleted_and_the_other_changed_is_a_conflict() -> 
     )
 
 
+def test_two_rewrites_of_several_blocks_are_a_conflict() -> None:
+    ours = PAGE._replace(truth="# Mira\n\nMoved away.")
+    theirs = PAGE._replace(truth="# Mira\n\nRetired.")
+    page, conflicts = merged(ours, theirs)
+    assert [[side.value for side in conflict.sides] for conflict in conflicts] == [
+        ["Retired.", "Moved away."]
+    ]
+    assert page.truth.startswith("# Mira\n\n<!-- conflict: desktop -->")
+
+
 def test_a_third_version_becomes_a_third_side_of_a_conflict() -> None:
     cities = [PAGE._replace(truth=truth(PAGE.truth, "Lisbon", city)) for city in ("Porto", "Braga", "Faro")]
     first = merged(cities[0], cities[1]).bundle

@@ -141,21 +141,30 @@ def test_keyboard_shortcuts(visit: Visit) -> None:
     page.wait_for_url("**/graph?slug=people%2Fmira-dahlquist")
 
 
-def test_an_edit_with_a_conflict_is_merged(visit: Visit, memory: Settings) -> None:
+def test_edits_of_different_paragraphs_are_merged_and_a_conflict_is_shown(
+    visit: Visit, memory: Settings
+) -> None:
     call(memory, "put", slug="concepts/shared", content="# Shared\n\nFirst.\n")
     page = visit.go("/page/concepts/shared/edit")
     page.fill("textarea[name=text]", "# Shared\n\nFirst.\n\nMine, with [[people/teo-varland]].\n")
     page.wait_for_selector("#preview >> text=Mine, with")
     call(memory, "put", slug="concepts/shared", content="# Shared\n\nFirst.\n\nTheirs.\n")
+    page.keyboard.press("Control+s")
+    page.wait_for_selector("text=Saved, and merged")
+    assert page.locator("text=Theirs.").count()
+    assert call(memory, "get", slug="concepts/shared").version == 3
+    page = visit.go("/page/concepts/shared/edit")
+    page.fill("textarea[name=text]", "# Shared\n\nMine.\n")
+    call(memory, "put", slug="concepts/shared", content="# Shared\n\nTheirs alone.\n")
     with page.expect_response("**/edit") as answer:
         page.keyboard.press("Control+s")
     assert answer.value.status == 409
-    assert "Theirs." in page.input_value("#theirs")
+    assert "Theirs alone." in page.input_value("#theirs")
     assert "Mine" in page.input_value("#text")
-    page.fill("#text", "# Shared\n\nFirst.\n\nTheirs. Mine, with [[people/teo-varland]].\n")
+    page.fill("#text", "# Shared\n\nTheirs. Mine, with [[people/teo-varland]].\n")
     page.click("button:has-text('Save')")
     page.wait_for_selector("text=Theirs. Mine, with Teo Varland.")
-    assert call(memory, "get", slug="concepts/shared").version == 3
+    assert call(memory, "get", slug="concepts/shared").version == 5
     visit.problems[:] = [problem for problem in visit.problems if "409" not in problem]
 
 

@@ -178,3 +178,80 @@ def test_omitted_timeline_entries_are_kept_unless_removal_is_ticked(visitor: Vis
     assert 'name="replace_timeline"' in visitor.get(f"/page/{MIRA}/edit").text
     visitor.post(f"/page/{MIRA}/edit", text=text, version=before.version + 1, replace_timeline="yes")
     assert call(mine, "timeline", slug=MIRA).entries == ()
+
+
+SHARED = """\
+---
+title: Shared
+status: open
+---
+
+# Shared
+
+First.
+
+Second.
+
+---
+
+- **2026-02-01** — Called.
+- **2026-01-01** — Met.
+"""
+
+
+def form_of(visitor: Visitor, address: str) -> dict[str, str]:
+    """Return version, base and text of the edit form."""
+    page = visitor.get(f"/page/{address}/edit").text
+    fields = dict(re.findall(r'<input type="hidden" name="(version|base)" value="([^"]*)">', page))
+    return {name: html.unescape(value) for name, value in fields.items()}
+
+
+@pytest.mark.parametrize("address", ["concepts/shared", "notes::shared"])
+def test_an_edit_is_merged_with_one_that_was_saved_meanwhile(
+    visitor: Visitor, mine: Settings, address: str
+) -> None:
+    call(mine, "put", slug=address, content=SHARED)
+    form = form_of(visitor, address)
+    assert form["base"].replace("\r\n", "\n") == SHARED
+    text = SHARED.replace("First.", "First, mine.").replace(
+        "- **2026-02", "- **2026-03-01** — Wrote.\n- **2026-02"
+    )
+    theirs = (
+        SHARED.replace("open", "done").replace("Second.", "Second, theirs.").replace("Met.", "Met. Late.")
+    )
+    call(mine, "put", slug=address, content=theirs, replace_timeline=True)
+    answer = visitor.post(f"/page/{address}/edit", text=text.replace("\n", "\r\n"), **form)
+    assert answer.status_code == 303
+    assert "Saved, and merged with a change" in visitor.get(answer.headers["location"]).text
+    page = call(mine, "get", slug=address)
+    assert (page.version, page.frontmatter["status"]) == (3, "done")
+    assert page.compiled_truth == "# Shared\n\nFirst, mine.\n\nSecond, theirs."
+    assert page.timeline.split("\n") == [
+        "- **2026-03-01** — Wrote.",
+        "- **2026-02-01** — Called.",
+        "- **2026-01-01** — Met. Late.",
+    ]
+
+
+def test_edits_of_one_paragraph_are_not_merged(visitor: Visitor, mine: Settings) -> None:
+    call(mine, "put", slug="concepts/shared", content=SHARED)
+    form = form_of(visitor, "concepts/shared")
+    call(mine, "put", slug="concepts/shared", content=SHARED.replace("First.", "Theirs."))
+    answer = visitor.post("/page/concepts/shared/edit", text=SHARED.replace("First.", "Mine."), **form)
+    assert answer.status_code == 409
+    assert "Mine." in answer.text
+    assert "Theirs." in answer.text.partition('id="theirs"')[2]
+    assert "Theirs." in call(mine, "get", slug="concepts/shared").compiled_truth
+    assert "Theirs." in re.findall(r'name="base" value="([^"]*)"', answer.text)[0]
+
+
+def test_merging_removes_entries_only_if_removal_is_ticked(visitor: Visitor, mine: Settings) -> None:
+    for ticked in ("", "yes"):
+        call(mine, "put", slug="concepts/shared", content=SHARED, replace_timeline=True)
+        form = form_of(visitor, "concepts/shared")
+        call(mine, "put", slug="concepts/shared", content=SHARED.replace("Second.", f"Theirs {ticked}."))
+        text = SHARED.replace("- **2026-01-01** — Met.\n", "")
+        visitor.post("/page/concepts/shared/edit", text=text, replace_timeline=ticked, **form)
+        page = call(mine, "get", slug="concepts/shared")
+        assert f"Theirs {ticked}." in page.compiled_truth
+        assert ("Met." in page.timeline) is not bool(ticked)

@@ -601,7 +601,10 @@ def _edits(base: list[str], new: list[str]) -> _Edits:
 
 
 def _pairs(old: list[str], new: list[str], least: float = 0.0) -> list[tuple[int, int]]:
-    """Return which new block is the edited version of which old block, both in order."""
+    """Return which new block replaces which old block, both in order, so that replaced blocks are most alike.
+
+    With `least`, return only pairs that are at least this much alike.
+    """
     if len(old) == len(new) and not least:
         return [(place, place) for place in range(len(old))]
     if len(old) * len(new) > _MOST_PAIRS:
@@ -611,10 +614,10 @@ def _pairs(old: list[str], new: list[str], least: float = 0.0) -> list[tuple[int
     best = [[(0.0, [])] * (len(new) + 1) for _ in range(len(old) + 1)]
     for place in reversed(range(len(old))):
         for other in reversed(range(len(new))):
-            likeness = _likeness(old[place], new[other])
+            likeness = max(_likeness(old[place], new[other]), 0.0 if least else 0.001)
             score, pairs = best[place + 1][other + 1]
             options = [best[place + 1][other], best[place][other + 1]]
-            if likeness >= max(least, 0.01):
+            if likeness >= least:
                 options.insert(0, (score + likeness, [(place, other), *pairs]))
             best[place][other] = max(options, key=lambda option: option[0])
     return best[0][0][1]

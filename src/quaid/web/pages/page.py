@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 from quaid.errors import FileChanged, PageExists, PageMoved, PageNotFound, QuaidError, VersionConflict
 from quaid.formats import markdown
-from quaid.model import markdown_text, page as page_model, slug as slugs, timeline
+from quaid.model import markdown_text, merge, page as page_model, slug as slugs, timeline
 from quaid.model.links import ID_PREFIX
 from quaid.web.auth import MAX_BODY
 from quaid.web.pages import base, markdown as markdowns
@@ -259,6 +259,9 @@ TIMELINE_KEPT = (
     " “Remove timeline entries”. Kept:"
 )
 SAVED, UNCHANGED = "Saved.", "Nothing was changed, so nothing was written."
+MERGED = "Saved, and merged with a change that was saved while you were editing."
+MAX_BASE = 500_000
+"""The form has the text that the editor started from, to merge conflicts, if it is not longer than this."""
 _PLAIN_TITLE = re.compile(r"[^\W\d_](?:[\w '’.-]*[\w.])?")
 """Matches titles that YAML parses as a string even without quotes."""
 
@@ -312,6 +315,7 @@ async def _edit_form(
     preview = await _preview(request, address, text, record)
     if version is None:
         version = record.version if record else 0
+    started_from = _page_text(record) if record and record.version == version else ""
     return render_page(
         request,
         "edit.html",
@@ -320,6 +324,7 @@ async def _edit_form(
         title=record.title if record else preview["title"],
         text=text,
         version=version,
+        base=started_from if len(started_from) <= MAX_BASE else "",
         theirs=theirs,
         lines=text_difference(theirs, text) if theirs else [],
         problem=problem,
@@ -349,11 +354,48 @@ async def save_page(request: Request) -> Response:
             replace_timeline=bool(form.get("replace_timeline")),
         )
     except QuaidError as error:
+        if await _save_merged(request, address, form, error):
+            return redirect(request, base.page_url(address), MERGED)
         return await _save_failed(request, address, text, version, error)
     if record.timeline_kept:
         message = f"{TIMELINE_KEPT} {'; '.join(record.timeline_kept)}."
         return redirect(request, base.page_url(address), message, (base.edit_url(address), "Edit again"))
     return redirect(request, base.page_url(address), SAVED if record.changed else UNCHANGED)
+
+
+async def _save_merged(request: Request, address: str, form: dict[str, str], error: QuaidError) -> bool:
+    """Merge the submitted text into a page that was changed meanwhile. Return False if the changes conflict.
+
+    Timeline entries that the submitted text leaves out are removed only if the form says so.
+    """
+    is_other = isinstance(error, PageMoved | PageExists)
+    if not form.get("base") or is_other or not isinstance(error, VersionConflict | FileChanged):
+        return False
+    now = await try_operation(request, "get", slug=address)
+    before, ours = markdown.parse(form["base"]), markdown.parse(form.get("text", ""))
+    if not now or before.problem or ours.problem:
+        return False
+    front, conflicts = merge.merge_front_matter(
+        *(before.frontmatter, ours.frontmatter, now.frontmatter), "yours", "theirs"
+    )
+    truth, text_conflicts = merge.merge_text(before.truth, ours.truth, now.compiled_truth, "yours", "theirs")
+    entries = ours.timeline
+    if not form.get("replace_timeline"):
+        entries = timeline.merge_timelines(before.timeline, entries)
+    if conflicts or text_conflicts:
+        return False
+    entries = merge.merge_timeline(before.timeline, entries, now.timeline)
+    try:
+        await call_operation(
+            *(request, "put"),
+            slug=address,
+            content=markdown.render(front, truth, entries),
+            expected_version=now.version,
+            replace_timeline=True,
+        )
+    except QuaidError:
+        return False  # the form is shown again, with the current text
+    return True
 
 
 async def _save_failed(

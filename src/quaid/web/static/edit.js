@@ -31,6 +31,7 @@ async function show() {
   if (!fits()) return;
   const mine = (asking = new AbortController());
   const body = new URLSearchParams(new FormData(form));
+  body.delete("base");
   try {
     const answer = await fetch(form.dataset.preview, {
       method: "POST",
