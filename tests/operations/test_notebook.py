@@ -240,7 +240,7 @@ def test_a_category_does_not_lead_out_of_its_folder(brain: Brain, notebook: Path
     assert os.listdir(tmp_path / "away") == []
 
 
-def test_removal_strikes_a_line_or_ticks_a_todo(brain: Brain, notebook: Path) -> None:
+def test_removal_strikes_a_line_or_a_cancelled_todo(brain: Brain, notebook: Path) -> None:
     call(brain, "remember", content="buy milk and bread")
     call(brain, "remember", content="Call the bank about the card")
     struck = call(brain, "remember", content="remove milk")
@@ -252,9 +252,11 @@ def test_removal_strikes_a_line_or_ticks_a_todo(brain: Brain, notebook: Path) ->
     assert (
         notebook / "lists/shopping.md"
     ).read_text() == "## Shopping List\n- ~~Milk~~ (2026-04-25)\n- Bread\n"
-    ticked = call(brain, "remember", content="cancel the todo about the bank")
-    assert ticked["action"] == "ticked"
-    assert (notebook / "lists/todos.md").read_text() == "## To Do\n- [x] Call the bank about the card\n"
+    cancelled = call(brain, "remember", content="cancel the todo about the bank")
+    assert cancelled["action"] == "struck"
+    todos = (notebook / "lists/todos.md").read_text()
+    assert todos.startswith("## To Do\n")
+    assert "~~Call the bank about the card~~ (cancelled" in todos
     again = call(brain, "remember", content="buy milk")
     assert (again["action"], again["category"]) == ("added", "shopping")
     assert (notebook / "lists/shopping.md").read_text().endswith("- Bread\n- Milk\n")
@@ -327,3 +329,39 @@ def test_a_fact_lists_the_open_todos_that_it_may_finish(brain: Brain, notebook: 
     assert record["action"] == "added"
     assert record["similar"] == ["lists/todos.md:2: Send the March invoice to Halvorsen"]
     assert "Open to-dos" in record["note"]
+
+
+def test_a_reminder_is_cancelled(brain: Brain, notebook: Path) -> None:
+    call(brain, "remember", content="Remind me to water the plants")
+    answer = call(brain, "remember", content="Cancel the plants reminder")
+    assert (answer["category"], answer["action"]) == ("removal", "struck")
+    assert "~~Water the plants~~ (cancelled" in (notebook / "lists" / "todos.md").read_text()
+
+
+def test_a_new_value_replaces_the_line_of_the_earlier_one(brain: Brain, notebook: Path) -> None:
+    call(brain, "remember", content="My dentist is Dr. Grube")
+    answer = call(brain, "remember", content="My dentist is now Dr. Fern")
+    assert answer["action"] == "replaced"
+    assert "~~My dentist is Dr. Grube~~" in (notebook / "reference" / "contacts.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Cancel the milk reminder",
+        "Vergiss, dass ich Käse mag",
+        "Oublie que j'aime le fromage",
+        "Dimentica il numero di Ugo",
+        "Esquece o número da Rita",
+    ],
+)
+def test_a_removal_without_a_matching_line_is_not_filed(brain: Brain, notebook: Path, content: str) -> None:
+    call(brain, "remember", content="The boat key hangs in the hall")
+    answer = call(brain, "remember", content=content)
+    assert (answer["category"], answer["action"]) == ("removal", "nothing")
+    assert "nothing was changed or added" in answer["note"]
+    assert content not in "".join(path.read_text() for path in notebook.rglob("*.md"))
+
+
+def test_a_reminder_not_to_forget_is_no_removal(brain: Brain, notebook: Path) -> None:
+    assert call(brain, "remember", content="N'oublie pas d'acheter du lait")["action"] == "added"

@@ -278,7 +278,7 @@ def test_strength_tells_what_the_memory_does_not_know(db: Database) -> None:
 
 def test_an_empty_memory_answers_with_nothing(db: Database) -> None:
     answer = ask(db, "anything at all?")
-    assert (answer.results, answer.strength, answer.total_tokens) == ((), "none", 44)
+    assert (answer.results, answer.strength, answer.total_tokens) == ((), "none", 28)
 
 
 # Budget and bad input

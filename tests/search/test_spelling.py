@@ -18,7 +18,7 @@ NOW = "2026-04-25T12:00:00Z"
 @pytest.fixture(autouse=True)
 def pages(put: Put) -> None:
     put("medicine/spread", "Metastases of the liver are seen late. Zubrowski examined them.")
-    put("medicine/other", "The contract for the tomograph ends in June.")
+    put("medicine/other", "The contract for the tomograph ends in June. It needs an adapter and a plane.")
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,8 @@ def test_a_word_that_the_memory_lacks_is_corrected(db: Database, question: str, 
     [
         "metastases of the liver",
         "contrast of colours",  # an English word, though the memory has "contract"
+        "who are the early adopters",  # an inflection of "adopt", though the memory has "adapter"
+        "notes on planners",
         'exactly "matasteses"',
         "[[matasteses]]",
         "notes/matasteses",

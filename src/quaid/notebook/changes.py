@@ -111,6 +111,9 @@ _CHANGE = re.compile(
     r"\bn(?:e |['’])\w+ plus\b|现在|改成|改为|不再|今は"
 )
 """Words of a sentence that clearly reports a change."""
+_IS_NOW = re.compile(
+    r"(?i)\b(?:(?:is|are) now|(?:ist|sind|heißt) jetzt|(?:est|sont) (?:maintenant|désormais)|ahora (?:es|son))\b"
+)
 _FORGET = r"(?:remove|delete|erase|forget|unlist|cross off|cross out)"
 _DROP = r"(?:drop|take|get|clear|trash|bin|ditch|cancel|scrap|discard|wipe|strike|purge)"
 """Verbs that may state a removal, but more often a task: "cancel the gym", "take out the trash"."""
@@ -127,8 +130,16 @@ _STORED_THING = (
 _EXPLICIT_REMOVAL = re.compile(
     rf"(?i){_COURTESY}(?:{_FORGET}\b.*\b{_STORED_THING}\b|forget\s+(?:that|about|everything|all)\b|"
     rf"{_DROP}\b.*\b(?:off|from)\b.*\b[\w-]*(?:lists?|to-?dos?)\b|{_DROP}\s+(?:the|that|my|this)\s+{_STORED_THING}\b|"
-    r"forget (?:that|what|the)\b.*\b(?:i|we) (?:said|told))"
+    r"forget (?:that|what|the)\b.*\b(?:i|we) (?:said|told)|"
+    r"(?:cancel|drop|scrap|discard|clear|strike)\s+(?:the|that|my|this|our)\s+(?:[\w’'-]+\s+){1,3}"
+    r"(?:reminders?|to-?dos?|notes?|entry|entries)\W*$)"
 )
+FOREIGN_FORGET = re.compile(
+    r"(?i)\W*(?:bitte,? |s[’']il (?:te|vous) pla[iî]t,? |por favor,? |per favore,? )?"
+    r"(?:vergiss|vergesst|vergessen sie|oublie[zs]?|olvida|olvide|olvídate|dimentica|dimenticate|esquece|esqueça"
+    r"|vergeet|glöm|glem|zapomnij)\b(?!\W+(?:\w+\W+)?(?:nicht|niet|pas|não|non|inte|ikke)\b)"
+)
+"""The beginning of a request to forget something, in languages other than English."""
 
 
 class StoredLine(Protocol):
@@ -211,6 +222,8 @@ def is_removal_command(text: str) -> bool:
 
     "Take out the trash" and "Sarah no longer eats pork" do not.
     """
+    if FOREIGN_FORGET.match(text):
+        return True
     if ended_statement(text):
         return False
     language = classifier.guess_language(text)
@@ -224,11 +237,18 @@ def is_removal_task(text: str) -> bool:
     return bool(_REMOVAL_TASK.match(text))
 
 
+def cancels(text: str) -> bool:
+    """Return True if a removal cancels a to-do, which was not done."""
+    return bool(re.match(rf"(?i){_COURTESY}cancel\s", text))
+
+
 def names_stored_thing(text: str) -> bool:
     """Return True if a removal names something stored, such as a list, a number, a line or an earlier statement.
 
     Such a sentence cannot be a note.
     """
+    if FOREIGN_FORGET.match(text):
+        return True
     language = classifier.guess_language(text)
     if language == "en":
         return bool(_EXPLICIT_REMOVAL.match(text))
@@ -394,6 +414,11 @@ def ended_statement(text: str) -> str:
 def tells_change(text: str) -> bool:
     """Return True if a sentence clearly reports that something has changed, as in "Jo works at Acme now"."""
     return bool(_CHANGE.search(text[:MAX_SENTENCE]))
+
+
+def names_new_value(text: str) -> bool:
+    """Return True for a sentence such as "My dentist is now Dr. Fern", which replaces the earlier value."""
+    return bool(_IS_NOW.search(text[:MAX_SENTENCE]))
 
 
 def find_ended(statement: str, lines: Iterable[Line]) -> list[Line]:

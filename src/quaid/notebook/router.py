@@ -18,7 +18,7 @@ from quaid.folders.page_writer import check_page_path
 from quaid.formats import sections
 from quaid.model import similarity, slug as slugs
 from quaid.notebook import classifier
-from quaid.notebook.changes import strip_correction
+from quaid.notebook.changes import FOREIGN_FORGET, strip_correction
 from quaid.notebook.layout import DAILY, LISTS, NOTEBOOK_FOLDERS, RememberedLine
 
 MAX_LIST_SENTENCE = 2_000
@@ -421,7 +421,7 @@ def classify(content: str, embed: Embed | None = None) -> Classification:
     """
     if _ASKED.search(content) and not _REQUEST.match(content):
         return Classification("question", ())
-    if _FORGET_STATEMENT.match(content):
+    if _FORGET_STATEMENT.match(content) or FOREIGN_FORGET.match(content):
         return Classification("removal", ())
     if _TODO_LABEL.match(content.lstrip()):
         return Classification("todo", ())

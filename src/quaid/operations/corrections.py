@@ -1057,7 +1057,7 @@ def apply_sentence(brain: Brain, content: str, category: str) -> SentenceChange 
     if merge := propose_merge_of(brain, content):
         return SentenceChange("nothing", "correction", merge)
     task = changes.finished_task(content)
-    if not task and category not in ("removal", "correction"):
+    if not task and category not in ("removal", "correction") and not changes.names_new_value(content):
         return None
     book = notebook_statements(brain)
     if any(similarity.same_line(line.text, content) for line in book):
@@ -1077,7 +1077,7 @@ def apply_sentence(brain: Brain, content: str, category: str) -> SentenceChange 
                 return _change_line(brain, bought, "struck", "shopping", Wording(bought.text, ""))
     if category == "removal" and changes.is_removal_command(content):
         return _remove_by_sentence(brain, content, book)
-    if category in ("removal", "correction"):
+    if category in ("removal", "correction") or changes.names_new_value(content):
         statement = changes.ended_statement(content)
         lines = changes.find_ended(statement, book) if statement else changes.find_corrected(content, book)
         if line := _only(lines):
@@ -1091,7 +1091,10 @@ def _remove_by_sentence(brain: Brain, content: str, book: list[StoredStatement])
     named = changes.find_removed(content, book)
     if line := _only(named):
         if line.box is not None:
-            return _change_line(brain, line, "ticked", "removal", _TICK)
+            wording = Wording("", "", outcome="cancelled") if changes.cancels(content) else _TICK
+            return _change_line(
+                brain, line, "struck" if changes.cancels(content) else "ticked", "removal", wording
+            )
         return _change_line(brain, line, "struck", "removal", Wording(line.text, ""))
     if named:
         return _several(named, "removal", "line")
@@ -1100,7 +1103,10 @@ def _remove_by_sentence(brain: Brain, content: str, book: list[StoredStatement])
     with brain.db.reading():
         near = [line for line in _statements_near(brain, content, []) if line.part == "truth"]
     on_pages = changes.find_removed(content, near)
-    note = "No line of the notebook fits, so nothing was changed. `quaid recall` shows what is there."
+    note = (
+        "No line of the notebook fits, so nothing was changed or added. `quaid recall` shows what is there; say it"
+        " with words of the line, or use `quaid correct`."
+    )
     if on_pages:
         note = "A page says so; nothing was changed. `quaid correct` withdraws such a line, memory_forget removes it."
     return SentenceChange("nothing", "removal", _choice(on_pages, note), lines=tuple(on_pages))

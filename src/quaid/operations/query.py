@@ -274,7 +274,7 @@ def _answer(
     extend: "Callable[[RankedQuestion], dict[str, Any]] | None" = None,
 ) -> Answer:
     merge = brain.option("search_merge_strategy")
-    answer = answers.answer_question(
+    return answers.answer_question(
         brain.db,
         model[0],
         question,
@@ -291,8 +291,3 @@ def _answer(
         reranker=reranker,
         extend=extend,
     )
-    if any(result.slug for result in answer.results) or page_store.listing(brain.db, limit=1):
-        return answer
-    # Without pages, there is nothing to embed.
-    notes = tuple(note for note in answer.notes if not note.startswith("by words only:"))
-    return answer._replace(notes=notes)

@@ -515,7 +515,7 @@ def build_answer(
         entries = _without_unrelated(_without_repeated(entries))
     entries = _fit_latest(entries, token_budget)
     texts = [ServableTexts(entry.result.agent_fields(), *entry[1:4]) for entry in entries]
-    notes = _notes(ranked)
+    notes = _notes(ranked, has_pages=bool(shown) or bool(pages.listing(db, limit=1)))
     extras = count_tokens(json_text(notes)) + count_tokens(json_text({"facts": list(facts)}))
     servings = spend_budget(texts, token_budget - RESERVED_TOKENS - extras, depth)
     served = tuple(
@@ -1255,10 +1255,11 @@ def _echo(question: str) -> str:
     return question if len(question) <= LONGEST_ECHO else question[: LONGEST_ECHO - 1] + "…"
 
 
-def _notes(ranked: RankedQuestion) -> list[str]:
+def _notes(ranked: RankedQuestion, *, has_pages: bool) -> list[str]:
     notes = [str(correction) for correction in ranked.corrections]
     if isinstance(ranked.meaning, str):
-        notes.append(f"by words only: {ranked.meaning}")
+        # Without pages, there is nothing to embed.
+        notes += [f"by words only: {ranked.meaning}"] if has_pages else []
     elif ranked.meaning.embedded < ranked.meaning.total:
         made, total = ranked.meaning.embedded, ranked.meaning.total
         notes.append(f"{made:,} of {total:,} chunks have vectors; `quaid embed` makes the others")

@@ -19,6 +19,9 @@ from quaid.storage.text_index import CHUNKS, SPACED, TURNS, Stemmer, TextIndex
 SHORTEST = 5
 """Shorter words are not corrected, because too many words differ from them by one letter."""
 
+SHORTEST_STEM = 3
+"""The rest of a word without its ending has at least this many letters."""
+
 LONG = 8
 """Two letters may be wrong in a word of at least this length, and one in a shorter word."""
 
@@ -34,7 +37,11 @@ MANY_ROWS = 20_000
 
 _WORD = re.compile(r"[^\W\d_]+")
 _LITERAL = re.compile(r'"[^"]*"|“[^“”]*”|\[\[[^\]]*\]\]|`[^`]*`|\S*[@/\\]\S*')
-_ENDINGS = ("s", "es", "ed", "d", "ing", "ly", "er", "r")
+_ENDINGS = (
+    *("s", "es", "ed", "d", "ing", "ings", "ly", "er", "r", "ers", "rs", "or", "ors", "est", "able", "ness"),
+    *("ment", "ments", "ist", "ists", "ism", "ize", "ized", "izes", "izing", "less", "ful", "fully"),
+)
+"""A word with one of these endings is an English word if the rest is."""
 
 
 class Correction(NamedTuple):
@@ -92,9 +99,12 @@ def _english_words() -> str:
 
 
 def _is_english(word: str, english: str) -> bool:
-    stems = [word, *(word.removesuffix(ending) for ending in _ENDINGS if word.endswith(ending))]
-    stems += [f"{stem}e" for stem in stems[1:]]
-    return any(f"\n{stem}\n" in english for stem in stems)
+    stems = [word.removesuffix(ending) for ending in _ENDINGS if word.endswith(ending)]
+    stems = [stem for stem in stems if len(stem) >= SHORTEST_STEM]
+    stems += [f"{stem}e" for stem in stems]
+    stems += [f"{stem[:-1]}y" for stem in stems if stem.endswith("i")]
+    stems += [stem[:-1] for stem in stems if stem[-1] == stem[-2:-1]]  # planner: plan
+    return any(f"\n{stem}\n" in english for stem in (word, *stems))
 
 
 def _nearest_word(db: Database, word: str) -> str:
