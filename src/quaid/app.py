@@ -14,7 +14,7 @@ from quaid.embedding import registry as embedders
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelCache as ModelCache
 from quaid.errors import AlreadyExists, EmbeddingsOff
 from quaid.model import dates, slug as slugs
-from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections
+from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections, history
 from quaid.storage.sqlite.errors import version_problem as version_problem
 
 if TYPE_CHECKING:
@@ -130,6 +130,11 @@ class Brain:
     def stated_by(self) -> str:
         """Who states a fact if the request does not say it: "manual" for a person."""
         return "agent" if self.agent else "manual"
+
+    @property
+    def device(self) -> str:
+        """The name of this device: the option device_name, else the name of this machine."""
+        return self._device or history.device_name(self.db)
 
     @property
     def embedder(self) -> Embedder:

@@ -20,10 +20,10 @@ URL = "http://localhost:8765"
 NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z
 
 
-class Laptop:
-    """A memory on a device of a person, and the connection of the device to the hub."""
+class Memory:
+    """A memory on a device."""
 
-    def __init__(self, folder: Path, hub: HubStore, person: str, name: str) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.name = folder, name
         ticks = itertools.count()
@@ -35,11 +35,18 @@ class Laptop:
         )
         self.brain = Brain(settings, clock=lambda: NOON + next(ticks), random=os.urandom, offset=lambda _: 0)
         self.brain.create(settings.db_path)
-        self.hub = add_device(hub, person, name)
 
     def run(self, command: str, **arguments: Any) -> Any:
         given = {name.rstrip("_"): value for name, value in arguments.items()}
         return json_value(dispatch.call(self.brain, dispatch.find_command(command), given, "owner"))
+
+
+class Laptop(Memory):
+    """A memory on a device of a person, and the connection of the device to the hub."""
+
+    def __init__(self, folder: Path, hub: HubStore, person: str, name: str) -> None:
+        super().__init__(folder, name)
+        self.hub = add_device(hub, person, name)
 
     def share(self, collection: str = "default", name: str = "team", **options: Any) -> SyncedSpace:
         space = self.hub.create_space(name, options.get("kind", "team"), bool(options.get("key")))

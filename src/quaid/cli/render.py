@@ -1760,6 +1760,8 @@ def _forget(record: Any) -> Lines:
         )
         if record.problem:
             yield f"The page is gone from the memory, but bytes may be left in its file: {record.problem}"
+        if record.hub:
+            yield record.hub
     else:
         yield f"To be deleted: {record.slug} ({record.title})"
         yield from (f"  {layer.before:>7,}  {_noun(layer.before, layer.name)}" for layer in layers)

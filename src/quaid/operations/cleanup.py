@@ -14,7 +14,7 @@ from quaid.operations import pages as editing
 from quaid.operations.pages import PageVersion, Slug
 from quaid.operations.registry import Arg, op
 from quaid.search import answer as answers, text as text_search
-from quaid.storage import collections, erase as erasure, page_edits, pages, vectors
+from quaid.storage import collections, erase as erasure, page_edits, pages, spaces as shared, vectors
 from quaid.storage.erase import EraseTarget, Erasure
 from quaid.storage.files import scan_files_in_subprocess
 from quaid.storage.page_edits import MergedRows
@@ -380,6 +380,8 @@ class ForgetRecord(NamedTuple):
     problem: str = ""
     """Why deleted bytes may remain in the database file."""
     ask: bool = False
+    hub: str = ""
+    """For a page of a shared space: whether the hub and the other devices have erased it."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:
@@ -471,7 +473,10 @@ def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backup
     db = brain.db
     page = Erasure(db, target, _sidecar_paths(target))
     before = page.count_layers()
+    collection = collections.require(db, target.collection)
+    db.write(lambda tx: page_edits.require_write_right(tx, collection.id))
     page.run()
+    hub = _purge_on_hub(brain, collection.name)
     gone = [copy for copy in beside if backups and copy.ours and copy.holds_it]
     backup.remove_copies(gone)
     problem = erasure.vacuum_and_checkpoint(db)
@@ -491,8 +496,19 @@ def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backup
         mentions=mentions,
         backups=tuple(copy._replace(deleted=copy in gone) for copy in beside),
         problem=_problem_with_step(problem),
+        hub=hub,
     )
     return _with_verdict(record)
+
+
+def _purge_on_hub(brain: Brain, collection: str) -> str:
+    """Tell the hub that a page of a shared collection was erased. Return what it and the other devices did."""
+    space = next((row for row in shared.list_spaces(brain.db) if row.collection == collection), None)
+    if space is None:
+        return ""
+    from quaid.operations import spaces  # imported late, because few collections are shared
+
+    return spaces.purge_now(brain, space)
 
 
 def _problem_with_step(problem: str) -> str:

@@ -13,6 +13,7 @@ from quaid.errors import (
     Cancelled,
     DeviceRevoked,
     InvalidArgument,
+    InvitationRefused,
     NotFound,
     QuaidError,
     SealKey,
@@ -33,7 +34,7 @@ from quaid.spaces.connection import (
 from quaid.spaces.credentials import HubToken, Seal
 from quaid.spaces.protocol import Device, Member, Right, Space, SpaceKind
 from quaid.spaces.replica import Replica, SyncedSpace
-from quaid.storage import collections, erase as erasure, history, spaces as store, vectors
+from quaid.storage import collections, erase as erasure, spaces as store, vectors
 from quaid.storage.collections import DEFAULT_COLLECTION, Collection
 from quaid.storage.leases import Lease
 from quaid.storage.spaces import SpaceRow
@@ -263,11 +264,21 @@ def join(
     connection, space = _enter(brain, invitation, person)
     with closing(connection):
         if space is None:
+            space = _other_space(brain, connection, bool(invitation.key))
+        if space is None:
             problem = (
-                "is an invitation to the hub, not to a space; use it with `quaid share COLLECTION --hub LINK`"
+                "is an invitation to the hub, or was used before: `quaid share COLLECTION --hub LINK` shares a"
+                " collection, and `quaid join NAME` joins a space of which you are a member"
             )
             raise InvalidArgument(name="link", problem=problem)
         return join_space(brain, connection, invitation, space, as_)
+
+
+def _other_space(brain: Brain, hub: HubConnection, sealed: bool) -> Space | None:
+    """Return the only space of the caller that is not in this memory yet, or None; with `sealed`, of sealed ones."""
+    here = {row.space_id for row in store.list_spaces(brain.db)}
+    others = [space for space in hub.spaces() if space.id not in here and space.sealed in (True, sealed)]
+    return others[0] if len(others) == 1 else None
 
 
 def _join_known(brain: Brain, name: str, as_: str | None) -> JoinRecord:
@@ -359,23 +370,29 @@ def _enter(brain: Brain, link: InvitationLink, person: str) -> tuple[HubConnecti
             problem = "contains no invitation code; ask for an invitation link, as in https://HUB/join#CODE"
             raise InvalidArgument(name="link", problem=problem)
         token = hub.token if hub else new_token()
-        space = None
+        joined: Joined | None = None
         if link.code:
             try:
                 joined = _redeem(brain, connection, link, hub_id, person, token)
             except DeviceRevoked:
                 token = new_token()
                 joined = _redeem(brain, connection, link, hub_id, person, token)
+            except InvitationRefused:
+                # This device may have redeemed the code before, without getting the answer.
+                with closing(connect(link.hub, token, hub_id)) as known_hub, suppress(DeviceRevoked):
+                    about = known_hub.about()
+                    joined = Joined(about.person, about.agent, about.device, None)
+                if joined is None:
+                    raise
             _keep_token(brain, hub_id, HubToken(link.hub, token, joined.person, joined.device))
-            space = joined.space
-    return connect(link.hub, token, hub_id), space
+    return connect(link.hub, token, hub_id), joined.space if joined else None
 
 
 def _redeem(
     brain: Brain, hub: HubConnection, link: InvitationLink, hub_id: str, person: str, token: str
 ) -> Joined:
     _keep_token(brain, hub_id, HubToken(link.hub, token, person, ""))
-    return hub.redeem(link.code, person, history.device_name(brain.db), hash_secret(token))
+    return hub.redeem(link.code, person, brain.device, hash_secret(token))
 
 
 def _keep_token(brain: Brain, hub_id: str, hub: HubToken) -> None:
@@ -508,6 +525,19 @@ def _sync_quietly(brain: Brain, space: SpaceRow) -> SyncedSpace:
         raise
     except QuaidError as error:
         return SyncedSpace(space.collection, space.name, problem=str(error))
+
+
+def purge_now(brain: Brain, space: SpaceRow) -> str:
+    """Tell the hub which pages were erased here. Return what the hub and the other devices have done."""
+    report = _sync_quietly(brain, space)
+    if report.problem:
+        return f"The space {space.name} still has it; the next sync erases it there. {report.problem}"
+    if report.problems:
+        return f"The space {space.name} still has it: {'; '.join(report.problems)}"
+    if report.pending:
+        devices = ", ".join(report.pending)
+        return f"Erased in the space {space.name}. Not yet erased on: {devices}; they erase it when they sync"
+    return f"Erased in the space {space.name} and on all its devices"
 
 
 # Members, devices and leaving

@@ -109,6 +109,7 @@ class Replica:
         """Exchange all changes with the hub and return what was done. Errors of the connection are raised."""
         self._refresh()
         self._sync_folder()
+        self._purge_all()
         self._retry_blocked()
         for self._rounds in range(MOST_ROUNDS):
             self._pull()
@@ -171,9 +172,13 @@ class Replica:
         """Apply changes and move the cursor behind them. Pages of a folder are written one by one."""
         self._refuse_elsewhere(changes)
         self._device_names()  # no request is made within a transaction
-        before = self._result
-        opened = [(change, None if change.purged else self._open(change)) for change in changes]
+        forgotten = {row.uuid for row in spaces.outbox(self.db, self._id) if row.state == "purge"}
+        opened = [
+            (change, None if change.purged or change.uuid in forgotten else self._open(change))
+            for change in changes
+        ]
         self._erase([change.uuid for change in changes if change.purged])
+        before = self._result
         alive = [(change, bundle) for change, bundle in opened if bundle is not None]
         if self.collection.root is None:
             with suppress(QuaidError):
@@ -443,9 +448,6 @@ class Replica:
     def _push(self) -> bool:
         """Push the pages in the outbox. Return True if some were overtaken by other devices."""
         rows = spaces.outbox(self.db, self._id)
-        for row in rows:
-            if row.state == "purge":
-                self._purge(row)
         waiting: list[tuple[OutboxRow, Push]] = []
         size = 0
         again = False
@@ -580,6 +582,12 @@ class Replica:
         spaces.save_states(tx, self._id, [state._replace(has_open_links=open_links)])
         spaces.clear(tx, self._id, row.uuid, row.changes)
 
+    def _purge_all(self) -> None:
+        """Tell the hub which pages were forgotten here, before its changes could bring them back."""
+        for row in spaces.outbox(self.db, self._id):
+            if row.state == "purge":
+                self._purge(row)
+
     def _purge(self, row: OutboxRow) -> None:
         """Tell the hub that a page was forgotten here, and note which devices still have it."""
         try:
@@ -589,7 +597,7 @@ class Replica:
             return
         except NotAllowed:
             problem = f"erased here, not on the hub: your right in {self.space.name} is {self.space.right}"
-            self._mark(row.uuid, "denied", problem)
+            self._mark(row.uuid, "purge", problem)
             return
         self.db.write(partial(self._forget_state, row.uuid))
         names = {device.name for device in purge.pending if device.id != self.space.device}

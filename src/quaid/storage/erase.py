@@ -324,6 +324,7 @@ def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> 
         _execute_layer(tx, f"DELETE FROM {layers[name]}", values)  # noqa: S608 (fixed)
     tx.execute(_NO_FILES_LEFT, (json.dumps(had_files),))
     tx.execute("DELETE FROM pages WHERE id = ?", (target.id,))
+    tx.execute("UPDATE space_outbox SET state = 'purge' WHERE uuid = ?", (target.uuid,))
     vectors.drop_unused_vectors(tx, hashes)
     links.resolve_again(tx, names)
     optimize_indexes(tx)

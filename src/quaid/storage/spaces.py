@@ -241,7 +241,7 @@ def outbox_problems(db: "Database", collection_id: int, limit: int = 20) -> list
     """Return slug (or uuid), state and problem of pages that cannot be pushed or applied."""
     return db.rows(
         "SELECT coalesce(p.slug, o.uuid), o.state, o.problem FROM space_outbox AS o LEFT JOIN pages AS p"
-        " ON p.uuid = o.uuid WHERE o.collection_id = ? AND o.state IN ('denied', 'invalid', 'blocked')"
+        " ON p.uuid = o.uuid WHERE o.collection_id = ? AND o.problem <> ''"
         " ORDER BY 1 LIMIT ?",
         (collection_id, limit),
     )

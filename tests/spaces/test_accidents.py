@@ -1,0 +1,195 @@
+"""Nothing is lost if a sync ends at any point, an answer is lost, or a hub comes back from an old backup."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.spaces.laptops import Laptop, bundles, settle_all
+
+from quaid.errors import HubUnreachable
+from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.spaces.protocol import Change, ChangePage
+from quaid.storage.sqlite.connection import Database
+
+Make = Callable[[str, str], Laptop]
+
+
+class Ended(BaseException):
+    """Stands for the end of a process."""
+
+
+class FlakyHub:
+    """A connection that fails before or after the request with a given number."""
+
+    def __init__(self, hub: Any, fail_at: int, *, after: bool) -> None:
+        self._hub, self._left, self._after = hub, fail_at, after
+
+    @property
+    def hub_id(self) -> str:
+        return str(self._hub.hub_id)
+
+    def __getattr__(self, name: str) -> Any:
+        request = getattr(self._hub, name)
+
+        def call(*arguments: Any) -> Any:
+            self._left -= 1
+            if self._left == 0 and not self._after:
+                raise HubUnreachable(hub="hub", problem="refused")
+            answer = request(*arguments)
+            if self._left == 0:
+                raise HubUnreachable(hub="hub", problem="the answer was lost")
+            return answer
+
+        return call
+
+
+@pytest.fixture
+def pair(laptop: Make) -> tuple[Laptop, Laptop]:
+    mira, noor = laptop("mira", "laptop"), laptop("noor", "phone")
+    for name in ("ada", "bob", "eve"):
+        mira.put(f"people/{name}", f"# {name.title()}\n\nLives in London.")
+    mira.share()
+    noor.join(mira)
+    settle_all(mira, noor)
+    return mira, noor
+
+
+def edit_both(mira: Laptop, noor: Laptop) -> None:
+    mira.run("timeline-add", slug="people/ada", date="2026-01-01", summary="From Mira")
+    mira.run("rename", slug="people/eve", new_slug="people/eva")
+    mira.put("people/new", "# New\n\nMira's.")
+    noor.run("timeline-add", slug="people/ada", date="2026-01-02", summary="From Noor")
+    noor.put("team::people/new", "# New\n\nNoor's.")
+    noor.run("put", slug="people/bob", append="More.")
+    mira.sync("default")
+
+
+def check(mira: Laptop, noor: Laptop) -> None:
+    settle_all(mira, noor)
+    assert bundles(mira, "default") == bundles(noor)
+    assert noor.slugs() == ["people/ada", "people/bob", "people/eva", "people/new", "people/new-2"]
+    timeline = noor.run("get", slug=["people/ada"])["timeline"]
+    assert (timeline.count("From Mira"), timeline.count("From Noor")) == (1, 1)
+    assert {noor.text("people/new"), noor.text("people/new-2")} == {"# New\n\nMira's.", "# New\n\nNoor's."}
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("number", range(1, 9))
+def test_a_request_that_fails_or_whose_answer_is_lost_is_repeated(
+    pair: tuple[Laptop, Laptop], number: int, after: bool
+) -> None:
+    mira, noor = pair
+    edit_both(mira, noor)
+    real, noor.hub = noor.hub, FlakyHub(noor.hub, number, after=after)  # type: ignore[assignment]
+    noor.sync()
+    noor.hub = real
+    check(mira, noor)
+
+
+@pytest.mark.parametrize("number", range(1, 10))
+def test_a_process_that_ends_before_or_after_any_write_loses_nothing(
+    pair: tuple[Laptop, Laptop], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mira, noor = pair
+    edit_both(mira, noor)
+    write = Database.write
+    left = [number]
+
+    def failing(self: Database, work: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Ended
+        return write(self, work)
+
+    monkeypatch.setattr(Database, "write", failing)
+    try:
+        noor.sync()
+    except Ended:
+        pass
+    else:
+        assert left[0] > 0
+    monkeypatch.undo()
+    check(mira, noor)
+
+
+@pytest.fixture
+def restore(tmp_path: Path, hub: SqliteHubStore) -> Iterator[Callable[[Laptop, Laptop], None]]:
+    """Return a function that puts the first copy of the hub's database in place again."""
+    opened: list[SqliteHubStore] = []
+
+    def bring_back(*laptops: Laptop) -> None:
+        shutil.copyfile(tmp_path / "backup.db", tmp_path / "restored.db")
+        opened.append(SqliteHubStore(str(tmp_path / "restored.db")))
+        for laptop in laptops:
+            laptop.hub.store = opened[-1]
+
+    yield bring_back
+    for store in opened:
+        store.close()
+
+
+def test_a_hub_restored_from_a_backup_gets_the_newer_pages_again(
+    pair: tuple[Laptop, Laptop], hub: SqliteHubStore, tmp_path: Path, restore: Callable[..., None]
+) -> None:
+    mira, noor = pair
+    hub.backup(str(tmp_path / "backup.db"))
+    mira.put("people/later", "# Later")
+    noor.run("put", slug="people/ada", append="She writes.")
+    settle_all(mira, noor)
+    before = bundles(noor)
+    restore(mira, noor)
+    assert noor.sync().restored
+    settle_all(mira, noor)
+    assert bundles(mira, "default") == bundles(noor) == before
+    assert len(mira.hub.changes(mira.hub.spaces()[0].id, 0).changes) == 4
+
+
+def test_a_hub_that_went_on_after_a_restore_keeps_both_sides(
+    pair: tuple[Laptop, Laptop],
+    hub: SqliteHubStore,
+    tmp_path: Path,
+    restore: Callable[..., None],
+    laptop: Make,
+) -> None:
+    mira, noor = pair
+    omar = laptop("omar", "tablet")
+    omar.join(mira)
+    hub.backup(str(tmp_path / "backup.db"))
+    mira.put("people/ada", "# Ada\n\nLives in Paris.")
+    mira.sync("default")
+    noor.sync()
+    restore(mira, noor, omar)
+    omar.run("put", slug="team::people/ada", compiled_truth="# Ada\n\nLives in Rome.")
+    for number in range(3):
+        omar.run("put", slug="team::people/bob", append=f"Omar {number}.")
+        omar.sync()
+    settle_all(mira, noor, omar)
+    texts = {device.text("people/ada") for device in (mira, noor, omar)}
+    assert len(texts) == 1
+    (text,) = texts
+    assert "Paris" in text
+    assert "Rome" in text
+    assert bundles(mira, "default") == bundles(noor) == bundles(omar)
+
+
+def test_a_hub_that_sends_other_bytes_changes_nothing(pair: tuple[Laptop, Laptop]) -> None:
+    mira, noor = pair
+    mira.run("put", slug="people/ada", append="She writes.")
+    mira.sync("default")
+    before = bundles(noor)
+
+    class LyingHub(FlakyHub):
+        def changes(self, space: str, after: int, limit: int) -> ChangePage:
+            page: ChangePage = self._hub.changes(space, after, limit)
+            return page._replace(changes=tuple(map(self.change, page.changes)))
+
+        def change(self, change: Change) -> Change:
+            return change._replace(bundle=change.bundle.replace(b"London", b"Madrid"))
+
+    real, noor.hub = noor.hub, LyingHub(noor.hub, 0, after=False)  # type: ignore[assignment]
+    assert "does not match its hash" in noor.sync().problem
+    assert bundles(noor) == before
+    noor.hub = real
+    settle_all(mira, noor)

@@ -1,0 +1,246 @@
+"""Share, join, sync and leave over HTTP, as people do it."""
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.hub.running import RunningHub, running
+from tests.spaces.laptops import Memory
+
+from quaid.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    InvitationRefused,
+    NotFound,
+    SealKey,
+    SpaceRight,
+)
+from quaid.hub.direct import StoreHub
+from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.hub.store import OPERATOR
+
+Make = Callable[[str], Memory]
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[RunningHub]:
+    store = SqliteHubStore(str(tmp_path / "hub.db"))
+    with running(store) as served:
+        yield served
+    store.close()
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Make]:
+    made: list[Memory] = []
+
+    def make(name: str) -> Memory:
+        made.append(Memory(tmp_path / name, name))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.brain.close()
+
+
+def hub_link(hub: RunningHub, person: str = "") -> str:
+    """Return an invitation to the hub, as its operator makes it."""
+    code = StoreHub(hub.store, OPERATOR).invite("", "owner", person)
+    return f"{hub.url}/join#{code.code}"
+
+
+@pytest.fixture
+def mira(hub: RunningHub, memory: Make) -> Memory:
+    laptop = memory("mira-laptop")
+    laptop.run("put", slug="people/ada", content="# Ada\n\nLives in London.")
+    record = laptop.run(
+        "share", collection="default", hub=hub_link(hub), name="team", kind="team", person="mira"
+    )
+    assert (record["sync"]["pushed"], record["sync"]["problem"]) == (1, "")
+    return laptop
+
+
+def invite(owner: Memory, **options: str) -> str:
+    return str(owner.run("space invite", space="default", **options)["link"])
+
+
+def test_a_person_joins_with_a_link_and_both_see_each_others_edits(mira: Memory, memory: Make) -> None:
+    noor = memory("noor-laptop")
+    record = noor.run("join", link=invite(mira), person="noor")
+    assert (record["created"], record["space"]["collection"], record["space"]["right"]) == (
+        True,
+        "team",
+        "write",
+    )
+    assert noor.run("get", slug=["people/ada"])["compiled_truth"] == "# Ada\n\nLives in London."
+    noor.run("put", slug="people/ada", append="She writes.")
+    assert noor.run("sync")["spaces"][0]["pushed"] == 1
+    assert mira.run("sync")["spaces"][0]["pulled"] == 1
+    assert "She writes." in mira.run("get", slug=["people/ada"])["compiled_truth"]
+    members = mira.run("members", space="default")["members"]
+    assert {(member["person"], member["right"]) for member in members} == {
+        ("mira", "owner"),
+        ("noor", "write"),
+    }
+    assert {device["name"] for device in mira.run("devices", space="default")["devices"]} == {
+        "mira-laptop",
+        "noor-laptop",
+    }
+
+
+def test_tokens_and_keys_are_in_a_private_file_and_not_in_the_memory(mira: Memory) -> None:
+    path = mira.folder / "credentials-of-memory.db.json"
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    (hub,) = json.loads(path.read_text())["hubs"].values()
+    mira.brain.close()
+    data = b"".join(file.read_bytes() for file in mira.folder.glob("memory.db*"))
+    assert hub["token"].encode() not in data
+
+
+def test_a_code_works_once(mira: Memory, memory: Make) -> None:
+    link = invite(mira)
+    memory("one").run("join", link=link, person="noor")
+    with pytest.raises(InvitationRefused):
+        memory("two").run("join", link=link, person="omar")
+
+
+def test_a_second_device_of_a_person_joins_by_name(mira: Memory, memory: Make, hub: RunningHub) -> None:
+    desktop = memory("desktop")
+    record = desktop.run("join", link=invite(mira, person="mira", right="owner"), as_="default")
+    assert (record["created"], record["space"]["collection"]) == (False, "default")
+    mira.run("put", slug="people/bob", content="# Bob")
+    mira.run("sync")
+    desktop.run("sync")
+    assert desktop.run("get", slug=["people/bob"])["slug"] == "people/bob"
+    with pytest.raises(AlreadyExists, match="team"):
+        desktop.run("join", link="team")
+
+
+def test_a_reader_cannot_change_pages_and_a_writer_who_becomes_one_neither(
+    mira: Memory, memory: Make
+) -> None:
+    noor = memory("noor")
+    noor.run("join", link=invite(mira, right="read"), person="noor")
+    with pytest.raises(SpaceRight, match="read"):
+        noor.run("put", slug="team::people/ada", append="Mine.")
+    with pytest.raises(SpaceRight):
+        noor.run("assert", slug="team::people/ada", predicate="lives_in", object="Oslo")
+    with pytest.raises(SpaceRight):
+        noor.run("put", slug="team::people/new", content="# New")
+    with pytest.raises(SpaceRight):
+        noor.run("forget", slug="team::people/ada", yes=True)
+    mira.run("members", space="default", person="noor", right="write")
+    noor.run("sync")
+    noor.run("put", slug="team::people/ada", append="Mine.")
+    mira.run("members", space="default", person="noor", right="read")
+    report = noor.run("sync")["spaces"][0]
+    assert report["problems"] == ["people/ada: your right in team is read"]
+    assert "Mine." in noor.run("get", slug=["team::people/ada"])["compiled_truth"]
+
+
+def test_who_may_append_adds_entries_and_pages_but_changes_no_text(mira: Memory, memory: Make) -> None:
+    noor = memory("noor")
+    noor.run("join", link=invite(mira, right="append"), person="noor")
+    noor.run("timeline-add", slug="team::people/ada", date="2026-01-01", summary="Met the queen")
+    noor.run("put", slug="team::people/new", content="# New")
+    with pytest.raises(SpaceRight, match="append"):
+        noor.run("put", slug="team::people/ada", compiled_truth="# Ada\n\nGone.")
+    assert noor.run("sync")["spaces"][0]["pushed"] == 2
+    mira.run("sync")
+    assert "Met the queen" in mira.run("get", slug=["people/ada"])["timeline"]
+
+
+def test_a_forgotten_page_is_erased_everywhere_and_the_answer_names_who_has_not(
+    mira: Memory, memory: Make
+) -> None:
+    noor = memory("noor-laptop")
+    noor.run("join", link=invite(mira), person="noor")
+    record = mira.run("forget", slug="people/ada", yes=True)
+    assert record["clean"], [
+        record["proof"],
+        record["problem"],
+        [row for row in record["layers"] if row["after"]],
+    ]
+    assert record["hub"] == (
+        "Erased in the space team. Not yet erased on: noor-laptop; they erase it when they sync"
+    )
+    report = noor.run("sync")["spaces"][0]
+    assert report["erased"] == 1
+    noor.brain.close()
+    for file in noor.folder.glob("memory.db*"):
+        assert b"Lives in London" not in file.read_bytes()
+    assert mira.run("sync")["spaces"][0]["waiting"] == 0
+    assert mira.brain.db.one("SELECT count(*) FROM space_pages") == (0,)
+
+
+def test_a_page_forgotten_offline_is_erased_on_the_hub_later(
+    mira: Memory, hub: RunningHub, tmp_path: Path
+) -> None:
+    offline = mira.folder / "credentials-of-memory.db.json"
+    known = offline.read_text()
+    offline.write_text(known.replace(hub.url, "http://127.0.0.1:9"))  # no hub is there
+    record = mira.run("forget", slug="people/ada", yes=True)
+    assert record["hub"].startswith(
+        "The space team still has it; the next sync erases it there. The hub http"
+    )
+    assert mira.run("spaces")["spaces"][0]["waiting"] == 1
+    offline.write_text(known)
+    assert mira.run("sync")["spaces"][0]["waiting"] == 0
+
+
+def test_a_sealed_space_shows_the_hub_no_text(
+    mira: Memory, memory: Make, hub: RunningHub, tmp_path: Path
+) -> None:
+    root = mira.folder / "diary"
+    root.mkdir()
+    (root / "monday.md").write_text("# Monday\n\nA very private thought.\n")
+    mira.run("collection add", name="diary", path=str(root))
+    mira.run("share", collection="diary", hub=hub.url, sealed=True)
+    link = str(mira.run("space invite", space="diary", person="mira", right="owner")["link"])
+    phone = memory("phone")
+    address, _, key = link.rpartition(".")
+    with pytest.raises(SealKey, match="its key is missing"):
+        phone.run("join", link=address)
+    record = phone.run("join", link=f"{address}.{key}")  # the code was used, but by this device
+    assert record["space"]["sealed"]
+    assert phone.run("get", slug=["diary::monday"])["compiled_truth"].startswith("# Monday")
+    phone.run("put", slug="diary::monday", append="And another one.")
+    phone.run("sync")
+    mira.run("sync")
+    assert "And another one." in (root / "monday.md").read_text()
+    data = b"".join(file.read_bytes() for file in tmp_path.glob("hub.db*"))
+    assert b"private thought" not in data
+    assert b"monday" not in data
+
+
+def test_leaving_removes_the_pages_of_a_joined_space_or_keeps_them(mira: Memory, memory: Make) -> None:
+    noor = memory("noor")
+    noor.run("join", link=invite(mira), person="noor")
+    preview = noor.run("leave", space="team")
+    assert (preview["done"], preview["pages"]) == (False, 1)
+    noor.run("leave", space="team", yes=True)
+    assert [row["name"] for row in noor.run("collection list")["collections"]] == ["default"]
+    noor.run("join", link="team")
+    assert noor.run("leave", space="team", keep_pages=True)["kept"]
+    assert noor.run("get", slug=["team::people/ada"])["title"] == "Ada"
+    noor.run("put", slug="team::people/ada", append="Mine.")
+    record = noor.run("join", link="team", as_="team")
+    assert record["sync"]["problem"] == ""
+    assert mira.run("leave", space="default")["kept"]
+    assert mira.run("get", slug=["people/ada"])["title"] == "Ada"
+
+
+def test_a_knowledge_base_and_a_read_only_folder_are_not_shared(
+    mira: Memory, tmp_path: Path, hub: RunningHub
+) -> None:
+    root = tmp_path / "wiki"
+    root.mkdir()
+    (root / "a.md").write_text("# A\n")
+    mira.run("collection add", name="wiki", path=str(root), read_only=True)
+    with pytest.raises(InvalidArgument, match="read-only"):
+        mira.run("share", collection="wiki", hub=hub.url)
+    with pytest.raises(NotFound, match="shared space"):
+        mira.run("leave", space="wiki")
