@@ -34,7 +34,17 @@ MAY_IMPORT["spaces"] = {"folders", "storage", "embedding", "formats", "model"}
 MAY_IMPORT["operations"] = {*MAY_IMPORT["app"], "app", "clients", "skills", "server_socket", "spaces"}
 MAY_IMPORT["worker"] = {"operations", "app", "config", "folders", "storage"}
 MAY_IMPORT["mcp"] = {"worker", "operations", "app", "config", "formats", "model", "folders"}
-MAY_IMPORT["hub"] = {"http_server", "operations", "app", "spaces", "config", "formats", "model", "storage"}
+MAY_IMPORT["hub"] = {
+    "http_server",
+    "embedding",
+    "operations",
+    "app",
+    "spaces",
+    "config",
+    "formats",
+    "model",
+    "storage",
+}
 MAY_IMPORT["cli"] = {
     "operations",
     "app",

@@ -372,6 +372,7 @@ COMMANDS: dict[str, LocalCommand] = {
             _flag("admin", "Invite a person who may also manage people and devices."),
             Param("port", "integer", (), False, 4399, Arg("The port to listen on; 0: any free one.")),
             *_LISTEN,
+            _param("data", "Keep copies of spaces in this folder, and answer searches.", positional=False),
             _flag("verify", "Check that the audit log is complete and unchanged."),
             Param("after", "integer", (), False, 0, Arg("Only audit entries after this number.")),
             Param("limit", "integer", (), False, 100, Arg("The most audit entries.")),

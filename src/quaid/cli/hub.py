@@ -200,6 +200,7 @@ def _serve(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int
     import uvicorn
 
     from quaid.http_server import ListenOptions, open_listener, server_address, uvicorn_config
+    from quaid.hub.replicas import SpaceCopies
     from quaid.hub.server import MAX_CONNECTIONS, build_app
 
     settings = load_settings(line)
@@ -218,7 +219,16 @@ def _serve(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int
     server_address(options, options.port)
     listener = open_listener(options.bind, options.port)
     address = server_address(options, int(listener.getsockname()[1]))
-    app = build_app(store, address, lambda text: print(f"quaid hub: {text}", file=sys.stderr, flush=True))
+    copies = None
+    if "data" in arguments:
+        folder = settings.path(arguments["data"])
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        copies = SpaceCopies(store, folder, settings.environ)
+
+    def log(text: str) -> None:
+        print(f"quaid hub: {text}", file=sys.stderr, flush=True)
+
+    app = build_app(store, address, log, copies)
 
     class HubServer(uvicorn.Server):
         """A server that ends waiting requests on a signal, because they would delay the shutdown."""
@@ -240,6 +250,8 @@ def _serve(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        if copies is not None:
+            copies.close()
         store.close()
     return 0
 
@@ -247,7 +259,7 @@ def _serve(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int
 LISTEN = ("port", "bind", "tls_cert", "tls_key", "behind_proxy", "allow_host")
 ACTIONS: dict[str, tuple[Callable[[HubStore, CommandLine, dict[str, Any]], int], tuple[str, ...]]] = {
     "init": (_init, ("name", "url")),
-    "serve": (_serve, LISTEN),
+    "serve": (_serve, (*LISTEN, "data")),
     "invite": (_invite, ("name", "url", "space", "right", "agent", "admin")),
     "people": (_people, ()),
     "spaces": (_spaces, ()),

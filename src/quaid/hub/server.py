@@ -12,7 +12,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 from starlette.applications import Starlette
@@ -40,6 +40,7 @@ from quaid.errors import (
 )
 from quaid.http_server import MAX_HEAD, ServerAddress
 from quaid.hub.direct import NOBODY, StoreHub
+from quaid.hub.replicas import SpaceCopies
 from quaid.hub.store import HubStore
 from quaid.spaces.connection import HUB_ID_HEADER, REQUESTS, hash_secret, types_of
 from quaid.spaces.protocol import Caller, from_json, to_json
@@ -48,6 +49,7 @@ PUBLIC_REQUESTS = ("about", "redeem")
 MAX_BODY = 32 * 1024 * 1024
 """A bundle has at most 16 MB, which are 22 MB as base64."""
 MAX_PUBLIC_BODY = 4 * 1024
+MAX_QUESTION = 1024 * 1024
 MAX_BODIES = 256 * 1024 * 1024
 """All bodies that are read at one time have at most this size together."""
 BODY_TIMEOUT = 15.0  # seconds without any new part of the body
@@ -61,6 +63,7 @@ MAX_WAITS = 64
 REFUSED_CODES_PER_MINUTE = 30
 MAX_WAIT = 60.0
 HEARTBEAT = 15.0
+REFRESH_SECONDS = 1.0
 JOIN_TEXT = """This is the address of an invitation to a shared space.
 
 Copy it with the part after # and run:  quaid join 'ADDRESS'
@@ -155,17 +158,40 @@ class WakeUps:
 class Hub:
     """The state of a running hub server."""
 
-    def __init__(self, store: HubStore, log: Callable[[str], None]) -> None:
+    def __init__(self, store: HubStore, log: Callable[[str], None], copies: SpaceCopies | None) -> None:
         self.store = store
         self.log = log
+        self.copies = copies
         self.limits = HubLimits()
         self.wakeups = WakeUps()
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="hub")
         self.is_stopping = False
+        self.changed_spaces: set[str] = set()
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Run a function on a thread."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, work)
+
+    async def refresh_copies(self) -> None:
+        """Apply new changes to the copies of spaces on disk, until cancelled."""
+        copies = self.copies
+        if copies is None:
+            return
+        self.changed_spaces.update(await self.run(copies.existing))
+        while True:
+            await asyncio.sleep(REFRESH_SECONDS)
+            spaces, self.changed_spaces = self.changed_spaces, set()
+            for space in spaces:
+                try:
+                    await self.run(partial(copies.refresh, space))
+                except QuaidError as error:
+                    self.log(str(error))
+
+    def wake(self, space: str) -> None:
+        """Handle a change of a space."""
+        self.wakeups.wake(space)
+        if self.copies is not None:
+            self.changed_spaces.add(space)
 
     def stop_waiting(self) -> None:
         """End all waiting requests, because the server stops."""
@@ -185,22 +211,26 @@ class Admitted(NamedTuple):
         return StoreHub(self.hub.store, self.caller)
 
 
-def build_app(store: HubStore, address: ServerAddress, log: Callable[[str], None]) -> Starlette:
-    """Return the app of a hub. `log` is called with the names of unexpected exceptions."""
-    hub = Hub(store, log)
+def build_app(
+    store: HubStore, address: ServerAddress, log: Callable[[str], None], copies: SpaceCopies | None = None
+) -> Starlette:
+    """Return the app of a hub. `log` is called with problems of the hub; `copies` answer reads of spaces."""
+    hub = Hub(store, log, copies)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
 
         def wake(space: str) -> None:
-            loop.call_soon_threadsafe(hub.wakeups.wake, space)
+            loop.call_soon_threadsafe(hub.wake, space)
 
         stop = store.follow(wake)
+        refreshing = asyncio.create_task(hub.refresh_copies())
         try:
             yield
         finally:
             stop()
+            refreshing.cancel()
             hub.threads.shutdown(wait=False, cancel_futures=True)
 
     app = Starlette(
@@ -209,6 +239,7 @@ def build_app(store: HubStore, address: ServerAddress, log: Callable[[str], None
             Route("/join", _join_page),
             Route("/hub/v1/spaces/{space}/events", _events),
             Route("/hub/v1/spaces/{space}/wait", _wait, methods=["POST"]),
+            Route("/hub/v1/spaces/{space}/call/{operation}", _read, methods=["POST"]),
             Route("/hub/v1/spaces/{space}/{request}", _call, methods=["POST"]),
             Route("/hub/v1/{request}", _call, methods=["POST"]),
         ],
@@ -309,6 +340,19 @@ async def _call(request: Request) -> Response:
     return Response(body, media_type="application/json")
 
 
+async def _read(request: Request) -> Response:
+    """Answer an operation that reads, such as query or get, from the copy of a space."""
+    admitted = await _admit(request)
+    hub, params = admitted.hub, request.path_params
+    if hub.copies is None:
+        raise NoSuchAddress(path=request.url.path[:200])
+    with hub.limits.slot(admitted.token_hash, "requests", MAX_AT_ONCE):
+        arguments = await _json_object(request, MAX_QUESTION)
+        read = partial(hub.copies.call, admitted.caller, params["space"], params["operation"], arguments)
+        result = await hub.run(read)
+    return JSONResponse({"result": result})
+
+
 async def _wait(request: Request) -> Response:
     """Answer as soon as the space has a newer change, or after the timeout."""
     admitted = await _admit(request)
@@ -389,13 +433,7 @@ async def _admit(request: Request, is_public: bool = False) -> Admitted:
 
 async def _arguments(request: Request, name: str, limit: int) -> dict[str, Any]:
     """Read the body of a request and return the arguments of the method."""
-    body = await _read_body(request, limit)
-    try:
-        values = json.loads(body or b"{}")
-    except (ValueError, RecursionError):
-        raise BodyRefused(problem="it is not JSON") from None
-    if not isinstance(values, dict):
-        raise BodyRefused(problem="it is not a JSON object")
+    values = await _json_object(request, limit)
     if "space" in request.path_params:
         values["space"] = request.path_params["space"]
     types = {key: hint for key, hint in types_of(name).items() if key != "return"}
@@ -407,6 +445,17 @@ async def _arguments(request: Request, name: str, limit: int) -> dict[str, Any]:
     if missing:
         raise InvalidArgument(name=missing[0], problem="is missing")
     return arguments
+
+
+async def _json_object(request: Request, limit: int) -> dict[str, Any]:
+    body = await _read_body(request, limit)
+    try:
+        values = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        raise BodyRefused(problem="it is not JSON") from None
+    if not isinstance(values, dict):
+        raise BodyRefused(problem="it is not a JSON object")
+    return values
 
 
 @cache
