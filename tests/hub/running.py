@@ -14,6 +14,7 @@ import uvicorn
 
 from quaid.http_server import ListenOptions, open_listener, server_address, uvicorn_config
 from quaid.hub.direct import StoreHub
+from quaid.hub.replicas import SpaceCopies
 from quaid.hub.server import build_app
 from quaid.hub.store import OPERATOR, HubStore
 from quaid.model.bundle import Bundle, digest, encode
@@ -59,13 +60,13 @@ class RunningHub:
 
 
 @contextmanager
-def running(store: HubStore, port: int = 0) -> Iterator[RunningHub]:
+def running(store: HubStore, port: int = 0, copies: SpaceCopies | None = None) -> Iterator[RunningHub]:
     """Serve a hub in a thread."""
     options = ListenOptions(port=port)
     listener = open_listener(options.bind, options.port)
     address = server_address(options, int(listener.getsockname()[1]))
     log: list[str] = []
-    app = build_app(store, address, log.append)
+    app = build_app(store, address, log.append, copies)
     hub = RunningHub(store, address.address, app)
     hub.log = log
     server = uvicorn.Server(uvicorn_config(app, options))
