@@ -3,11 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test faults lint bench docs dist binary clean
+.PHONY: demo hub-demo test faults lint bench docs dist binary clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be run
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
 $(VENV)/quaid: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Quaid needs Python 3.11 or newer; say which with make PYTHON=python3.11"; exit 1; }
@@ -23,6 +23,9 @@ $(VENV)/dev: $(VENV)/quaid
 
 demo: $(VENV)/quaid  ## a sample memory, ten questions to it, and the tools that agents see
 	@$(BIN)/python examples/demo.py
+
+hub-demo: $(VENV)/dev  ## one PostgreSQL, two hub processes and three laptops share pages, in temporary folders
+	@$(BIN)/python examples/hub_demo.py
 
 test: $(VENV)/dev  ## all tests
 	@$(BIN)/python -m pytest -n auto --dist worksteal

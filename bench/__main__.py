@@ -39,6 +39,7 @@ NAMES = (
     "opposing",
     "scale",
     "hub",
+    "spaces",
     "shape",
     "peers",
 )

