@@ -11,7 +11,7 @@ from quaid.errors import EmbedderUnavailable
 from quaid.model.page import build_page
 from quaid.search import answer as answers
 from quaid.search.answer import Answer
-from quaid.search.query import MeaningLane
+from quaid.search.query import MeaningLane, find_time_order
 from quaid.storage import chunks, embedding_queue, page_edits, vectors
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
@@ -261,3 +261,91 @@ def test_the_latest_or_first_of_equal_matches_comes_first_if_asked_for(db: Datab
     assert slugs(ask(db, model, "in which order did the physician come?")) == [
         f"visits/{month}" for month in ("01", "02", "03")
     ]
+
+
+def test_first_and_latest_compare_only_what_is_about_the_subject(db: Database, put: Put) -> None:
+    put("talks/1", "Ann: The first thing I said was that dance is fun.", date="2024-01-01")
+    put("talks/2", "Ann: I bought a violin.", date="2024-02-01")
+    put("talks/3", "Bo: Is the violin of Ann the first thing in the morning?", date="2024-03-01")
+    put("talks/4", "Ann: The violin is sold.", date="2024-04-01")
+    put("talks/5", "Ann: The latest news is the dance.", date="2024-05-01")
+    model = Synonyms()
+    embed(db, model)
+    assert slugs(ask(db, model, "What was the first thing Ann said about the violin?"))[0] == "talks/2"
+    assert slugs(ask(db, model, "What is the latest news about Ann's violin?"))[0] == "talks/4"
+
+
+def test_the_latest_within_a_period_is_of_this_period(db: Database, put: Put) -> None:
+    for month in ("02", "03", "04"):
+        put(f"visits/{month}", "The physician came.", title="Visit", date=f"2024-{month}-10")
+    model = Synonyms()
+    embed(db, model)
+    assert slugs(ask(db, model, "latest visit of the doctor in March 2024"))[0] == "visits/03"
+
+
+def test_each_thing_whose_order_is_asked_for_is_a_result_and_results_are_by_date(
+    db: Database, put: Put
+) -> None:
+    for day in range(10, 22):
+        put(f"log/2024-05-{day}", "Painted the kitchen, sold paint and a door, moved on.")
+    put("log/2024-06-03", "Moved to the harbour.")
+    put("log/2024-06-02", "Planted seventeen gooseberries.")
+    put("log/2024-06-01", "Sold the bicycle.")
+    question = "In which order did I move to the harbour, plant gooseberries and sell the bicycle?"
+    answer = answers.answer_question(db, None, question, now=NOW, limit=4)
+    found = [slug for slug in slugs(answer) if slug.startswith("log/2024-06")]
+    assert found == ["log/2024-06-01", "log/2024-06-02", "log/2024-06-03"]
+
+
+def test_dates_in_statements_decide_which_line_is_the_first_or_latest(db: Database, put: Put) -> None:
+    put("boat", "- 2026-02-03: hull painted\n- 2026-04-28: hull painted\n- 2025-10-19: hull painted")
+    lines = [
+        answers.answer_question(db, None, question, now=NOW).results[0].line[:10]
+        for question in (
+            "when was the hull last painted?",
+            "when was the hull first painted?",
+            "hull painted",
+        )
+    ]
+    assert lines == ["2026-04-28", "2025-10-19", "2026-02-03"]
+
+
+def test_without_any_date_the_page_saved_last_is_the_latest(db: Database, put: Put) -> None:
+    put("a", "The price of oats is 3.")
+    put("b", "The price of oats is 4.")
+    db.write(lambda tx: tx.execute("UPDATE pages SET updated_at = '2026-05-01T00:00:00Z' WHERE slug = 'a'"))
+    for question, slug in (("latest price of oats", "a"), ("earliest price of oats", "b")):
+        assert answers.answer_question(db, None, question, now=NOW).results[0].slug == slug
+
+
+def test_pages_without_a_date_that_were_saved_on_one_day_keep_their_order(db: Database, put: Put) -> None:
+    put("a", "The price of oats and the price of rye.")
+    put("b", "Oats.")
+    put("c", "The price of oats, with the price of wheat and of barley.")
+    both = [
+        slugs(answers.answer_question(db, None, question, now=NOW))
+        for question in ("latest price of oats", "price of oats")
+    ]
+    assert both[0] == both[1]
+
+
+def test_a_page_with_the_name_of_the_question_stays_first(db: Database, put: Put) -> None:
+    put("prints", "Woodcuts.", title="Latest prints")
+    put("shop", "Prints of the shop, the newest prints of all.", date="2026-04-01")
+    assert answers.answer_question(db, None, "latest prints", now=NOW).results[0].slug == "prints"
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "subject"),
+    [
+        ("When was the boiler last serviced?", "latest", "When was the boiler serviced?"),
+        ("What did Ann do last week?", "", ""),
+        ("Who came in first place?", "", ""),
+        ("What came first, the comet or the radio?", "order", ", the comet or the radio?"),
+        ("What was the first thing that Ann said about tea?", "first", "What was the that Ann about tea?"),
+        ("What is the latest?", "latest", "What is the latest?"),
+    ],
+)
+def test_words_that_ask_for_the_order_are_not_searched_for(question: str, kind: str, subject: str) -> None:
+    order = find_time_order(question)
+    assert (order.kind, " ".join(order.subject.split()).lstrip()) == (kind, subject) if order else kind == ""

@@ -91,6 +91,22 @@ def test_the_order_of_pages_does_not_depend_on_conversations(
     assert sum(result.origin == "conversation" for result in after) == 1
 
 
+def test_turns_about_each_thing_whose_order_is_asked_for_are_results_by_date(
+    brain: Brain, notes: Path, tmp_path: Path
+) -> None:
+    for number, text in enumerate(
+        ("We renamed the package.", "There is a changelog now.", "Dropped support of old compilers.")
+    ):
+        path = tmp_path / f"s{number}.jsonl"
+        said = {"role": "user", "content": text, "timestamp": 1_777_118_400 + number * 86_400}
+        path.write_text(json.dumps({**said, "session": f"s{number}"}) + "\n")
+        run(brain, "conversations add", paths=[str(path)])
+    results = ask(
+        brain, "Chronologically: old compilers dropped, the changelog, the renamed package?"
+    ).results
+    assert [result.session for result in results if result.session] == ["plain:s0", "plain:s1", "plain:s2"]
+
+
 def test_the_same_question_in_a_conversation_is_not_a_result(
     brain: Brain, notes: Path, tmp_path: Path
 ) -> None:

@@ -143,10 +143,11 @@ def _other_sources(
     others = origins.conversation_results(
         brain.db,
         with_vectors,
-        ranked.searched or ranked.question,
+        ranked.question,
         filters,
         max(1, limit // 2),
         vectors=lambda: brain.turn_vectors,
+        searched=ranked.searched,
     )
     if brain.agent and proposals.count_open(brain.db):
         others += origins.proposal_results(brain.db, brain.author, ranked.question, limit)

@@ -16,7 +16,7 @@ from quaid.model.chunker import (
     statement_text,
     without_struck,
 )
-from quaid.model.dates import DAY_WORD, fold_days
+from quaid.model.dates import DAY_WORD, find_dates, fold_days
 from quaid.model.page import CLOSED_STATUSES
 from quaid.model.plain_text import count_tokens
 from quaid.model.slug import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, address, fold_name, match_strength
@@ -40,13 +40,15 @@ from quaid.search.fusion import (
     fuse,
     turn_features,
 )
-from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
+from quaid.search.plan import LONGEST_QUERY, STOP_WORDS, plan_query
 from quaid.search.query import (
     Candidates,
     MeaningLane,
-    asks_for_order,
+    TimeOrder,
     embed_question,
     favour_time_order,
+    find_entities,
+    find_time_order,
     gather_candidates,
     turns_of_chunks,
 )
@@ -84,6 +86,9 @@ PLACES_KEPT = 3
 
 LEAST_REPEATED = 4
 """A concise answer shows a line of at least this many words only once."""
+
+COMPARABLE = 0.75
+"""If the first or latest is asked for, results and statements with this share of the best evidence are compared."""
 
 MOST_WORDS_NAMED = 6
 LONGEST_ECHO = 500
@@ -509,8 +514,8 @@ def build_answer(
     entries = _merge([builder.entry(page, depth) for page in shown], others)[:limit]
     check = _OutdatedCheck(text_index.Stemmer(db), outdated)
     entries = _current_first([check.mark(entry) for entry in entries], bool(_OPEN.search(ranked.question)))
-    if asks_for_order(ranked.question):
-        entries = _by_date(entries)
+    if order := find_time_order(ranked.question):
+        entries = _by_date(entries, order) if order.kind == "order" else _in_time_order(entries, order)
     if is_concise and not explain:
         entries = _without_unrelated(_without_repeated(entries))
     entries = _fit_latest(entries, token_budget)
@@ -576,15 +581,43 @@ def _current_first(entries: list[_Entry], asks_for_open: bool) -> list[_Entry]:
     return current[:cut] + old + current[cut:]
 
 
-def _by_date(entries: list[_Entry]) -> list[_Entry]:
+def _by_date(entries: list[_Entry], order: TimeOrder) -> list[_Entry]:
     """Return the matching entries that have a date, by date, and then all others.
 
-    If no entry matches, all entries that have a date are sorted.
+    An entry with half of the words of one of the things whose order is asked for is at least a weak match. If no
+    entry matches, all entries that have a date are sorted.
     """
+    things = [{term.text for term in plan_query(thing).telling} for thing in order.things]
+    entries = [
+        entry._replace(result=entry.result._replace(strength="weak"))
+        if entry.result.strength == "none"
+        and any(2 * len(words & entry.held) >= max(1, len(words)) for words in things)
+        else entry
+        for entry in entries
+    ]
     matching = [entry for entry in entries if entry.result.strength != "none"] or entries
     dated = [entry for entry in matching if entry.result.date]
     dated.sort(key=lambda entry: (entry.result.date, entry.result.slug, entry.result.turn))
     return dated + [entry for entry in entries if entry not in dated]
+
+
+def _in_time_order(entries: list[_Entry], order: TimeOrder) -> list[_Entry]:
+    """Return the entries with the first or the latest of those in front that answer about as well as the best."""
+    most = max((entry.result.score for entry in entries), default=0.0)
+    places = [
+        place
+        for place, entry in enumerate(entries)
+        if entry.result.date and entry.result.strength != "none" and entry.result.score >= COMPARABLE * most
+    ]
+    moved = sorted(
+        (entries[place] for place in places),
+        key=lambda entry: (entry.result.date, entry.result.turn),
+        reverse=order.kind == "latest",
+    )
+    sorted_entries = list(entries)
+    for place, entry in zip(places, moved, strict=True):
+        sorted_entries[place] = entry
+    return sorted_entries
 
 
 def _without_repeated(entries: list[_Entry]) -> list[_Entry]:
@@ -912,13 +945,23 @@ class _AnswerBuilder:
         weights = {text: weight for text, weight in weights.items() if _LETTER.search(text)} or weights
         if not weights:
             return shown.head.summary or shown.chunk.heading_path, False
-        best = max(weights, key=lambda text: weights[text])
+        best = self._of_time(weights, max(weights, key=lambda text: weights[text]))
         if weights[best] < LEAST_OUTDATED and self._is_outdated(best):
             best = max(weights, key=lambda text: (not self._is_outdated(text), weights[text]))
         is_outdated = self._is_outdated(best) or self._matches_struck(best)
         if len(best) > text_search.LONGEST_LINE:
             best = self._marker.excerpt(best) or fit_text(best, text_search.LONGEST_LINE // 4)[0]
         return best, is_outdated
+
+    def _of_time(self, weights: dict[str, float], best: str) -> str:
+        """Return the first or latest dated statement with about as much evidence, if the question asks for it."""
+        order = find_time_order(self._ranked.question)
+        days = {}
+        for text, weight in weights.items() if order and order.kind != "order" else ():
+            if weight >= COMPARABLE * weights[best] and (dates := find_dates(text)):
+                days[text] = dates[0].first
+        extreme = order.extreme(days.values()) if order and days else ""
+        return next((text for text, day in days.items() if day == extreme), best)
 
     def _is_outdated(self, statement: str) -> bool:
         """Return True for a struck statement, and for a ticked one if the question asks only for what is open."""
@@ -1352,7 +1395,10 @@ def rank_question(
     `reranker` reorders the best pages, if given.
     """
     with db.reading():
-        searched, corrections = correct_spelling(db, question)
+        order = find_time_order(question) if merge == "sum" else None
+        if order and find_entities(db, question).exact:  # the question is the name of a page
+            order = None
+        searched, corrections = correct_spelling(db, order.subject if order else question)
     meaning: MeaningLane | str = no_model
     if embedder:  # the model may be slow, so it is called outside of any transaction
         from quaid.storage.vector_index import ChunkIndex
@@ -1370,8 +1416,8 @@ def rank_question(
             first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
             cosines = meaning.vectors.page_cosines(meaning.model, meaning.vector, first)
             ranking = add_whole_pages(candidates.evidence, ranking, cosines)
-        if merge == "sum":
-            ranking = favour_time_order(db, candidates, ranking, question)
+        if order:
+            ranking = favour_time_order(db, candidates, ranking, order)
     note = ""
     if reranker:
         from quaid.search.rerank import rerank  # imported late, because it is rarely needed

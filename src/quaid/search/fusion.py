@@ -50,6 +50,9 @@ TURN_LENGTHS, TYPICAL_TURN = (20, 500), 100
 HIGHEST_SCORE = 1.0 + PAGE_SHARE
 """The score of a chunk that is the best in words and meaning on the best page, without its neighbours."""
 
+LEAD = 0.3
+"""How much a chunk that is raised to the front by `lift` is above the best of the others."""
+
 RRF_K = 60
 
 FUSION_STRATEGIES = ("sum", "set-union", "rrf")
@@ -214,16 +217,19 @@ def turn_features(
     return features
 
 
-def add_favours(evidence: Evidence, ranking: Ranking, favours: Mapping[int, float]) -> Ranking:
-    """Add scores to chunks and their pages in a ranking by sum."""
+def lift(evidence: Evidence, ranking: Ranking, shares: Mapping[int, float]) -> Ranking:
+    """Raise chunks and their pages in a ranking by sum.
+
+    A share of 1 raises a chunk above the best of all, and a smaller one by this share of the way.
+    """
     highest = HIGHEST_SCORE + max(evidence.favours.values(), default=0.0)
     chunks, pages = dict(ranking.chunks), dict(ranking.pages)
-    gained: dict[int, float] = {}
-    for chunk, favour in favours.items():
-        chunks[chunk] += favour / (highest + 2 * sum(NEIGHBOUR_SHARES))
+    top_chunk = max(chunks.values(), default=0.0) + LEAD / (highest + 2 * sum(NEIGHBOUR_SHARES))
+    top_page = max(pages.values(), default=0.0) + LEAD / highest
+    for chunk, share in shares.items():
         page = evidence.places[chunk][0]
-        gained[page] = max(gained.get(page, 0.0), favour)
-    pages.update({page: pages[page] + favour / highest for page, favour in gained.items()})
+        chunks[chunk] += share * (top_chunk - chunks[chunk])
+        pages[page] = max(pages[page], ranking.pages[page] + share * (top_page - ranking.pages[page]))
     return ranking._replace(chunks=chunks, pages=pages, best=_best_chunks(evidence, chunks))
 
 

@@ -21,7 +21,7 @@ from quaid.search import text as text_search
 from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, SearchResult
 from quaid.search.conversations import TurnEvidence, turns_with_evidence
 from quaid.search.plan import STOP_WORDS, plan_query
-from quaid.search.query import VAGUE_WORDS, name_spans
+from quaid.search.query import VAGUE_WORDS, find_time_order, name_spans
 from quaid.search.strength import STRONG_WORDS, names_asked, sought, word_weights
 from quaid.storage import conversations, facts, pages, proposals, text_index
 from quaid.storage.facts import FactRow
@@ -40,6 +40,9 @@ QUESTION_SHARE = 0.5
 LONGEST_REPLY_LINE = 120
 """At most this many characters of the reply are in the line of a turn that is a question."""
 
+TURNS_OF_THING = 2
+"""Number of turns that are searched for each thing whose order is asked for."""
+
 MOST_SOURCES = 3
 """The facts taken from this many first pages are compared with the question, too."""
 MOST_FACTS = 5
@@ -56,11 +59,19 @@ def conversation_results(
     limit: int,
     *,
     vectors: "Callable[[], TurnIndex]",
+    searched: str = "",
 ) -> list[OtherResult]:
-    """Return the best turn of each conversation that is at least a weak match, best first."""
+    """Return the best turn of each conversation that is at least a weak match, best first.
+
+    `searched` is the text to search for, by default the question. If the question asks for the order of several
+    things, turns about each of them are also searched.
+    """
     best: dict[int, tuple[float, TurnEvidence]] = {}
-    asked = fold_question(question)
-    for found in turns_with_evidence(db, embedder, question, 4 * limit, vectors=vectors):
+    asked, order = fold_question(question), find_time_order(question)
+    turns = turns_with_evidence(db, embedder, searched or question, 4 * limit, vectors=vectors)
+    for thing in order.things if order else ():
+        turns += turns_with_evidence(db, embedder, thing, TURNS_OF_THING, vectors=vectors)
+    for found in turns:
         day = (found.turn.said_at or found.conversation.started_at or "")[:10]
         if found.strength == "none" or fold_question(found.turn.text) == asked:
             continue

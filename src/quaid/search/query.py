@@ -15,7 +15,8 @@ from quaid.embedding.registry import Embedder
 from quaid.errors import DamagedDatabase, QuaidError
 from quaid.model import slug as slugs
 from quaid.model.chunker import split_statements
-from quaid.search.fusion import ChunkPosition, Evidence, Ranking, Turn, add_favours, meaning_share
+from quaid.model.dates import find_dates
+from quaid.search.fusion import ChunkPosition, Evidence, Ranking, Turn, lift, meaning_share
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
 from quaid.search.strength import ENOUGH_CHUNKS, Unrelated, expected_baseline, word_share, word_weights
 from quaid.search.text import page_scores, terms_worth_ranking
@@ -549,46 +550,154 @@ def gather_candidates(
     return Candidates(plan, counts, evidence, named, dates, periods, openings, only_time)
 
 
-_LATEST = re.compile(r"\b(?:latest|newest|most recent(?:ly)?|last time|up to date)\b", re.IGNORECASE)
+_SUBJECT_WORDS = r"(?: [\w'’-]+){1,5}"
+_LATEST = re.compile(
+    r"\b(?:latest|newest|most recent(?:ly)?|(?:the )?last time(?: that)?|up to date)\b"
+    rf"|\b(?:when|how long ago|where) (?:did|was|were|have|has|had){_SUBJECT_WORDS} (?P<word>last)"
+    r"(?! (?:week|month|year|night|time|spring|summer|autumn|fall|winter|\w+day)\b)\b",
+    re.IGNORECASE,
+)
 _FIRST = re.compile(
-    r"\b(?:earliest|initially|in the beginning(?! of)|(?:the|for the|my) first time"
-    r"|(?:did|have|has|was|were)(?: \w+){1,4} first(?! (?:place|name|aid|class|floor|half|two))"
-    r"|first (?:mention|talk|say|tell|told|ask|bring|brought|come|came|start|beg[ai]n|hear)\w*)\b",
+    r"\b(?:earliest|initially|in the beginning(?! of)|(?:the |for the |my )?(?:very )?first (?:time|thing)(?: that)?"
+    rf"|(?:did|have|has|was|were){_SUBJECT_WORDS} (?P<word>first)"
+    r"(?! (?:place|name|aid|class|floor|half|two))"
+    r"|(?P<verb>first) (?:mention|talk|say|tell|told|ask|bring|brought|come|came|start|beg[ai]n|hear)\w*)\b",
     re.IGNORECASE,
 )
 _ORDER = re.compile(
-    r"\b(?:in (?:what|which) (?:order|sequence)|the (?:order|sequence) (?:in which|of)|chronological(?:ly)?"
-    r"|what (?:came|happened) first)\b",
+    r"\b(?:in (?:what|which) (?:order|sequence)|(?:in )?the (?:order|sequence) (?:in which|of)"
+    r"|(?:in )?chronological(?:ly)?(?: order)?|(?:what|which)(?: of \w+)? (?:came|happened|was) (?:first|earlier))\b",
     re.IGNORECASE,
 )
-TIME_ORDER_SHARE, TIME_ORDER_COMPARED = 0.3, 20
-"""The latest, or the first, of the TIME_ORDER_COMPARED best chunks gains TIME_ORDER_SHARE; others gain less."""
+_TELLING = re.compile(
+    r"\b(?:mention(?:s|ed)?|sa(?:y|ys|id)|tell|told|talk(?:ed)?|sp(?:eak|oke)|hear|heard|br(?:ing|ought) up"
+    r"|c[oa]me up|discuss(?:ed)?|news|things?|happen(?:ed)?|events?|list|order)\b",
+    re.IGNORECASE,
+)
+_BETWEEN_THINGS = re.compile(r"[,;:]|\b(?:and|or|then|before|after)\b", re.IGNORECASE)
+
+TIME_ORDER_COMPARED = 100
+"""Number of best chunks that are compared by date if a question asks for the first or the latest of something."""
+
+ABOUT_SUBJECT = 0.8
+"""Such chunks are about the subject if they match at least this share as well as the best one."""
+
+ALL_WORDS = 0.999
+"""The share of words, with a margin for rounding, of a text that has all of them."""
 
 
-def asks_for_order(question: str) -> bool:
-    """Return True if a question asks in which order things happened."""
-    return bool(_ORDER.search(question[:LONGEST_DATED_TEXT]))
+class TimeOrder(NamedTuple):
+    """What a question asks about the order of things in time."""
+
+    kind: str
+    """"first", "latest", or "order" if it asks in which order things happened."""
+    subject: str
+    """The question without the words that ask for the order, by which candidates are found."""
+    things: tuple[str, ...] = ()
+    """The things whose order is asked for."""
+
+    def extreme(self, days: Iterable[str]) -> str:
+        """Return the first or the latest of these days."""
+        return (max if self.kind == "latest" else min)(days)
 
 
-def favour_time_order(db: Database, candidates: Candidates, ranking: Ranking, question: str) -> Ranking:
-    """Return the ranking with the latest or the first of the best chunks favoured, if the question asks for it."""
-    is_latest = bool(_LATEST.search(question[:LONGEST_DATED_TEXT]))
-    if not is_latest and not _FIRST.search(question[:LONGEST_DATED_TEXT]):
-        return ranking
+@lru_cache(8)  # called in several steps of one question
+def find_time_order(question: str) -> TimeOrder | None:
+    """Return what a question asks about the order of things in time, or None."""
+    text = question[:LONGEST_DATED_TEXT]
+    patterns = (("order", _ORDER), ("latest", _LATEST), ("first", _FIRST))
+    kind, match = next(
+        ((kind, match) for kind, pattern in patterns if (match := pattern.search(text))), ("", None)
+    )
+    if match is None:
+        return None
+    named = next((name for name, value in match.groupdict().items() if value), 0)
+    start, end = match.span(named)
+    subject = _TELLING.sub(" ", f"{question[:start]} {question[end:]}")
+    if all(word.text.lower() in STOP_WORDS | VAGUE_WORDS for word in plan_query(subject).words):
+        subject = question
+    things = [part.strip() for part in _BETWEEN_THINGS.split(subject)] if kind == "order" else []
+    return TimeOrder(kind, subject, tuple(thing for thing in things if _names_something(thing)))
+
+
+def _names_something(text: str) -> bool:
+    return any(word.text.lower() not in STOP_WORDS for word in plan_query(text).words)
+
+
+def favour_time_order(db: Database, candidates: Candidates, ranking: Ranking, order: TimeOrder) -> Ranking:
+    """Return the ranking with the first or the latest of the chunks about the subject in front.
+
+    If the question asks for the order of several things, the best chunk of each comes to the front.
+    """
     places = candidates.evidence.places
     best = sorted(ranking.chunks, key=lambda chunk: -ranking.chunks[chunk])[:TIME_ORDER_COMPARED]
-    days = chunks.chunk_dates(db, {chunk: places[chunk] for chunk in best})
+    if order.kind == "order":
+        return lift(candidates.evidence, ranking, _best_of_things(db, ranking, best, order.things))
+    about = _about_subject(db, candidates, [chunk for chunk in best if chunk in candidates.dates] or best)
+    days = _days_of_chunks(db, {chunk: places[chunk] for chunk in about}, order)
     dated = sorted(
-        (chunk for chunk in best if days.get(chunk)),
+        (chunk for chunk in about if chunk in days),
         key=lambda chunk: (days[chunk], places[chunk][1]),
-        reverse=not is_latest,
+        reverse=order.kind == "first",
     )
     last = max(1, len(dated) - 1)
-    return add_favours(
-        candidates.evidence,
-        ranking,
-        {chunk: TIME_ORDER_SHARE * place / last for place, chunk in enumerate(dated)},
-    )
+    return lift(candidates.evidence, ranking, {chunk: place / last for place, chunk in enumerate(dated)})
+
+
+def _about_subject(db: Database, candidates: Candidates, best: list[int]) -> list[int]:
+    """Return those of the best chunks that match the question almost as well as any, by words and by meaning.
+
+    Chunks with all words of the question are always among them.
+    """
+    evidence = candidates.evidence
+    low = evidence.baseline
+    width = max((evidence.cosines.get(chunk, low) for chunk in best), default=low) - low
+    shares = _word_shares(TextIndex(db, text_index.CHUNKS), candidates.counts, best)
+    match = dict(shares)
+    for chunk in best if width > 0 else ():
+        match[chunk] += max(0.0, evidence.cosines.get(chunk, low) - low) / width
+    least = ABOUT_SUBJECT * max(match.values(), default=0.0)
+    return [chunk for chunk in best if match[chunk] >= least or shares[chunk] >= ALL_WORDS]
+
+
+def _word_shares(index: TextIndex, counts: Mapping[str, int], ids: list[int]) -> dict[int, float]:
+    """Return the share of the words with these counts that each row has. Rare words weigh more."""
+    weights = word_weights(counts, index.highest_id())
+    held: dict[int, list[str]] = {row: [] for row in ids}
+    for term in counts:
+        for row in index.matching(term, ids) if counts[term] else ():
+            held[row].append(term)
+    return {row: word_share(terms, weights) for row, terms in held.items()}
+
+
+def _best_of_things(
+    db: Database, ranking: Ranking, best: list[int], things: tuple[str, ...]
+) -> dict[int, float]:
+    """Return the chunk that has most of the words of each thing, or the better ranked of several."""
+    index = TextIndex(db, text_index.CHUNKS)
+    chosen = {}
+    for thing in things:
+        shares = _word_shares(index, _count_chunks(db, plan_query(thing)), best)
+        chunk = max(best, key=lambda chunk: (round(shares[chunk], 3), ranking.chunks[chunk]), default=None)
+        if chunk is not None and shares[chunk]:
+            chosen[chunk] = 1.0
+    return chosen
+
+
+def _days_of_chunks(db: Database, places: dict[int, ChunkPosition], order: TimeOrder) -> dict[int, str]:
+    """Return the day of each chunk that has one: its own, that of its page, or the first or latest in its text.
+
+    If none has a day, return the days on which the pages were saved, unless several pages were saved on one day, as
+    by an import.
+    """
+    days = chunks.chunk_dates(db, places)
+    for row in chunks.load(db, [chunk for chunk in places if chunk not in days]):
+        if dates := [phrase.first for phrase in find_dates(row.text)]:
+            days[row.id] = order.extreme(dates)
+    if days:
+        return days
+    saved = chunks.saved_days(db, places)
+    return saved if len({*saved.values()}) > 1 or len({page for page, _ in places.values()}) == 1 else {}
 
 
 _REQUEST = re.compile(

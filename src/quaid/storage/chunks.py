@@ -487,6 +487,17 @@ def chunk_dates(db: "Database", places: "dict[int, tuple[int, int]]") -> dict[in
     return {chunk: date for chunk, date in dates.items() if date}
 
 
+def saved_days(db: "Database", places: "dict[int, tuple[int, int]]") -> dict[int, str]:
+    """Return the day on which the page of each chunk was last changed or saved (PAGE_DAY), by chunk id."""
+    days: dict[int, str] = dict(
+        db.rows(
+            f"SELECT p.id, {PAGE_DAY} FROM json_each(?) AS wanted CROSS JOIN pages AS p ON p.id = wanted.value",  # noqa: S608
+            (str(list({page for page, _ in places.values()})),),
+        )
+    )
+    return {chunk: days[page] for chunk, (page, _) in places.items() if days.get(page)}
+
+
 def first_chunks_of_pages(db: "Database", page_ids: list[int], filters: "SearchFilters") -> dict[int, int]:
     """Return the id of the first chunk of each page that passes the filters, by page id.
 
