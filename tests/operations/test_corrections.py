@@ -124,10 +124,11 @@ def test_several_candidates_change_nothing_until_one_is_named(brain: Brain) -> N
 
 
 def test_the_page_of_the_subject_comes_first_and_other_lines_are_listed(memory: Brain) -> None:
-    run(memory, "put", slug="notes/trip", content="We met Alice in Paris.")
+    run(memory, "put", slug="notes/trip", content="We met Alice in Paris.\n\nAlice lives near us in Paris.")
     record = run(memory, "correct", about="Alice", was="Paris", now="Oslo")
     assert record["changed"]
-    assert [row["id"] for row in record["still_says"]] == [line_id("We met Alice in Paris.", "notes/trip")]
+    stated = line_id("Alice lives near us in Paris.", "notes/trip")
+    assert [row["id"] for row in record["still_says"]] == [stated], "a meeting in Paris is no address"
     assert "Paris" in run(memory, "get", slug="notes/trip")["compiled_truth"]
 
 

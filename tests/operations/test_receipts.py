@@ -92,6 +92,17 @@ def test_lines_with_the_value_of_a_replaced_fact_are_in_every_receipt(aurora: Br
     assert (record.still_says, record.hint) == ((), "")
 
 
+def test_a_line_that_mentions_the_old_value_for_another_reason_is_not_reported(brain: Brain) -> None:
+    text = "# Bo\n\nBo met his wife in Ghent."
+    old = {"predicate": "lives_in", "object": "Ghent", "valid_from": "2020-01-01"}
+    call(brain, "put", slug="people/bo", content=text, assertions=[old])
+    record = call(
+        brain, "assert", slug="people/bo", predicate="lives_in", object="Lyon", valid_from="2026-01-01"
+    )
+    assert [row.says for row in record.replaced] == ["lives_in Ghent"]
+    assert record.still_says == ()
+
+
 def test_a_line_with_the_old_and_the_new_value_is_not_reported(aurora: Brain) -> None:
     call(aurora, "correct", about="projects/aurora", was="Budget 80,000 CHF", now="Budget 90,000 CHF")
     text = "The budget rose from 90,000 CHF to 95,000 CHF."

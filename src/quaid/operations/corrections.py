@@ -573,30 +573,39 @@ class _Finder:
         return any(f" {name} " in text for name in _name_keys(self.brain, page))
 
     def still_saying(self, plan: _Plan) -> "list[_Fact | StoredStatement]":
-        """Return lines that still have the old statement: on the subject's page, or on other pages that name it.
+        """Return what still states the old value: on the subject's page, or on other pages that name the subject.
 
-        Facts whose value only the old line had are returned too.
+        A line states it if it has the value and a word of the fact's predicate, or a word of the changed line besides
+        the value and the names of the subject. Facts whose value only the old line had are returned too.
         """
-        line, was, changed = plan.line, plan.wording.was, [fact.row.object for fact in plan.facts]
+        line, was = plan.line, plan.wording.was
         page = self.subject or plan.page or (line.page if line else None)
         if plan.wording.outcome or page is None:
             return []
-        values = {was} if was and (len(was.split()) > 1 or not changed) else set()
-        values.update(spelling for value in changed for spelling in receipts.spellings(self.brain, value))
-        new = [text for text in (plan.new, plan.value) if text]
-        found: dict[str, _Fact | StoredStatement] = {}
         former = line.text if line else ""
+        new = [text for text in (plan.new, plan.value) if text]
+        spellings = {fact.id: receipts.spellings(self.brain, fact.row.object) for fact in plan.facts}
+        found: dict[str, _Fact | StoredStatement] = {}
         for fact in _current_facts(self.brain, page):
             value = fact.row.object
             if model.has_value(former, value) and not model.has_value(plan.new, value):
                 found[fact.id] = fact
+        values = {was, *(value for own in spellings.values() for value in own)} - {""}
         lines = _own_statements(page_store.require(self.brain.db, page.slug, page.collection), self.book)
         if values:
             lines += _statements_near(self.brain, f"{page.title} {max(values, key=len)}", self.book)
+        known = model.stems(f"{self.names} {page.title} {' '.join([*values, *new])}")
+        about = model.stems(former) - known
+
+        def states(other: StoredStatement) -> bool:
+            if any(model.states_fact(other.text, f.row.predicate, spellings[f.id]) for f in plan.facts):
+                return True
+            is_value = any(model.has_value(other.text, value) for value in values)
+            return is_value and (len(was.split()) > 2 or not about.isdisjoint(model.stems(other.text)))
+
         for other in lines:
             named = other.page.id == page.id or self._names_subject(other, page)
-            is_new = any(model.has_value(other.text, value) for value in new)
-            if named and not is_new and any(model.has_value(other.text, value) for value in values):
+            if named and states(other) and not any(model.has_value(other.text, value) for value in new):
                 found[other.id] = other
         return list(found.values())
 

@@ -158,10 +158,19 @@ def _old_lines(brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChan
             if head.slug.startswith(SOURCES):
                 continue
             for place in corrections.statements_of_fact(texts[id][0], old.predicate, old_spellings):
+                if not _is_distinctive(old.object) and not corrections.states_fact(
+                    place.text, old.predicate, old_spellings
+                ):
+                    continue
                 if not any(corrections.has_value(place.text, value) for value in new_spellings):
                     says = place.text[:MAX_LINE_LENGTH]
                     lines[OldLine(slugs.address(head.collection, head.slug), says)] = None
     return tuple(lines)[:MAX_OLD_LINES]
+
+
+def _is_distinctive(value: str) -> bool:
+    """Return True for a value of several words or with digits, which is seldom mentioned for another reason."""
+    return " " in value.strip() or any(map(str.isdigit, value))
 
 
 def spellings(brain: Brain, value: str) -> tuple[str, ...]:
