@@ -1,4 +1,4 @@
-"""The merge driver in real git repositories."""
+"""The merge driver in real git repositories, and conflict copies in attached folders."""
 
 import os
 import shutil
@@ -12,7 +12,9 @@ from tests import commands
 from quaid.app import Brain
 from quaid.errors import InvalidArgument
 from quaid.formats import markdown
+from quaid.model.sync_plan import copied_path
 from quaid.operations import dispatch
+from quaid.operations.conflicts import ConflictCopy
 
 PAGE = """\
 ---
@@ -230,3 +232,122 @@ def test_git_setup_refuses_other_folders(brain: Brain, tmp_path: Path) -> None:
     (tmp_path / "kb" / ".git" / "ai-kb").mkdir()
     with pytest.raises(InvalidArgument, match="knowledge base"):
         call(brain, "git-setup", folder=str(tmp_path / "kb"))
+
+
+# Conflict copies
+
+SYNCTHING = "mira.sync-conflict-20260101-120000-ABCDEFG.md"
+
+
+@pytest.mark.parametrize(
+    ("path", "original"),
+    [
+        (SYNCTHING, "mira.md"),
+        ("people/mira (conflicted copy 2026-01-01).md", "people/mira.md"),
+        ("people/mira (Mira's conflicted copy 2026-01-01).md", "people/mira.md"),
+        ("people/mira (Mira’s MacBook's conflicted copy 2026-01-01) (1).md", "people/mira.md"),
+        ("mira (Conflicted copy laptop 202601011200).md", "mira.md"),
+        ("mira (conflicted copy 2026-01-01 120000).markdown", "mira.markdown"),
+        ("mira.conflict-0123abcd.md", "mira.md"),
+        ("conflict.md", None),
+        ("mira (conflict of interest).md", None),
+        ("sync-conflict.md", None),
+        ("people (conflicted copy)/mira.md", None),
+    ],
+)
+def test_names_of_conflict_copies(path: str, original: str | None) -> None:
+    assert copied_path(path) == original
+
+
+@pytest.fixture
+def notes(brain: Brain, tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "mira.md").write_text(PAGE)
+    call(brain, "collection add", name="notes", path=str(folder))
+    return folder
+
+
+def test_a_copy_is_reported_by_sync_info_and_doctor(brain: Brain, notes: Path) -> None:
+    (notes / SYNCTHING).write_text(edit(PAGE, ("Acme", "Beta")))
+    (report,) = call(brain, "collection sync").value
+    assert [note.path for note in report.notes] == [SYNCTHING]
+    assert "conflict copy of mira.md" in call(brain, "collection info", name="notes").problems[0].problem
+    findings = call(brain, "doctor").checks
+    assert [
+        finding.detail for finding in findings if finding.state == "advice" and finding.name == "folder notes"
+    ] == ["1 conflict copy, first " + SYNCTHING]
+    record = call(brain, "collection conflicts")
+    assert record.copies == (ConflictCopy("notes", SYNCTHING, "notes::mira", "found"),)
+    assert record.exit_status == 0
+    assert (notes / SYNCTHING).exists()
+
+
+def test_a_copy_that_only_adds_is_merged_with_the_version_that_it_is_based_on(
+    brain: Brain, notes: Path
+) -> None:
+    (notes / "mira.md").write_text(edit(OURS, ("Lisbon", "Porto")))
+    call(brain, "collection sync")
+    (notes / SYNCTHING).write_text(edit(THEIRS, ("She works at Acme.", "She works at Acme.\n\nShe sails.")))
+    (copy,) = call(brain, "collection conflicts", merge=True).copies
+    assert (copy.state, copy.conflicts) == ("merged", 0)
+    assert (notes / "mira.md").read_text() == edit(
+        PAGE,
+        ("status: friend", "status: rival"),
+        ("[climbing]", "[climbing, tea]"),
+        ("Lisbon", "Porto"),
+        ("She works at Acme.", "She works at Acme.\n\nShe sails."),
+        (ENTRY, f"- **2026-03-01** — Wrote.\n- **2026-02-15** — Ran.\n{ENTRY}"),
+    )
+    assert sorted(path.name for path in notes.iterdir()) == ["mira.md"]
+    assert call(brain, "collection conflicts").copies == ()
+    assert call(brain, "collection info", name="notes").problems == ()
+
+
+def test_a_copy_without_a_base_keeps_both_texts_as_a_conflict(brain: Brain, notes: Path) -> None:
+    (notes / "mira (conflicted copy 2026-01-01).md").write_text(
+        edit(
+            THEIRS, ("Lisbon", "Braga"), ("status: friend", "status: partner"), ("She works at Acme.\n\n", "")
+        )
+    )
+    (copy,) = call(brain, "collection conflicts", name="notes", merge=True).copies
+    assert (copy.state, copy.conflicts) == ("merged", 2)
+    text = (notes / "mira.md").read_text()
+    assert (
+        "<!-- conflict: conflict copy -->\nShe lives in Braga.\n<!-- or: this file -->\nShe lives in Lisbon."
+        in text
+    )
+    assert "She works at Acme." in text
+    assert "Ran." in text
+    assert "status: friend" in text
+    assert len(call(brain, "review").conflicts) == 2
+    call(brain, "review", page="notes::mira", keep="conflict copy")
+    assert "status: partner" in (notes / "mira.md").read_text()
+
+
+def test_copies_that_cannot_be_merged_are_left(brain: Brain, notes: Path) -> None:
+    files = {
+        "gone.conflict-0123abcd.md": b"# Gone\n",
+        "mira.conflict-0123abcd.md": b"---\na: [\n---\n\nText.\n",
+        "mira (conflicted copy 2026-01-01).md": "Caf\xe9.\n".encode("latin-1"),
+    }
+    for name, data in files.items():
+        (notes / name).write_bytes(data)
+    record = call(brain, "collection conflicts", merge=True)
+    assert {copy.path: copy.state for copy in record.copies} == dict.fromkeys(files, "left")
+    assert all(copy.problem for copy in record.copies)
+    assert record.exit_status == 1
+    assert {name: (notes / name).read_bytes() for name in files} == files
+    assert (notes / "mira.md").read_text() == PAGE
+
+
+def test_copies_in_a_read_only_folder_are_left(brain: Brain, tmp_path: Path) -> None:
+    folder = tmp_path / "wiki"
+    folder.mkdir()
+    (folder / "mira.md").write_text(PAGE)
+    (folder / SYNCTHING).write_text(THEIRS)
+    call(brain, "collection add", name="wiki", path=str(folder), read_only=True)
+    (copy,) = call(brain, "collection conflicts", merge=True).copies
+    assert copy.state == "left"
+    assert "read-only" in copy.problem
+    assert (folder / SYNCTHING).read_text() == THEIRS

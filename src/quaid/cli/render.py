@@ -1625,6 +1625,26 @@ def _git_setup(record: Any) -> Lines:
         yield "Commit .gitattributes, and run `quaid git-setup` in every other clone"
 
 
+@_renders("ConflictCopiesRecord")
+def _conflict_copies(record: Any) -> Lines:
+    for copy in record.copies:
+        page = f" of {copy.page}" if copy.page else ""
+        notes = {
+            "found": f"a conflict copy{page}",
+            "merged": f"merged into {copy.page}{_optional(', {} to decide with `quaid review`', _conflicts(copy))}",
+            "left": f"not merged: {copy.problem}",
+        }
+        yield f"{copy.collection}/{copy.path}: {notes[copy.state]}"
+    if not record.copies:
+        yield "No conflict copies"
+    elif any(copy.state == "found" for copy in record.copies):
+        yield "`quaid collection conflicts --merge` merges them"
+
+
+def _conflicts(copy: Any) -> str:
+    return count_noun(copy.conflicts, "conflict") if copy.conflicts else ""
+
+
 @_renders("IngestRecord")
 def _ingest(record: Any) -> Lines:
     if not record.written:

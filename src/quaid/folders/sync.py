@@ -30,7 +30,15 @@ from quaid.folders.scanner import (
 )
 from quaid.model import dates, slug as slugs, sync_plan
 from quaid.model.page import Page
-from quaid.model.sync_plan import RACY_NS, FilesToRead, LastSeenFile, ReadFile, ScannedFile, SyncPlan
+from quaid.model.sync_plan import (
+    RACY_NS,
+    FilesToRead,
+    LastSeenFile,
+    ReadFile,
+    ScannedFile,
+    SyncPlan,
+    copied_path,
+)
 from quaid.storage import collections, erase as erasure, history, links, page_edits, pages
 from quaid.storage.collections import Collection, FileStamp
 from quaid.storage.page_edits import NewPage
@@ -418,6 +426,10 @@ class SyncRun(FolderRun):
 
         All notes except those on unknown page types are also recorded in the index.
         """
+        original = copied_path(path)
+        if original is not None and path not in self.problems:
+            name = original.rpartition("/")[2]
+            notes = (*notes, f"conflict copy of {name}; `quaid collection conflicts --merge` merges it")
         self.note(path, *notes)
         if problems := [text for text in notes if not text.startswith("type ")]:
             self.problems[path] = "; ".join(problems)

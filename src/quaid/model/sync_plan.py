@@ -3,6 +3,7 @@
 `classify_files` decides from stat results which files to read; `plan_sync` decides what to do with each file.
 """
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
@@ -24,6 +25,26 @@ FileKind = Literal["page", "special", "sidecar"]
 def path_key(path: str) -> str:
     """Return the path in Unicode NFC, because file systems differ in how they compose accents."""
     return path if path.isascii() else unicodedata.normalize("NFC", path)
+
+
+_COPY = re.compile(
+    r"""(?P<name>.+?)(?:
+        \.sync-conflict-[0-9]{8}-[0-9]{6}-[A-Z0-9]{7}            # Syncthing
+        | \.conflict-[0-9a-f-]{8,36}                            # Quaid, see folders.atomic_write
+        | [ ]\((?:[^()/]*['’]s?[ ])?conflicted[ ]copy[^()/]*\)   # Dropbox, Obsidian, Nextcloud
+          (?:[ ]\([0-9]+\))?
+    )(?P<ending>\.[^./]+)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def copied_path(path: str) -> str | None:
+    """Return the path of the file of which this file is a conflict copy, or None.
+
+    Programs that sync folders create such a copy if a file was changed on two machines.
+    """
+    match = _COPY.fullmatch(path) if "conflict" in path.lower() else None
+    return match["name"] + match["ending"] if match else None
 
 
 class FileSignature(NamedTuple):

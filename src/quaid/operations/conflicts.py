@@ -2,15 +2,25 @@
 
 import os
 import shlex
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.errors import GitFailed, InvalidArgument
+from quaid.errors import GitFailed, InvalidArgument, QuaidError
+from quaid.folders import atomic_write, indexer
+from quaid.folders.scanner import Folder
 from quaid.formats import markdown
 from quaid.kb import git as git_cli, layout
+from quaid.model import merge as merging, slug as slugs, timeline
+from quaid.model.bundle import Bundle, json_text
+from quaid.model.page import Page, build_page
+from quaid.model.sync_plan import copied_path
+from quaid.operations import history, pages
 from quaid.operations.clients import launch_command
+from quaid.operations.collections import collection_sync
 from quaid.operations.registry import Arg, op
-from quaid.storage import files as durable_files
+from quaid.storage import collections as store, files as durable_files
+from quaid.storage.collections import Collection
+from quaid.storage.pages import PageRow
 
 DRIVER = "quaid"
 """The name of the merge driver in the settings of git."""
@@ -166,3 +176,148 @@ def _git(brain: Brain, root: str, *arguments: str, may_fail: bool = False) -> st
     if done.status and not may_fail:
         raise GitFailed(verb=arguments[0], path=root, problem=done.err.strip() or f"status {done.status}")
     return done.out.decode("utf-8", "replace")
+
+
+# Conflict copies
+
+
+class ConflictCopy(NamedTuple):
+    collection: str
+    path: str
+    """The conflict copy."""
+    page: str
+    """Address of the page of which it is a copy; "" if there is none."""
+    state: Literal["found", "merged", "left"]
+    conflicts: int = 0
+    """The number of conflicts that are now in the page, for `quaid review`."""
+    problem: str = ""
+    """Why the copy was left as it is."""
+
+
+class ConflictCopiesRecord(NamedTuple):
+    copies: tuple[ConflictCopy, ...]
+
+    @property
+    def exit_status(self) -> int:
+        return int(any(copy.state == "left" for copy in self.copies))
+
+
+@op(
+    "owner",
+    command="collection conflicts",
+    examples=("quaid collection conflicts", "quaid collection conflicts notes --merge"),
+)
+def collection_conflicts(
+    brain: Brain,
+    name: Annotated[str | None, Arg("The collection [all].", positional=True)] = None,
+    merge: Annotated[bool, Arg("Merge each copy into its page, and remove the copy.")] = False,
+) -> ConflictCopiesRecord:
+    """List the conflict copies that Syncthing, Obsidian, Dropbox or Quaid left in folders, or merge them.
+
+    A copy is removed after its content is in the file of the page. Its own page stays in quarantine for 30 days.
+    Exits 1 if a copy could not be merged.
+    """
+    chosen = [store.require(brain.db, name)] if name else store.list_all(brain.db)
+    copies: list[ConflictCopy] = []
+    for collection in chosen:
+        if collection.root is None or collection.state != "active":
+            continue
+        collection_sync(brain, collection.name)
+        found = _find_copies(brain, collection)
+        if merge and found:
+            found = [_merge_copy(brain, collection, copy) for copy in found]
+            collection_sync(brain, collection.name)
+        copies += found
+    return ConflictCopiesRecord(tuple(copies))
+
+
+def _find_copies(brain: Brain, collection: Collection) -> list[ConflictCopy]:
+    slugs_by_path = {file.path: file.slug for file in store.page_files(brain.db, collection.id) if file.path}
+    copies = []
+    for path in slugs_by_path:
+        original = copied_path(path)
+        if original is not None:
+            slug = slugs_by_path.get(original)
+            page = slugs.address(collection.name, slug) if slug else ""
+            copies.append(ConflictCopy(collection.name, path, page, "found"))
+    return copies
+
+
+def _merge_copy(brain: Brain, collection: Collection, copy: ConflictCopy) -> ConflictCopy:
+    """Merge a copy into its page, and remove it if all of its content is in the file of the page."""
+    left = copy._replace(state="left")
+    if not copy.page:
+        return left._replace(problem="its original is missing; rename the copy to keep it")
+    try:
+        with Folder(collection.root or "") as folder:
+            data = folder.read(copy.path)
+            text = data.decode("utf-8")
+            document = markdown.parse(text)
+            if indexer.is_org(copy.path) or document.problem:
+                return left._replace(problem=document.problem or "is an org file; merge it by hand")
+            conflicts, base = _merge_into_page(brain, copy.page, document)
+            if not _contains(pages.require_page(brain, copy.page), document, base):
+                return left._replace(problem="a part of it is not in the page")
+            atomic_write.remove_file(folder, copy.path, indexer.digest(data), brain.new_uuid())
+    except UnicodeDecodeError:
+        return left._replace(problem="is not UTF-8")
+    except OSError as error:
+        return left._replace(problem=f"cannot be read: {error.strerror}")
+    except QuaidError as error:
+        return left._replace(problem=str(error))
+    return copy._replace(state="merged", conflicts=conflicts)
+
+
+def _merge_into_page(brain: Brain, address: str, copy: markdown.MarkdownDocument) -> tuple[int, Page | None]:
+    """Merge a version of a page into the stored one. Return the number of conflicts, and the base if there is one."""
+    conflicts, base = 0, None
+
+    def change(old: PageRow | None) -> Page:
+        nonlocal conflicts, base
+        assert old is not None
+        base = _base_of(brain, old, copy)
+        same = Bundle(old.uuid, old.slug, old.frontmatter, old.truth, old.timeline)
+        ours = same._replace(frontmatter=copy.frontmatter, truth=copy.truth, timeline=copy.timeline)
+        before = base and same._replace(
+            frontmatter=base.frontmatter, truth=base.truth, timeline=base.timeline
+        )
+        result = merging.merge(before, ours, same, "conflict copy", "this file")
+        conflicts = len(result.conflicts)
+        new = result.bundle
+        return build_page(old.slug, new.frontmatter, new.truth, new.timeline, fallback_title=old.title)
+
+    pages.edit_page(brain, address, None, change)
+    return conflicts, base
+
+
+def _base_of(brain: Brain, row: PageRow, copy: markdown.MarkdownDocument) -> Page | None:
+    """Return the newest stored version to which the copy only adds, or None.
+
+    Other versions are not used: the copy may not be based on them, and then text that was added to the page
+    later would look as if the copy had removed it.
+    """
+    return next((page for page in history.earlier_pages(brain, row) if _contains(copy, page, None)), None)
+
+
+def _contains(
+    whole: "markdown.MarkdownDocument | Page | PageRow",
+    part: "markdown.MarkdownDocument | Page",
+    base: Page | None,
+) -> bool:
+    """Return True if one version has all blocks, entries and values of another, apart from those of the base."""
+    blocks = {*merging.split_blocks(part.truth)} - {*merging.split_blocks(base.truth if base else "")}
+    text = f"\n{whole.truth}\n"
+    entries = timeline.missing_entries(part.timeline, whole.timeline)
+    old = {entry.text for entry in timeline.split_entries(base.timeline if base else "")[0]}
+    values = [
+        value
+        for key, value in part.frontmatter.items()
+        if not base or base.frontmatter.get(key) != value
+        for value in (value if isinstance(value, list) else [value])
+    ]
+    front = json_text(whole.frontmatter)
+    return (
+        all(f"\n{block}\n" in text for block in blocks)
+        and all(entry.text in old for entry in entries)
+        and all(json_text(value) in front for value in values)
+    )

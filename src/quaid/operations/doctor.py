@@ -23,6 +23,7 @@ from quaid.errors import (
 )
 from quaid.model import dates
 from quaid.model.plain_text import count_noun
+from quaid.model.sync_plan import copied_path
 from quaid.operations import dispatch, kb
 from quaid.operations.clients import connect, skills_doctor
 from quaid.operations.collections import collection_list
@@ -508,6 +509,11 @@ def _folders(brain: Brain) -> Iterator[DoctorFinding]:
         else:
             waiting = f"; {folder.quarantined} in quarantine" if folder.quarantined else ""
             yield DoctorFinding(name, "fine", f"{count_noun(folder.pages, 'page')} of {folder.root}{waiting}")
+            if copies := [file for file in problems.get(folder.name, ()) if copied_path(file.path)]:
+                about = (
+                    f"{count_noun(len(copies), 'conflict copy', 'conflict copies')}, first {copies[0].path}"
+                )
+                yield DoctorFinding(name, "advice", about, f"quaid collection conflicts {folder.name}")
             continue
         remedy = f"quaid collection {command} {folder.name}"
         yield DoctorFinding(name, "wrong", problem, remedy, details=details)

@@ -1,5 +1,6 @@
 """Versions of a page: list, compare and revert them, and show the author of each line."""
 
+from collections.abc import Iterator
 from difflib import SequenceMatcher, unified_diff
 from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
@@ -375,6 +376,13 @@ def texts_at(brain: Brain, stored: PageRow, time: str) -> list[tuple[int | None,
         if since < time:
             break
     return texts
+
+
+def earlier_pages(brain: Brain, stored: PageRow) -> Iterator[Page]:
+    """Yield the stored earlier versions of a page, newest first."""
+    for version in _versions(brain, stored)[1:]:
+        if version.row is not None:
+            yield _page_of_version(stored, version.row.path, store.version_bytes(brain.db, version.row.id))
 
 
 def _start_of(version: _VersionText, stored: PageRow) -> str | None:

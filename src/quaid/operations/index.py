@@ -111,6 +111,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "imports": ("collections.imports", "List the imports, newest first, with the ids that `export --raw` takes."),
     "merge-driver": ("conflicts.merge_driver", "Merge three versions of a page file by parts, as a merge driver of git."),
     "git-setup": ("conflicts.git_setup", "Let git merge the pages of a folder by parts, with `quaid merge-driver`."),
+    "collection conflicts": ("conflicts.collection_conflicts", "List the conflict copies that Syncthing, Obsidian, Dropbox or Quaid left in folders, or merge them."),
     "share": ("spaces.share", "Share a collection: make a space for it on a hub and push its pages. Others join with `quaid space invite`."),
     "join": ("spaces.join", "Join a shared space: its pages become a collection of this memory, searchable at once and offline."),
     "sync": ("spaces.sync", "Sync shared spaces with their hubs and folders with the memory. Exits 1 if one needs attention."),

@@ -944,6 +944,7 @@ quarantine	@command	List pages whose file is deleted or ignored, with dates and 
 restore	@command	Write every file of a collection, byte for byte, into an empty folder, and attach that folder
 audit	@command	Compare every file of a collection with its page, stored bytes and id
 migrate-ids	@command	Write each page\'s id into the front matter of its file, so that a moved file keeps its page
+conflicts	@command	List the conflict copies that Syncthing, Obsidian, Dropbox or Quaid left in folders, or merge them
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1122,6 +1123,13 @@ restore	@command	Restore a page\'s file at its old path
         printf '%s\n' '1	@files	A folder in a git repository
 --remove	-	Remove the merge driver
 --dry-run	-	Only show what would be changed
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'collection conflicts'
+        printf '%s\n' '1	@collections	The collection [all]
+--merge	-	Merge each copy into its page, and remove the copy
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1747,7 +1755,8 @@ ignore	@command	list, add, remove, clear
 quarantine	@command	List pages whose file is deleted or ignored, with dates and the data that no file contains
 restore	@command	Write every file of a collection, byte for byte, into an empty folder, and attach that folder
 audit	@command	Compare every file of a collection with its page, stored bytes and id
-migrate-ids	@command	Write each page\'s id into the front matter of its file, so that a moved file keeps its page'
+migrate-ids	@command	Write each page\'s id into the front matter of its file, so that a moved file keeps its page
+conflicts	@command	List the conflict copies that Syncthing, Obsidian, Dropbox or Quaid left in folders, or merge them'
     case 'help collection ignore'
         printf '%s\n' 'list	@command	List the ignore patterns of a collection
 add	@command	Ignore files of a collection
