@@ -267,18 +267,10 @@ _SINGLE_VALUED_ENDINGS = SINGLE_VALUED | frozenset(
     lead address title start end eta timezone currency color colour weight height length width duration year
     threshold share rate percentage headcount ceo cto cfo coo chair president manager
     successor predecessor default license licence provider vendor supplier host database region office site plan tier
-    employer""".split()
+    employer area seats period premium mileage interval frequency kickoff live ends""".split()
 )
 _SINGLE_VALUED_BEGINNINGS = frozenset("current primary main latest next preferred favourite favorite".split())
 _MANY_VALUED_WORDS = frozenset("history log past previous former other additional alternative".split())
-_EVENT_WORDS = frozenset(
-    """donation donated payment paid invoice invoiced expense order ordered purchase bought sold visit visited meeting
-    met call called attended received measured measurement reading observation sample result saving savings effect
-    milestone release session won lost tag skill member grant quote offer bid loan fine gift award refund deposit
-    transfer race inspection survey response conference interview exam trial appointment event workshop training audit
-    trip experiment study vaccination lap""".split()
-)
-"""Words of predicates that have one value per event or study, so that a new value does not replace the old one."""
 _NUMBER_WORDS = (
     "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty".split()
 )
@@ -427,20 +419,16 @@ _UNIT_NAMES = {
 }
 
 
-def shows_single_value(predicate: str, values_by_subject: Mapping[str, set[str]], old: str, new: str) -> bool:
-    """Return True if two values, or the stored facts of a predicate, show that a subject has one value at a time.
+def shows_single_value(values_by_subject: Mapping[str, set[str]], old: str, new: str) -> bool:
+    """Return True if the stored facts of a predicate show that a subject has one value at a time.
 
-    `values_by_subject` maps each subject to its current values. If `old` and `new` are both quantities of one unit or
-    both dates, no subject may have several values, and the predicate must not name events. Otherwise at least
-    MIN_SUBJECTS_SHOWN subjects are needed, of which at most MAX_SHARE_WITH_MANY may have several values.
+    `values_by_subject` maps each subject to its current values. At least MIN_SUBJECTS_SHOWN subjects are needed, of
+    which at most MAX_SHARE_WITH_MANY may have several values. Quantities and dates show nothing, because most are
+    values of events, such as the time of a race.
     """
-    several = sum(len(values) > 1 for values in values_by_subject.values())
     if have_same_kind(old, new):
-        words = predicate.split("_")
-        is_event = any(
-            word in _EVENT_WORDS or word in _MANY_VALUED_WORDS or word.endswith("ed") for word in words
-        )
-        return not several and not is_event
+        return False
+    several = sum(len(values) > 1 for values in values_by_subject.values())
     enough = len(values_by_subject) >= MIN_SUBJECTS_SHOWN
     return enough and several <= MAX_SHARE_WITH_MANY * len(values_by_subject)
 

@@ -565,7 +565,7 @@ def _is_single_valued(tx: "Transaction", predicate: str, others: list[FactRow], 
     )
     for subject, value in rows:
         current.setdefault(str(subject), set()).add(object_key(str(value)))
-    return all(facts.shows_single_value(predicate, current, row.object, new.object) for row in others)
+    return all(facts.shows_single_value(current, row.object, new.object) for row in others)
 
 
 def _select_facts(db: "Database", rest: str, values: tuple[Any, ...]) -> list[FactRow]:
