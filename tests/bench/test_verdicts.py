@@ -6,13 +6,13 @@ from bench.scale import DRAWN, GROWTH, Measured, rows_of, works
 OUTCOMES = {"new": 1_200, "unchanged": 1_200}
 
 
-def _import(own: float, helper: float = 0.0, wall: float = 1.0) -> Run:
-    return Run(own, helper, wall, 40.0, OUTCOMES)
+def _import(own: float, helper: float = 0.0, wall: float = 1.0, cutting: float = 0.0) -> Run:
+    return Run(own + cutting, helper, wall + cutting, 40.0, OUTCOMES, cutting)
 
 
 def _round(alone_wall: float, both_wall: float) -> Round:
-    alone, both = _import(1.8, wall=alone_wall), _import(1.0, 0.9, both_wall)
-    return Round(alone, both, _import(0.1), _import(1.7), _import(0.2))
+    alone, both = _import(1.8, wall=alone_wall, cutting=1.5), _import(1.0, 0.9, both_wall, cutting=1.5)
+    return Round(alone, both, _import(0.1), _import(0.2), _import(0.2))
 
 
 def test_cutting_has_a_separate_verdict() -> None:

@@ -404,17 +404,15 @@ def test_only_the_first_of_long_chunks_are_embedded(db: Database) -> None:
     assert queue.tokens(None) - sum(tokens for _, tokens in queue.newest(0, "", total)) <= MAX_INLINE_TOKENS
 
 
-def test_the_first_query_embeds_the_newest_chunks_of_a_large_import(
+def test_a_query_after_a_large_import_embeds_none_of_its_chunks(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backfill, "MAX_BACKLOG", 20)
-    write(db, 60, "imported")
+    write(db, backfill.NEWEST_CHUNKS, "imported")
     fill = Backfill(db, Hashes(), now, quiet)
-    assert fill.embed_few(recent=dates.shift_date(NOW[:10], 1)) == MAX_INLINE_CHUNKS
-    assert fill.embed_few(recent=dates.shift_date(NOW[:10], 1)) == 0
-    active = vectors.active_model(db)
-    assert active is not None
-    assert active.name == "hashes"
+    assert fill.embed_few(recent=NOW) == 0
+    write(db, 1, "written by hand")
+    assert fill.embed_few(after=fill.checked_up_to, recent=NOW) == 1
 
 
 def test_embed_few_uses_only_the_active_model(db: Database) -> None:

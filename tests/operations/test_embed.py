@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from quaid.app import Brain
+from quaid.app import Brain, no_progress
 from quaid.cli.render import render
-from quaid.errors import InvalidArgument, PageNotFound, UnknownModel
+from quaid.errors import Cancelled, InvalidArgument, PageNotFound, UnknownModel
 from quaid.operations import dispatch
 from quaid.storage import chunks, embedding_queue
 
@@ -26,10 +26,29 @@ def imported(brain: Brain, tmp_path: Path) -> Brain:
     return brain
 
 
-def test_an_import_leaves_pages_whole_and_a_question_cuts_them(imported: Brain) -> None:
-    assert len(chunks.uncut_pages(imported.db)) == 2
-    assert run(imported, "query", question="when does the boat leave?").results[0].slug == "ferry"
-    assert chunks.uncut_pages(imported.db) == []
+def test_an_import_cuts_its_pages_and_a_question_those_of_an_interrupted_one(
+    brain: Brain, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "ferry.md").write_text("# Ferry\n\nThe boat to the island leaves at nine.\n")
+
+    def stop(done: int, total: int, what: str) -> None:
+        if what.startswith("Cutting"):
+            raise Cancelled
+
+    brain.progress = stop
+    assert run(brain, "import", folder=str(folder)).report.outcomes["new"] == 1
+    assert len(chunks.uncut_pages(brain.db)) == 1
+    brain.progress = no_progress
+    assert run(brain, "query", question="when does the boat leave?").results[0].slug == "ferry"
+    assert chunks.uncut_pages(brain.db) == []
+    (folder / "bread.md").write_text("# Bread\n\nFlour, water, salt and a long night.\n")
+    assert run(brain, "import", folder=str(folder)).chunking_seconds >= 0
+    assert chunks.uncut_pages(brain.db) == []
+
+
+def test_an_import_with_its_chunks_is_valid(imported: Brain) -> None:
     assert run(imported, "validate").violations == ()
 
 
@@ -63,8 +82,8 @@ def test_validate_counts_chunks_without_a_vector_and_finds_nothing_wrong(importe
         output = render(record).partition("\n")[2]
         return record.chunks_without_vector, record.pages_not_cut, record.exit_status, output
 
-    not_cut = "Without vectors: 2 pages not split into chunks; `quaid embed` makes them"
-    assert checked(embeddings=True) == (0, 2, 0, not_cut)
+    both = "Without vectors: 2 chunks; `quaid embed` makes them"
+    assert checked(embeddings=True) == (2, 0, 0, both)
     run(imported, "embed", slug="ferry")
     without = "Without vectors: 1 chunk; `quaid embed` makes them"
     assert checked(embeddings=True) == checked() == (1, 0, 0, without)

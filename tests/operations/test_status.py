@@ -9,7 +9,7 @@ from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.operations import background, dispatch
 from quaid.operations.dispatch import json_value
-from quaid.storage import collections, embedding_queue, vectors
+from quaid.storage import chunks, collections, embedding_queue, vectors
 from quaid.storage.leases import Lease
 
 MODEL = "bge-small-en-v1.5"
@@ -50,11 +50,13 @@ def test_missing_vectors_are_counted(brain: Brain) -> None:
     assert report.next_steps == ("`quaid embed` makes the 2 missing vectors",)
 
 
-def test_pages_that_an_import_left_whole_are_counted(brain: Brain, tmp_path: Path) -> None:
+def test_pages_that_an_interrupted_import_left_whole_are_counted(brain: Brain, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "a.md").write_text("# A\n\nText.\n")
     assert "quaid embed" in run(brain, "import", folder=str(folder)).next_step
+    assert status(brain).pages_uncut == 0
+    brain.db.write(lambda tx: chunks.leave_uncut(tx, 1))
     report = status(brain)
     assert (report.pages, report.pages_uncut, report.chunks) == (1, 1, 0)
     assert report.next_steps == ("`quaid embed` splits 1 page into chunks and makes the vectors",)

@@ -89,6 +89,14 @@ def test_meaning_counts_more_the_more_of_the_question_is_known() -> None:
     assert 0 < shares[0] < shares[5] == shares[10] == MEANING_SHARE
 
 
+def test_meaning_counts_less_while_few_chunks_have_a_vector() -> None:
+    assert meaning_share(1.0, 0.5) == MEANING_SHARE / 2
+    without_2 = evidence(THREE_PAGES, {1: 5.0, 2: 4.0}, {1: 0.5, 3: 0.9}, {10: 5.0, 20: 4.0})
+    assert order(fuse(without_2).pages)[0] == 20
+    few = without_2._replace(meaning_share=meaning_share(1.0, 0.05))
+    assert order(fuse(few).pages)[0] == 10
+
+
 def test_a_favour_moves_a_chunk_forward() -> None:
     ranking = fuse(evidence(THREE_PAGES, words={1: 5.0, 2: 4.9}, favours={2: 0.3}))
     assert order(ranking.pages)[0] == 20

@@ -37,7 +37,10 @@ MAX_BACKLOG = 256
 """If more chunks than this lack a vector, a query embeds only those written since the previous query."""
 
 NEWEST_CHUNKS = 64
-"""If there are more than MAX_BACKLOG, at most this many of the newest chunks without a vector are considered."""
+"""If there are more than MAX_BACKLOG, and at least this many of them were written recently, a query embeds none.
+
+They come from an import, and a few of their vectors would not improve the answer.
+"""
 
 INLINE_LOCK_TIMEOUT = 1.0
 """A query waits this many seconds for the write lock, which an import may hold for a long time."""
@@ -153,8 +156,8 @@ class Backfill:
         embedded. `checked_up_to` is set to the chunk id up to which later queries have nothing more to embed.
 
         While many chunks lack a vector, as after an import, only those with an id above `after` of pages saved
-        since the time `recent` are embedded: the others are left to the background process. If no chunk has a
-        vector yet, the newest ones are embedded in any case, so that the first query is also by meaning.
+        since the time `recent` are embedded, and only if they are few: the others are left to the background
+        process.
         """
         db, name = self._db, self._embedder.name
         self.checked_up_to = after
@@ -191,8 +194,9 @@ class Backfill:
         if coverage.waiting is not None and coverage.lacking <= MAX_BACKLOG:
             pending = queue.by_page(coverage.waiting)
         else:
-            is_first = coverage.lacking == coverage.total
-            pending = queue.newest(0 if is_first else after, "" if is_first else recent, NEWEST_CHUNKS)
+            pending = queue.newest(after, recent, NEWEST_CHUNKS)
+            if len(pending) == NEWEST_CHUNKS:
+                pending = []
         few = _within_tokens(pending)
         # The ids are passed on, because finding them again would take longer than embedding the chunks.
         embedded = self._embed_in_batches(queue, few, CHUNKS_LABEL, insist=False)[0] if few else 0

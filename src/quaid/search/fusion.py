@@ -103,13 +103,16 @@ class Ranking(NamedTuple):
     """The highest meaning score, from 0 to 1, among each page's chunks; None if no chunk of the page has one."""
 
 
-def meaning_share(familiarity: float) -> float:
-    """Return the weight of meaning by the share of the question's words that are familiar to the model (0 to 1).
+def meaning_share(familiarity: float, coverage: float = 1.0) -> float:
+    """Return the weight of meaning.
 
-    The vector of a question in a language that the model was not trained on has little information. With the full
-    weight, it would put other pages before those that have the exact words.
+    `familiarity` is the share of the question's words that are familiar to the model (0 to 1). The vector of a
+    question in a language that the model was not trained on has little information. With the full weight, it would
+    put other pages before those that have the exact words. `coverage` is the share of the chunks that have a
+    vector. The nearest of a few chunks is often not near, but gets the highest score for meaning.
     """
-    return MEANING_SHARE * (UNFAMILIAR_SHARE + (1 - UNFAMILIAR_SHARE) * min(1.0, familiarity / FAMILIAR))
+    known = UNFAMILIAR_SHARE + (1 - UNFAMILIAR_SHARE) * min(1.0, familiarity / FAMILIAR)
+    return MEANING_SHARE * known * coverage
 
 
 def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF_K) -> Ranking:

@@ -544,7 +544,11 @@ def gather_candidates(
         favours=_favours(
             db, places, named, dates, ONLY_DATED_FAVOUR if only_time else DATED_FAVOUR, standing
         ),
-        meaning_share=meaning_share(meaning.familiarity if isinstance(meaning, MeaningLane) else 1.0),
+        meaning_share=(
+            meaning_share(meaning.familiarity, meaning.embedded / max(1, meaning.total))
+            if isinstance(meaning, MeaningLane)
+            else meaning_share(1.0)
+        ),
         cover=cover_of_best(TextIndex(db, text_index.CHUNKS), words, counts),
     )
     return Candidates(plan, counts, evidence, named, dates, periods, openings, only_time)
