@@ -75,6 +75,7 @@ def test_a_stored_page_is_read_with_its_author_and_numbers(store: HubStore, team
         False,
     )
     assert (change.person, change.agent, change.device) == ("olga", "", team.owner.device)
+    assert change.device_name == "olga's laptop"
     assert change.at == "2026-05-28T20:26:40Z"
     assert change.hash == hashlib.sha256(b"hello").hexdigest()
 

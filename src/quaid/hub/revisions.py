@@ -24,7 +24,10 @@ SHAPES = (64, 16, 4, 1)
 
 UUID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
-CHANGE_COLUMNS = "seq, uuid, revision, base, hash, bundle, slug, deleted, purged, person, agent, device, at"
+CHANGE_COLUMNS = (
+    "seq, uuid, revision, base, hash, bundle, slug, deleted, purged, person, agent, device, at,"
+    " COALESCE((SELECT d.name FROM devices d WHERE d.id = revisions.device), '')"
+)
 
 
 class HubTransaction(Protocol):

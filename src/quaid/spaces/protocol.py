@@ -80,6 +80,7 @@ class Change(NamedTuple):
     device: str
     at: str
     """The time at which the hub stored it, in UTC."""
+    device_name: str = ""
 
 
 class PushResult(NamedTuple):
