@@ -81,14 +81,13 @@ def walk(folder: str, store: str, nodes: "list[Node]") -> None:
 
     say("What truly disagrees has both sides between markers and is listed for review. Ben resolves it.")
     ben.run("review")
-    ben.run("review", "--page", "team::people/mira", "--keep", "ben")
+    ben.run("review", "--page", "team::people/mira", "--keep", "ben on ben-laptop")
     ben.run("sync")
     ana.run("sync")
     ana.run("get", "people/mira")
 
     say("Cleo's laptop is stolen. Ana revokes it; from then on the hub refuses it.")
-    ana.run("devices", "team")
-    operator.run("hub", "revoke", "cleo")
+    ana.run("devices", "team", "--revoke", "cleo-laptop")
     cleo.run("sync", fails=True)
 
     say("The audit log names who did what, and shows later changes to it.")
@@ -120,7 +119,7 @@ class Machine:
             **kept,
             "HOME": self.home,
             "QUAID_DB": os.path.join(self.home, "memory.db"),
-            "QUAID_DEVICE_NAME": name,
+            "QUAID_DEVICE_NAME": f"{name}-laptop",
             "QUAID_BACKGROUND_EMBEDDING": "off",
             **environ,
         }
