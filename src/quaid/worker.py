@@ -1,10 +1,10 @@
-"""The worker processes of a server, which embed text and watch folders, and their supervision.
+"""The worker processes of a server, which embed text, watch folders and sync shared spaces, and their supervision.
 
 A server decides here whether work is due and starts `python -m quaid.worker JOB PATH`. The standard input of
 a worker is a pipe held open by the server; when the pipe closes, the worker exits. Leases
 (storage/leases.py), each held by one process at a time, keep several servers of a memory from doing the same
-job. Embedding and watching are two processes, because a loaded model takes ten times the RAM of a watcher,
-and is freed when its process exits.
+job. Embedding is a process apart, because a loaded model takes ten times the RAM of the others, and is freed when
+its process exits. Shared spaces are synced by another one, which waits for hubs.
 """
 
 import json
@@ -13,13 +13,14 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from quaid import config
 from quaid.app import Brain
 from quaid.errors import QuaidError
-from quaid.storage import collections as stored_collections, embedding_queue, leases
+from quaid.storage import collections as stored_collections, embedding_queue, leases, spaces as stored_spaces
 from quaid.storage.embedding_queue import EmbeddedRange
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ MAX_EARLY_EXITS = 3
 WORKER_MODULE = "quaid.worker"
 WINDOWS_CREATION_FLAGS = 0x08004000  # CREATE_NO_WINDOW | BELOW_NORMAL_PRIORITY_CLASS
 # From 0 to 19; higher values yield more to other processes, but a watcher should notice edits soon.
-NICENESS = {"embed": 10, "watch": 5}
+NICENESS = {"embed": 10, "watch": 5, "sync": 5}
 
 
 class EmbeddingMonitor:
@@ -164,9 +165,18 @@ def _record_failure(brain: Brain, job: str, how: str) -> None:
 
     if job == "watch":
         collections.record_watch_failure(brain, f"the process that watches folders {how}")
+    elif job == "sync":
+        _record_sync_failure(brain, f"the process that syncs shared spaces {how}")
     elif not background.failed_recently(brain):
         model = stored_collections.get_setting(brain.db, "embedding_model") or ""
         background.record_failure(brain, model, f"the process that makes vectors {how}")
+
+
+def _record_sync_failure(brain: Brain, problem: str) -> None:
+    for space in stored_spaces.list_spaces(brain.db):
+        brain.db.write(
+            partial(stored_spaces.update_space, collection_id=space.collection_id, problem=problem)
+        )
 
 
 def _forward_events(process: "Popen[bytes]", hear: "EventListener") -> None:
@@ -185,6 +195,7 @@ class Supervisor:
     def __init__(self, hear: "EventListener | None" = None) -> None:
         self._hear = hear
         self._embed, self._watch = WorkerProcess("embed"), WorkerProcess("watch")
+        self._sync = WorkerProcess("sync")
         self._embed_due = self._watch_due = time.monotonic() + START_DELAY
         self._monitor = EmbeddingMonitor()
         self._saw_free = False
@@ -215,6 +226,8 @@ class Supervisor:
             self._watch_due = time.monotonic() + WATCH_INTERVAL
             if not self._watch.is_running(brain) and self._wants_watcher(brain):
                 self._watch.start(path, self._hear)
+            if not self._sync.is_running(brain) and self._wants_sync(brain):
+                self._sync.start(path)
         if self._embed_due <= time.monotonic():
             self._put_off_since = None
             is_running = self._embed.is_running(brain)
@@ -222,6 +235,13 @@ class Supervisor:
                 self._embed.start(path)
                 is_running = True
             self._embed_due = time.monotonic() + (CALL_DELAY if is_running else EMBED_INTERVAL)
+
+    def _wants_sync(self, brain: Brain) -> bool:
+        """Return True if a collection is shared and no process syncs shared spaces."""
+        if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
+            return False
+        is_due = time.monotonic() >= self._sync.not_before and stored_spaces.has_spaces(brain.db)
+        return is_due and not leases.is_leased(brain.db.path, stored_spaces.LEASE)
 
     def _wants_watcher(self, brain: Brain) -> bool:
         """Return True if a folder has no watcher, and no other process is likely to watch it soon."""
@@ -241,8 +261,10 @@ class Supervisor:
 
     def end(self) -> None:
         """Stop all workers."""
-        self._embed.release()  # signal both before waiting for either
+        self._embed.release()  # signal all before waiting for one
+        self._sync.release()
         self._watch.end()
+        self._sync.end()
         self._embed.end()
 
 
@@ -250,12 +272,12 @@ class Supervisor:
 
 
 def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> int:
-    """Embed the text without vectors in the memory at this path, or watch its folders.
+    """Embed the text without vectors in the memory at this path, watch its folders, or sync its shared spaces.
 
     With --tell, print one line of JSON per event, with counts and collection names but no page text.
     """
     from quaid.folders import watcher
-    from quaid.operations import background, collections
+    from quaid.operations import background, collections, spaces
 
     if hasattr(os, "nice"):
         os.nice(NICENESS[job])
@@ -267,6 +289,8 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
         with _open_memory(path) as brain:
             if job == "embed":
                 background.embed_missing(brain)
+            elif job == "sync":
+                spaces.follow_spaces(brain, stop, _ignore_event)
             else:
                 tell = _print_event if "--tell" in flags else _ignore_event
                 collections.watch_folders(brain, tell, stop, patient=False, pace=pace or watcher.DEFAULT_PACE)
@@ -274,6 +298,9 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
         if job == "watch":  # record the error for `quaid doctor`, because standard error is discarded
             with suppress(QuaidError), _open_memory(path) as brain:
                 collections.record_watch_failure(brain, watcher.error_text(error))
+        elif job == "sync":
+            with suppress(QuaidError), _open_memory(path) as brain:
+                _record_sync_failure(brain, watcher.error_text(error))
         return 1
     return 0
 

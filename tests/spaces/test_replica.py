@@ -1,5 +1,8 @@
 """Laptops that share a space have the same pages in the end, and nothing is lost on the way."""
 
+import struct
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -7,6 +10,7 @@ from tests.spaces.laptops import Laptop, bundles, settle_all
 
 from quaid.errors import PageNotFound
 from quaid.spaces import replica
+from quaid.storage import vectors
 
 Make = Callable[[str, str], Laptop]
 
@@ -191,3 +195,33 @@ def test_a_link_to_a_page_outside_the_space_stays_here(team: tuple[Laptop, Lapto
     assert [link["to_slug"] for link in noor.run("links", slug="team::people/ada")["links"]] == [
         "people/secret"
     ]
+
+
+def test_vectors_travel_so_that_nobody_embeds_what_another_device_has(
+    team: tuple[Laptop, Laptop, Laptop],
+) -> None:
+    mira, _, noor = team
+    model = mira.brain.model_name
+    mira.put("people/eve", "# Eve\n\nPlays the cello.")
+    (chunk,) = mira.brain.db.rows(
+        "SELECT content_hash FROM chunks JOIN pages p ON p.id = page_id WHERE slug = 'people/eve'"
+    )
+    vector = struct.pack("<384f", *(0.5 if place % 3 else -1.0 for place in range(384)))
+    mira.brain.db.write(lambda tx: vectors.use_model(tx, model, 384, "2026-01-01T00:00:00Z"))
+    mira.brain.db.write(
+        lambda tx: vectors.keep_chunk_vectors(tx, model, [(chunk[0], vector)], "2026-01-01T00:00:00Z")
+    )
+    mira.sync("default")
+    assert noor.sync().vectors == 1
+    sql = "SELECT content_hash, vector FROM page_embeddings_vec_384 WHERE model = ?"
+    assert noor.brain.db.rows(sql, (model,)) == mira.brain.db.rows(sql, (model,))
+    assert noor.run("status")["model"]["vectors"] == 1
+
+
+def test_a_laptop_never_imports_the_library_of_postgresql() -> None:
+    program = (
+        "import sys, quaid.operations.spaces, quaid.spaces.replica, quaid.spaces.http_client, quaid.worker;"
+        "print([name for name in ('psycopg', 'psycopg_pool', 'nacl', 'numpy', 'starlette') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

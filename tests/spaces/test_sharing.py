@@ -3,13 +3,16 @@
 import json
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from tests.hub.running import RunningHub, running
 from tests.spaces.laptops import Memory
 
+from quaid.app import Brain
 from quaid.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -21,6 +24,10 @@ from quaid.errors import (
 from quaid.hub.direct import StoreHub
 from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.hub.store import OPERATOR
+from quaid.operations import spaces
+from quaid.spaces.replica import SyncedSpace
+from quaid.storage.leases import is_leased
+from quaid.storage.spaces import LEASE
 
 Make = Callable[[str], Memory]
 
@@ -244,3 +251,74 @@ def test_a_knowledge_base_and_a_read_only_folder_are_not_shared(
         mira.run("share", collection="wiki", hub=hub.url)
     with pytest.raises(NotFound, match="shared space"):
         mira.run("leave", space="wiki")
+
+
+def test_a_server_syncs_in_the_background_and_at_once_after_a_change(mira: Memory, memory: Make) -> None:
+    noor = memory("noor-laptop")
+    noor.run("join", link=invite(mira), person="noor")
+    stop = Event()
+    reports: list[SyncedSpace] = []
+    path = noor.brain.settings.db_path
+
+    def follow() -> None:
+        with Brain(noor.brain.settings) as brain:
+            spaces.follow_spaces(brain, stop, reports.append)
+
+    thread = Thread(target=follow)
+    thread.start()
+    try:
+        wait_until(lambda: bool(reports))
+        assert is_leased(path, LEASE)
+        mira.run("put", slug="people/ada", append="She writes.")
+        mira.run("sync")
+        wait_until(lambda: "She writes." in noor.run("get", slug=["people/ada"])["compiled_truth"])
+        noor.run("put", slug="people/ada", append="And counts.")
+        wait_until(lambda: not noor.run("spaces")["spaces"][0]["waiting"])
+    finally:
+        stop.set()
+        thread.join(40)
+    mira.run("sync")
+    assert "And counts." in mira.run("get", slug=["people/ada"])["compiled_truth"]
+    assert not is_leased(path, LEASE)
+
+
+def wait_until(is_done: Callable[[], bool], seconds: float = 20) -> None:
+    until = time.monotonic() + seconds
+    while not is_done():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.1)
+
+
+def test_a_hub_that_is_away_is_shown_in_the_status_and_stops_nothing(mira: Memory, hub: RunningHub) -> None:
+    path = mira.folder / "credentials-of-memory.db.json"
+    path.write_text(path.read_text().replace(hub.url, "http://127.0.0.1:9"))
+    mira.run("put", slug="people/eve", content="# Eve")
+    record = mira.run("sync")
+    assert "cannot be reached" in record["spaces"][0]["problem"]
+    (state,) = mira.run("status")["spaces"]
+    assert (state["collection"], state["waiting"]) == ("default", 1)
+    assert "cannot be reached" in state["problem"]
+    findings = {row["name"]: row["state"] for row in mira.run("doctor", quick=True)["checks"]}
+    assert findings["space default"] == "wrong"
+
+
+def test_a_joined_collection_works_with_every_command_for_collections(
+    mira: Memory, memory: Make, tmp_path: Path
+) -> None:
+    noor = memory("noor")
+    noor.run("join", link=invite(mira), person="noor")
+    assert noor.run("collection info", name="team")["collection"]["kind"] == "shared"
+    assert noor.run("validate")["violations"] == []
+    assert noor.run("search", query="London")["hits"][0]["slug"] == "people/ada"
+    assert noor.run("collection sync")["syncs"] == []
+    noor.run("collection target", name="team")
+    noor.run("put", slug="people/eve", content="# Eve")
+    assert noor.run("sync")["spaces"][0]["pushed"] == 1
+    noor.run("export", dir=str(tmp_path / "out"))
+    assert (tmp_path / "out" / "team" / "people" / "ada.md").read_text().startswith("# Ada")
+    with pytest.raises(InvalidArgument, match="quaid leave team"):
+        noor.run("collection remove", name="team")
+    assert noor.run("doctor", quick=True)["checks"]
+    noor.run("put", slug="people/eve", append="More.")
+    noor.run("revert", slug="people/eve", to=1)
+    assert [row["version"] for row in noor.run("history", slug="people/eve")["versions"]] == [3, 2, 1]

@@ -317,7 +317,21 @@ ROWS: dict[str, Callable[[Any], Sequence[Any]]] = {
     "KbCheck": _kb_check_row,
     "ModelRecord": _model_row,
     "PageTitle": lambda page: (page.name, f"{page.title} ({page.slug})"),
+    "Device": lambda device: (
+        device.id[:8],
+        device.name,
+        f"{device.person}{_optional(' with {}', device.agent)}",
+        "revoked" if device.revoked_at else f"last seen {device.last_seen_at or 'never'}",
+    ),
+    "Member": lambda member: (f"{member.person}{_optional(' with {}', member.agent)}", member.right),
     "Setting": _setting_row,
+    "SpaceRecord": lambda space: (
+        space.collection,
+        f"{space.space} on {space.hub}" + (", sealed" if space.sealed else ""),
+        f"{space.person} may {space.right}" if space.right != "owner" else f"{space.person} owns it",
+        _counts([(space.pages, "page"), (space.waiting, "to push")]),
+        space.problem or f"synced {space.synced_at or 'never'}",
+    ),
     "WaitingRecord": _quarantine_row,
 }
 """Functions that return the columns of a record in a table, by class name of the record."""
@@ -378,6 +392,82 @@ SENTENCES: dict[str, str | Callable[[Any], str]] = {
     "WatchTrouble": lambda event: f"{_optional('{}: ', event.collection)}{event.problem}; {event.remedy}",
 }
 """Templates for str.format, or functions that return the text, by class name of the record."""
+
+
+# Shared spaces
+
+
+@_renders("SyncRecord")
+def _sync_all(record: Any) -> Lines:
+    for space in record.spaces:
+        yield from _synced_space(space)
+    for folder in record.folders:
+        yield render(folder)
+    if not record.spaces and not record.folders:
+        yield "Nothing to sync: no collection is shared (`quaid share`, `quaid join`) or has a folder"
+
+
+def _synced_space(space: Any) -> Lines:
+    """Yield what a sync of a shared collection did, and what is left to do."""
+    if space.problem:
+        yield f"{space.collection}: {space.problem}"
+        if space.waiting:
+            yield f"  {count_noun(space.waiting, 'page')} to push when the hub can be reached"
+        return
+    done = [
+        f"{number:,} {what}"
+        for number, what in (
+            (space.pulled, "pulled"),
+            (space.pushed, "pushed"),
+            (space.proposed, "proposed"),
+            (space.erased, "erased"),
+        )
+        if number
+    ]
+    yield f"{space.collection}: {', '.join(done) if done else 'up to date'}"
+    if space.restored:
+        yield "  The hub was restored from a backup; newer pages of this memory were offered to it again"
+    for slug in space.conflicts:
+        yield f"  {slug} has a conflict: both versions are in the page; `quaid review` resolves it"
+    for old, new in space.renamed:
+        yield f"  {old} is now {new}, because another page has that name; `quaid dupes` offers to merge them"
+    if space.pending:
+        yield f"  Forgotten pages are not yet erased on: {', '.join(space.pending)}"
+    for problem in space.problems:
+        yield f"  {problem}"
+
+
+@_renders("JoinRecord")
+def _join(record: Any) -> Lines:
+    space = record.space
+    where = f"the space {space.space} on {space.hub}"
+    pages = count_noun(space.pages, "page")
+    if record.created:
+        yield f"Joined {where} as {space.person}: {pages} in the new collection {space.collection}"
+    else:
+        yield f"The collection {space.collection} is {where}, shared as {space.person}: {pages}"
+    yield from _synced_space(record.sync)
+    yield "`quaid sync` exchanges changes; `quaid serve` and `quaid web` do so by themselves"
+    if space.right == "owner":
+        yield f"`quaid space invite {space.collection} --right write` invites a person or your next device"
+
+
+@_renders("InviteRecord")
+def _invite(record: Any) -> Lines:
+    yield record.link
+    yield f"For one person or device, with the right to {record.right}, until {record.expires_at}: `quaid join LINK`"
+
+
+@_renders("LeaveRecord")
+def _leave(record: Any) -> Lines:
+    pages = count_noun(record.pages, "page")
+    if record.waiting:
+        yield f"{count_noun(record.waiting, 'page')} of {record.collection} changed here and the hub does not have it"
+    if not record.done:
+        yield f"{pages} of {record.collection} would be removed from this memory; --keep-pages keeps them"
+    else:
+        kept = f"its {pages} stay in this memory" if record.kept else f"{pages} removed from this memory"
+        yield f"Left the space {record.space}: {kept}. Nothing changed on the hub"
 
 
 # Pages
@@ -2130,11 +2220,18 @@ def _status(record: Any) -> Lines:
         ("", record.model.remedy),
         *(("other model", f"{model.name}, {count_noun(model.vectors, 'vector')}") for model in record.others),
         ("background", _background_status(record)),
+        *(("shared", _shared_status(space)) for space in record.spaces),
         ("server", "runs here and answers commands" if record.resident else ""),
         ("last failure", f"{record.trouble.at}: {record.trouble.problem}" if record.trouble else ""),
         *(("next", step) for step in record.next_steps),
     ]
     yield from format_table(row for row in rows if row[1])
+
+
+def _shared_status(space: Any) -> str:
+    synced = f"synced {space.synced_at}" if space.synced_at else "not synced yet"
+    waiting = f"; {count_noun(space.waiting, 'page')} to push" if space.waiting else ""
+    return f"{space.collection}: {space.problem or synced}{waiting}"
 
 
 def _vector_status(record: Any) -> str:

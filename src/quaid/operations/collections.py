@@ -248,7 +248,9 @@ def collection_remove(
 
     Shows how many pages would be removed, and asks. Pages with links, facts or data that no file contains stay in
     quarantine for 30 days."""
-    collection = _require_folder(brain, name, "lives in the database and cannot be removed")
+    shared = collections.require(brain.db, name).kind == "shared"
+    remedy = f"is a shared space; `quaid leave {name}` removes it" if shared else "cannot be removed"
+    collection = _require_folder(brain, name, f"lives in the database and {remedy}")
     now, root = brain.now(), collection.root or ""
 
     def work(tx: "Transaction") -> CollectionRemoveRecord:

@@ -31,7 +31,7 @@ from quaid.operations.maintenance import status, validate
 from quaid.operations.models import model_check
 from quaid.operations.registry import Arg, op
 from quaid.operations.service import daemon_status, owner_token_path, token_list
-from quaid.storage import SCHEMA_VERSION, collections, history
+from quaid.storage import SCHEMA_VERSION, collections, history, spaces as shared_spaces
 from quaid.storage.checks import Violation, is_text_index_damage
 from quaid.storage.collections import Collection
 from quaid.storage.sqlite import backup, connection
@@ -521,6 +521,23 @@ def _folders(brain: Brain) -> Iterator[DoctorFinding]:
         yield DoctorFinding("notebook", "advice", "there is none yet", "quaid notebook init")
 
 
+def _spaces(brain: Brain) -> Iterator[DoctorFinding]:
+    for space in shared_spaces.list_spaces(brain.db):
+        name = f"space {space.collection}"
+        problems = shared_spaces.outbox_problems(brain.db, space.collection_id)
+        waiting = sum(shared_spaces.outbox_counts(brain.db, space.collection_id).values())
+        if space.problem:
+            yield DoctorFinding(name, "wrong", space.problem, f"quaid sync {space.collection}")
+        elif problems:
+            details = tuple(f"{slug}: {problem}" for slug, _, problem in problems)
+            problem = f"{count_noun(len(problems), 'page')} not synced, first {details[0]}"
+            yield DoctorFinding(name, "wrong", problem, f"quaid sync {space.collection}", details=details)
+        else:
+            left = f", {count_noun(waiting, 'page')} to push" if waiting else ""
+            when = f"synced at {space.synced_at}" if space.synced_at else "not synced yet"
+            yield DoctorFinding(name, "fine", f"{space.name} on {space.hub_url}, {when}{left}")
+
+
 def _permissions(brain: Brain) -> Iterator[DoctorFinding]:
     if os.name != "posix":
         return
@@ -528,7 +545,9 @@ def _permissions(brain: Brain) -> Iterator[DoctorFinding]:
     wrong = []
     # The WAL file is not checked, because it has the database's mode and is removed when this command ends.
     token = owner_token_path(brain.settings)
-    for file, mode in ((path, "600"), (brain.settings.home, "700"), (token, "600")):
+    folder, name = os.path.split(path)
+    secrets = os.path.join(folder, f"credentials-of-{name}.json")
+    for file, mode in ((path, "600"), (brain.settings.home, "700"), (token, "600"), (secrets, "600")):
         if os.path.exists(file) and os.stat(file).st_mode & 0o077:
             wrong.append(file)
             yield DoctorFinding("permissions", "wrong", f"others can access {file}", f"chmod {mode} {file}")
@@ -657,6 +676,7 @@ _FIRST_CHECKS: dict[str, Check] = {"program": _program, "config": _config, "memo
 _MEMORY_CHECKS: dict[str, Check] = {
     "pages": _pages,
     "folders": _folders,
+    "spaces": _spaces,
     "permissions": _permissions,
     "disk": _free_space,
     "sources": check_sources,

@@ -49,6 +49,7 @@ from quaid.storage.briefing import Stats
 from quaid.storage.checks import Violation, rebuild_derived_rows as rebuilt, recut_pages
 from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun, TurnQueue
 from quaid.storage.pages import count as count_pages
+from quaid.storage.spaces import SharedState, shared_states
 from quaid.storage.sqlite import backup as backups, connection
 from quaid.storage.sqlite.backup import BackedUp, Compacted
 from quaid.storage.sqlite.connection import Transaction
@@ -106,6 +107,7 @@ class StatusRecord(NamedTuple):
     folders_halted: tuple[str, ...]  # collections whose sync failed or needs confirmation
     resident: bool  # True if commands are forwarded to a running server for this memory
     proposals: int = 0  # writes of agents that wait for `quaid review`
+    spaces: tuple[SharedState, ...] = ()
 
 
 @op("read", core=True, examples=("quaid status", "quaid status --json"))
@@ -151,6 +153,7 @@ def status(brain: Brain) -> StatusRecord:
         ),
         resident=server_socket.is_listening(brain.settings.home, db.path),
         proposals=proposals.count_open(db),
+        spaces=shared_states(db),
     )
     return record._replace(next_steps=tuple(_next_steps(record)))
 

@@ -202,13 +202,14 @@ def share(
     ] = "private",
     sealed: Annotated[bool, Arg("Encrypt the pages on this device; the hub cannot read them.")] = False,
     person: Annotated[str, Arg("Your name on the hub, if the invitation does not contain it.")] = "",
+    device: Annotated[str, Arg("Name of this device [device_name, or the name of this machine].")] = "",
 ) -> JoinRecord:
     """Share a collection: make a space for it on a hub and push its pages. Others join with `quaid space invite`.
 
     Conversations are never shared. The pages stay in this memory and work offline."""
     chosen = _shareable(brain, collection)
     link = parse_link(hub)
-    connection, _ = _enter(brain, link, person)
+    connection, _ = _enter(brain, link, person, device)
     with closing(connection):
         if not connection.about().person:
             problem = "needs an invitation to the hub; ask its operator for a link, and pass it as --hub"
@@ -240,6 +241,7 @@ def _shareable(brain: Brain, name: str) -> Collection:
 
 @op(
     "owner",
+    creates=True,
     examples=(
         "quaid join https://hub.example.org/join#K7QM-3XWD-PT9H",
         "quaid join https://hub.example.org/join#K7QM-3XWD-PT9H --as family --person mira",
@@ -256,12 +258,13 @@ def join(
         Arg("Name of the collection for its pages; `default` merges them into your own pages."),
     ] = None,
     person: Annotated[str, Arg("Your name on the hub, if the invitation does not contain it.")] = "",
+    device: Annotated[str, Arg("Name of this device [device_name, or the name of this machine].")] = "",
 ) -> JoinRecord:
     """Join a shared space: its pages become a collection of this memory, searchable at once and offline."""
     if "://" not in link:
         return _join_known(brain, link, as_)
     invitation = parse_link(link)
-    connection, space = _enter(brain, invitation, person)
+    connection, space = _enter(brain, invitation, person, device)
     with closing(connection):
         if space is None:
             space = _other_space(brain, connection, bool(invitation.key))
@@ -356,12 +359,16 @@ def keep_key(brain: Brain, space_id: str, key: str) -> None:
     credentials.write(brain.db.path, known._replace(keys={**known.keys, space_id: key}))
 
 
-def _enter(brain: Brain, link: InvitationLink, person: str) -> tuple[HubConnection, Space | None]:
+def _enter(
+    brain: Brain, link: InvitationLink, person: str, device: str
+) -> tuple[HubConnection, Space | None]:
     """Return a connection to a hub with the token of this device, after redeeming the code of the link, if any.
 
     Also return the space of the invitation. The token is stored before the code is redeemed, so that it is not lost
     if this process ends meanwhile.
     """
+    if device:
+        brain.db.write(lambda tx: collections.set_setting(tx, "device_name", device))
     with closing(connect(link.hub)) as connection:
         hub_id = connection.about().hub_id
         known = credentials.read(brain.db.path)
@@ -444,8 +451,6 @@ def _notice(brain: Brain) -> Callable[[SyncedSpace], None]:
     return tell
 
 
-LEASE = "spaces"
-"""The name of the lease of the process that syncs shared spaces in the background."""
 SYNC_SECONDS = 30.0
 WAIT_SECONDS = 25.0
 LONGEST_PAUSE = 300.0
@@ -481,7 +486,7 @@ def follow_spaces(
 
     Return at once if another process does this. New spaces are followed without a restart.
     """
-    lease = Lease(brain.db.path, LEASE)
+    lease = Lease(brain.db.path, store.LEASE)
     if not lease.try_take():
         return
     lease.hold()

@@ -104,6 +104,7 @@ class Replica:
         self._names: dict[str, str] | None = None
         self._result = SyncedSpace(collection.name, space.name)
         self._rounds = 0
+        self._written: list[int] = []  # ids of the pages that changes of the hub have changed
 
     def sync(self) -> SyncedSpace:
         """Exchange all changes with the hub and return what was done. Errors of the connection are raised."""
@@ -233,6 +234,7 @@ class Replica:
                 )
                 states.append(state._replace(has_open_links=is_open))
             spaces.save_states(tx, self._id, states)
+            self._written += ids
         self._count(pulled=len(free))
         return {change.uuid for change, _ in free}
 
@@ -335,6 +337,7 @@ class Replica:
             spaces.mark(tx, self._id, change.uuid)
         if our_hash != change.hash:
             self._count(pulled=1)
+            self._written += [page_id] if page_id is not None else []
         if conflicts:
             self._result = self._result._replace(conflicts=(*self._result.conflicts, result.slug))
 
@@ -514,12 +517,24 @@ class Replica:
             for (row, push), result in zip(items, results, strict=True):
                 if result.status == "stored":
                     self._keep_pushed(tx, row, push, result.revision)
+            self._skip_own(
+                tx, {result.seq: push.hash for (_, push), result in zip(items, results, strict=True)}
+            )
 
         self.db.write(stored)
+        self._reload()
         again = False
         for (row, push), result in zip(items, results, strict=True):
             again |= self._settle(row, push, result, heads.get(result.uuid))
         return again
+
+    def _skip_own(self, tx: Transaction, pushed: dict[int, str]) -> None:
+        """Move the cursor behind what was just pushed, if no other device has changed the space meanwhile."""
+        cursor = self.space.cursor
+        while cursor + 1 in pushed:
+            cursor += 1
+        if cursor > self.space.cursor:
+            spaces.update_space(tx, self._id, cursor=cursor, cursor_hash=pushed[cursor])
 
     def _with_head(self, result: PushResult) -> PushResult:
         """Return the answer with the newest revision of the page, which the hub leaves out of large answers."""
@@ -667,7 +682,7 @@ class Replica:
         ):
             self.hub.put_vectors(self.space.space_id, model, [(hash, vector) for _, hash, vector in rows])
             sent = rows[-1][0]
-        hashes = spaces.hashes_without_vector(self.db, self._id, model) if self._result.pulled else []
+        hashes = spaces.hashes_without_vector(self.db, self._written, model)
         for start in range(0, len(hashes), VECTORS_PER_REQUEST):
             wanted = hashes[start : start + VECTORS_PER_REQUEST]
             found = self.hub.get_vectors(self.space.space_id, model, wanted)
@@ -701,15 +716,19 @@ class Replica:
     # Names
 
     def _our_name(self) -> str:
-        return f"{self.space.person} on {self._device(self.space.device)}"
+        return self._author_name(self.space.person, "", self.space.device)
 
     def _their_name(self, change: Change) -> str:
-        agent = f" with {change.agent}" if change.agent else ""
-        return f"{change.person}{agent} on {self._device(change.device)}"
+        return self._author_name(change.person, change.agent, change.device)
+
+    def _author_name(self, person: str, agent: str, device: str) -> str:
+        """Return the name under which a version is shown in a conflict, as in mira on laptop."""
+        name = self._device(device)
+        return person + (f" with {agent}" if agent else "") + (f" on {name}" if name else "")
 
     def _device(self, device: str) -> str:
-        """Return the name of a device; its id if the hub does not tell."""
-        return self._device_names().get(device, device)
+        """Return the name of a device, or "" if the hub does not tell it to this member."""
+        return self._device_names().get(device, "")
 
     def _device_names(self) -> dict[str, str]:
         if self._names is None:

@@ -84,10 +84,11 @@ def keep_versions(
 
 def record_author(tx: "Transaction", page_id: int, version: int, source: str = "") -> None:
     """Record who wrote a version of a page, on which device and from which source."""
+    device = tx.device if tx.device or tx.replicating else device_name(tx)
     tx.execute(
         "INSERT OR REPLACE INTO page_authors (page_id, version, author, source, agent, device, base_version)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (page_id, version, tx.author, source, tx.agent, tx.device or device_name(tx), version - 1),
+        (page_id, version, tx.author, source, tx.agent, device, version - 1),
     )
 
 

@@ -27,6 +27,10 @@ the member's right does not suffice. invalid: it cannot be sent. blocked: a chan
 """
 
 
+LEASE = "spaces"
+"""The name of the lease of the process that syncs shared spaces in the background."""
+
+
 class SpaceRow(NamedTuple):
     """A shared collection."""
 
@@ -98,6 +102,10 @@ def list_spaces(db: "Database") -> list[SpaceRow]:
     return [_space(row) for row in db.rows(f"{_SPACE_SQL} ORDER BY s.collection_id")]
 
 
+def has_spaces(db: "Database") -> bool:
+    return db.one("SELECT 1 FROM spaces LIMIT 1") is not None
+
+
 def find_space(db: "Database | Transaction", name: str) -> SpaceRow | None:
     """Return the shared collection with this name, else the only one whose space has this name, or None."""
     rows = db.rows(f"{_SPACE_SQL} WHERE c.name = ?1", (name,)) or db.rows(
@@ -117,6 +125,28 @@ def require_space(db: "Database", name: str) -> SpaceRow:
 
 def _space(row: tuple[Any, ...]) -> SpaceRow:
     return SpaceRow._make((*row[:7], bool(row[7]), *row[8:]))
+
+
+class SharedState(NamedTuple):
+    """What `quaid status` shows of a shared collection."""
+
+    collection: str
+    right: str
+    waiting: int
+    """Number of pages that are not on the hub yet."""
+    synced_at: str | None
+    problem: str | None
+
+
+def shared_states(db: "Database") -> tuple[SharedState, ...]:
+    """Return the state of each shared collection."""
+    return tuple(
+        SharedState(
+            *(space.collection, space.right, sum(outbox_counts(db, space.collection_id).values())),
+            *(space.synced_at, space.problem),
+        )
+        for space in list_spaces(db)
+    )
 
 
 def add_space(tx: "Transaction", space: SpaceRow) -> None:
@@ -457,16 +487,19 @@ def last_vector_id(db: "Database", model: str) -> int:
     return int(row[0] or 0) if row else 0
 
 
-def hashes_without_vector(db: "Database", collection_id: int, model: str) -> list[bytes]:
-    """Return the content hashes of the chunks and entries of a collection that have no vector."""
-    found = vectors.find_model(db, model)
-    if found is None:
+def hashes_without_vector(db: "Database", page_ids: list[int], model: str) -> list[bytes]:
+    """Return the content hashes of the chunks and entries of these pages that have no vector."""
+    if not page_ids:
         return []
+    found = vectors.find_model(db, model)
+    lacking = "1"
+    if found is not None:
+        vector = f"SELECT 1 FROM {found.vec_table} AS v WHERE v.content_hash = hash AND v.model = ?2"  # noqa: S608
+        lacking = f"NOT EXISTS ({vector})"
     rows = db.rows(
-        "SELECT hash FROM (SELECT c.content_hash AS hash FROM pages AS p JOIN chunks AS c ON c.page_id = p.id"  # noqa: S608
-        " WHERE p.collection_id = ?1 UNION SELECT e.content_hash FROM pages AS p JOIN chunks AS c ON c.page_id = p.id"
-        " JOIN chunk_entries AS e ON e.chunk_id = c.id WHERE p.collection_id = ?1)"
-        f" WHERE NOT EXISTS (SELECT 1 FROM {found.vec_table} AS v WHERE v.content_hash = hash AND v.model = ?2)",
-        (collection_id, model),
+        "SELECT hash FROM (SELECT c.content_hash AS hash FROM json_each(?1) AS wanted JOIN chunks AS c"  # noqa: S608
+        " ON c.page_id = wanted.value UNION SELECT e.content_hash FROM json_each(?1) AS wanted JOIN chunks AS c"
+        f" ON c.page_id = wanted.value JOIN chunk_entries AS e ON e.chunk_id = c.id) WHERE ?2 <> '' AND {lacking}",
+        (json.dumps(page_ids), model),
     )
     return [bytes(hash) for (hash,) in rows]

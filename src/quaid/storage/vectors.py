@@ -387,7 +387,7 @@ def keep_half_vectors(
     """
     import numpy as np
 
-    register_model(tx, model, dimensions, now)
+    use_model(tx, model, dimensions, now, replace=False)
     usable = [
         (content_hash, np.frombuffer(raw, "<f2").astype("<f4").tobytes())
         for content_hash, raw in rows

@@ -1141,6 +1141,7 @@ restore	@command	Restore a page\'s file at its old path
 --kind	private|team|public	private: your own devices; team: members that you invite; public: readable by all
 --sealed	-	Encrypt the pages on this device; the hub cannot read them
 --person	@any	Your name on the hub, if the invitation does not contain it
+--device	@any	Name of this device [device_name, or the name of this machine]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1149,6 +1150,7 @@ restore	@command	Restore a page\'s file at its old path
         printf '%s\n' '1	@any	The invitation link, or the name of a space of which you are a member
 --as	@any	Name of the collection for its pages; `default` merges them into your own pages
 --person	@any	Your name on the hub, if the invitation does not contain it
+--device	@any	Name of this device [device_name, or the name of this machine]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
