@@ -276,11 +276,20 @@ def test_first_and_latest_compare_only_what_is_about_the_subject(db: Database, p
 
 
 def test_the_latest_within_a_period_is_of_this_period(db: Database, put: Put) -> None:
-    for month in ("02", "03", "04"):
-        put(f"visits/{month}", "The physician came.", title="Visit", date=f"2024-{month}-10")
+    for month in ("2023-11", "2024-02", "2024-03", "2025-04"):
+        put(f"visits/{month}", "The physician came.", title="Visit", date=f"{month}-10")
     model = Synonyms()
     embed(db, model)
-    assert slugs(ask(db, model, "latest visit of the doctor in March 2024"))[0] == "visits/03"
+    assert slugs(ask(db, model, "latest visit of the doctor in 2024"))[0] == "visits/2024-03"
+    assert slugs(ask(db, model, "latest visit of the doctor in February 2024"))[0] == "visits/2024-02"
+
+
+def test_within_a_month_the_latest_is_not_searched_for(db: Database, put: Put) -> None:
+    put("a", "The physician came.", date="2024-03-02")
+    put("b", "The physician came.", date="2024-03-20")
+    for period, is_used in (("March 2024", False), ("2024", True)):
+        ranked = answers.rank_question(db, None, f"latest visit of the physician in {period}", now=NOW)
+        assert (ranked.order is not None) == is_used
 
 
 def test_each_thing_whose_order_is_asked_for_is_a_result_and_results_are_by_date(

@@ -50,6 +50,7 @@ from quaid.search.query import (
     find_entities,
     find_time_order,
     gather_candidates,
+    names_short_period,
     turns_of_chunks,
 )
 from quaid.search.spelling import Correction, correct_spelling
@@ -231,6 +232,8 @@ class RankedQuestion(NamedTuple):
     """The question with corrected spelling, by which the candidates were found."""
     corrections: tuple[Correction, ...] = ()
     notes: tuple[str, ...] = ()
+    order: TimeOrder | None = None
+    """What the question asks about the order of things in time."""
 
     @property
     def pages(self) -> list[int]:
@@ -514,7 +517,7 @@ def build_answer(
     entries = _merge([builder.entry(page, depth) for page in shown], others)[:limit]
     check = _OutdatedCheck(text_index.Stemmer(db), outdated)
     entries = _current_first([check.mark(entry) for entry in entries], bool(_OPEN.search(ranked.question)))
-    if order := find_time_order(ranked.question):
+    if order := ranked.order:
         entries = _by_date(entries, order) if order.kind == "order" else _in_time_order(entries, order)
     if is_concise and not explain:
         entries = _without_unrelated(_without_repeated(entries))
@@ -955,7 +958,7 @@ class _AnswerBuilder:
 
     def _of_time(self, weights: dict[str, float], best: str) -> str:
         """Return the first or latest dated statement with about as much evidence, if the question asks for it."""
-        order = find_time_order(self._ranked.question)
+        order = self._ranked.order
         days = {}
         for text, weight in weights.items() if order and order.kind != "order" else ():
             if weight >= COMPARABLE * weights[best] and (dates := find_dates(text)):
@@ -1396,8 +1399,8 @@ def rank_question(
     """
     with db.reading():
         order = find_time_order(question) if merge == "sum" else None
-        if order and find_entities(db, question).exact:  # the question is the name of a page
-            order = None
+        if order and (find_entities(db, question).exact or names_short_period(question, now)):
+            order = None  # the question is the name of a page, or its period leaves little to order
         searched, corrections = correct_spelling(db, order.subject if order else question)
     meaning: MeaningLane | str = no_model
     if embedder:  # the model may be slow, so it is called outside of any transaction
@@ -1424,7 +1427,7 @@ def rank_question(
 
         ranking, note = rerank(db, reranker, searched, ranking, list(candidates.named.exact))
     notes = (note,) if note else ()
-    return RankedQuestion(question, meaning, candidates, ranking, searched, corrections, notes)
+    return RankedQuestion(question, meaning, candidates, ranking, searched, corrections, notes, order)
 
 
 # Pages whose name matches the typed text, at the front of an answer

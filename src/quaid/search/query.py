@@ -586,6 +586,9 @@ TIME_ORDER_COMPARED = 100
 ABOUT_SUBJECT = 0.8
 """Such chunks are about the subject if they match at least this share as well as the best one."""
 
+LONGEST_SHORT_PERIOD = 31
+"""Within a period of up to this many days, the first or the latest is not searched for."""
+
 ALL_WORDS = 0.999
 """The share of words, with a margin for rounding, of a text that has all of them."""
 
@@ -622,6 +625,14 @@ def find_time_order(question: str) -> TimeOrder | None:
         subject = question
     things = [part.strip() for part in _BETWEEN_THINGS.split(subject)] if kind == "order" else []
     return TimeOrder(kind, subject, tuple(thing for thing in things if _names_something(thing)))
+
+
+def names_short_period(question: str, now: str) -> bool:
+    """Return True if a question names a period of at most a month."""
+    return any(
+        (date.fromisoformat(period.end) - date.fromisoformat(period.start)).days <= LONGEST_SHORT_PERIOD
+        for period in find_periods(question, now)
+    )
 
 
 def _names_something(text: str) -> bool:
