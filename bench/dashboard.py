@@ -71,6 +71,10 @@ def made_up(count: int) -> Iterator[Page]:
         yield build_page(slug, {"tags": [words[number % 50]]}, truth, f"## Timeline\n\n{line}\n")
 
 
+def uuid_of(number: int) -> str:
+    return f"00000000-0000-4000-8000-{number:012x}"
+
+
 def fill(settings: Settings, made: list[Page]) -> None:
     """The memory, with vectors that mean nothing: looking through them costs the same."""
     import numpy as np
@@ -82,7 +86,7 @@ def fill(settings: Settings, made: list[Page]) -> None:
 
             def work(tx: object, at: int = at) -> None:
                 for number, page in enumerate(made[at : at + 1_000], at):
-                    page_edits.save(tx, page, uuid=f"uuid-{number}", now=NOW, expected_version=0)  # type: ignore[arg-type]
+                    page_edits.save(tx, page, uuid=uuid_of(number), now=NOW, expected_version=0)  # type: ignore[arg-type]
 
             db.write(work)
         dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")

@@ -12,20 +12,29 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
+from typing import Any
 
+from bench.dashboard import fill, made_up
 from bench.search import percentile
 from bench.table import show, verdict
+from quaid.app import Brain
+from quaid.config import Settings
+from quaid.hub.direct import StoreHub
 from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.hub.store import OPERATOR
 from quaid.model.bundle import Bundle, digest, encode
-from quaid.spaces.connection import hash_secret, new_token
+from quaid.operations import dispatch, spaces
+from quaid.spaces.connection import InvitationLink, format_link, hash_secret, new_token
 from quaid.spaces.http_client import HttpHub
 from quaid.spaces.protocol import Push
+from quaid.storage import spaces as space_table
 
 RUNS, QUICK_RUNS = 300, 50
 PUSH_MS, DELAY_SECONDS, RSS_MB = 30, 1, 600
 SPACES, QUICK_SPACES, PAGES = 200, 20, 5
+JOINED, QUICK_JOINED, JOIN_SECONDS, IDLE_MS, IDLE_RUNS = 10_000, 500, 20, 50, 50
 TEXT = "Mira restores tide clocks. " * 60
 
 
@@ -47,6 +56,7 @@ def main() -> None:
             )
             for device in devices:
                 device.close()
+            rows += join_and_idle(process.pid, url, place, folder, QUICK_JOINED if quick else JOINED)
     show("Shared spaces over HTTP", rows, ("what", "p50 or figure", "p95", "target"))
 
 
@@ -140,3 +150,50 @@ def many_spaces(pid: int, url: str, device: HttpHub, token: str, count: int) -> 
     connection.close()
     used = megabytes(pid)
     return f"RSS of a hub process with {count} spaces", f"{used:.0f} MB", "", verdict(used, RSS_MB)
+
+
+def join_and_idle(pid: int, url: str, place: str, folder: str, count: int) -> list[tuple[str, ...]]:
+    """Share a memory with vectors, join it on a new device, and sync while nothing changes."""
+    store = SqliteHubStore(place)
+    code = StoreHub(store, OPERATOR).invite("", "owner", "ana").code
+    store.close()
+    first, second = (laptop(folder, name) for name in ("first", "second"))
+    fill(first, list(made_up(count)))
+    with Brain(first) as brain:
+        link = format_link(InvitationLink(url, code))
+        run(brain, "share", collection="default", hub=link, name="large", kind="private")
+        link = run(brain, "space invite", space="default", right="owner", person="ana").link
+    with Brain(second) as brain:
+        brain.create(second.db_path)
+        before, began = cpu_seconds(pid), time.process_time()
+        joined = run(brain, "join", link=link)
+        spent, own = cpu_seconds(pid) - before, time.process_time() - began
+        assert joined.sync.pulled == count, joined.sync
+        row = space_table.require_space(brain.db, "large")
+        with closing(spaces.connect_space(brain, row)) as hub:
+            spaces.sync_space(brain, row, hub)
+            before = cpu_seconds(pid)
+            for _ in range(IDLE_RUNS):
+                result = spaces.sync_space(brain, row, hub)
+            idle = (cpu_seconds(pid) - before) / IDLE_RUNS * 1000
+        assert not result.problem, result
+    figures = f"{spent:.1f} s", f"device alone {own:.1f} s"
+    return [
+        (
+            f"join of {count:,} pages with {joined.sync.vectors:,} vectors, CPU",
+            *figures,
+            verdict(spent, JOIN_SECONDS),
+        ),
+        ("sync without changes, CPU of device and hub", f"{idle:.1f} ms", "", verdict(idle, IDLE_MS)),
+    ]
+
+
+def laptop(folder: str, name: str) -> Settings:
+    home = os.path.join(folder, name)
+    os.makedirs(home)
+    environ = {"QUAID_BACKGROUND_EMBEDDING": "off", "HOME": home, "QUAID_DEVICE_NAME": name}
+    return Settings(os.path.join(home, "memory.db"), os.path.join(home, ".quaid"), home, environ)
+
+
+def run(brain: Brain, command: str, **arguments: Any) -> Any:
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")

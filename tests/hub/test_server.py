@@ -474,6 +474,31 @@ def test_clients_that_stop_sending_are_closed(
         assert slow_head.recv(65_536) == b""
 
 
+def test_clients_that_do_not_read_their_answer_are_closed(
+    hub: RunningHub, ana: HttpHub, team: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push = push_of(bundle_of(1, "word " * 3_000_000))
+    ana.push(team.id, [push])
+    assert ana.changes(team.id, 0).changes[0].bundle == push.bundle
+    monkeypatch.setattr(server, "SEND_TIMEOUT", 0.3)
+    with socket.socket() as lazy:
+        lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        lazy.settimeout(20)
+        lazy.connect(("127.0.0.1", hub.port))
+        body = b'{"after": 0}'
+        head = [
+            f"POST /hub/v1/spaces/{team.id}/changes HTTP/1.1",
+            f"Host: 127.0.0.1:{hub.port}",
+            f"Authorization: Bearer {ana._token}",
+            f"Content-Length: {len(body)}",
+        ]
+        lazy.sendall("\r\n".join(head).encode() + b"\r\n\r\n" + body)
+        time.sleep(2)
+        received = b"".join(iter(lambda: lazy.recv(1 << 20), b""))
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert len(received) < len(push.bundle)
+
+
 def test_waiting_ends_at_the_next_change(hub: RunningHub, ana: HttpHub, team: Space) -> None:
     ben = hub.member(ana, team, "ben", "write")
     assert ben.wait(team.id, 0, 0.05) is False

@@ -54,6 +54,7 @@ MAX_BODIES = 256 * 1024 * 1024
 """All bodies that are read at one time have at most this size together."""
 BODY_TIMEOUT = 15.0  # seconds without any new part of the body
 SEND_TIMEOUT = 30.0  # seconds in which a client reads nothing of the answer
+PART_BYTES = 256 * 1024
 THREADS = 16
 MAX_CONNECTIONS = 2_000
 REQUESTS_PER_SECOND = 100
@@ -276,8 +277,7 @@ class HubGuard:
                 headers[HUB_ID_HEADER] = self._hub.store.hub_id
                 headers.setdefault("cache-control", "no-store")
                 headers["x-content-type-options"] = "nosniff"
-            async with asyncio.timeout(SEND_TIMEOUT):
-                await send(message)
+            await _send_in_parts(message, send)
 
         try:
             self._check_head(Headers(scope=scope))
@@ -302,6 +302,18 @@ class HubGuard:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._address.hosts:
             raise WrongHost(host=", ".join(hosts)[:100], address=self._address.address)
+
+
+async def _send_in_parts(message: Message, send: Send) -> None:
+    """Send a message. A large body is sent in parts, so that a client that does not read is noticed."""
+    body = message.get("body", b"")
+    for start in range(0, max(1, len(body)), PART_BYTES):
+        if len(body) > PART_BYTES:
+            part = body[start : start + PART_BYTES]
+            is_last = start + PART_BYTES >= len(body)
+            message = {"type": "http.response.body", "body": part, "more_body": not is_last}
+        async with asyncio.timeout(SEND_TIMEOUT):
+            await send(message)
 
 
 async def _health(request: Request) -> Response:
