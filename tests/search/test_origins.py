@@ -574,13 +574,13 @@ def test_a_text_is_superseded_only_if_it_is_older_than_the_change_and_does_not_r
 
 
 def test_a_number_is_superseded_only_with_all_words_of_its_predicate(line_project: Brain) -> None:
-    add_fact(line_project, "projects/kestrel-line", "headcount_night_shift", "30", "2026-01-20")
-    add_fact(line_project, "projects/kestrel-line", "headcount_night_shift", "24", "2026-03-03")
+    add_fact(line_project, "projects/kestrel-line", "night_shift_headcount", "30", "2026-01-20")
+    add_fact(line_project, "projects/kestrel-line", "night_shift_headcount", "24", "2026-03-03")
     title = "Kestrel bottling line"
     put(line_project, "notes/plan", f"# Plan of the {title}\n\nHeadcount of the night shift: 30.")
     put(line_project, "notes/cellar", f"# Cellar of the {title}\n\n30 people carry crates.")
     answer = ask(line_project, f"How many people are in the night shift of the {title}?")
-    assert answer.facts[0].startswith("Kestrel bottling line headcount night shift 24")
+    assert answer.facts[0].startswith("Kestrel bottling line night shift headcount 24")
     status = {result.slug: result.status for result in answer.results}
     assert (status["notes/plan"], status["notes/cellar"]) == ("superseded", "")
 
