@@ -1,9 +1,11 @@
 """Two versions of a page merged part by part, as values."""
 
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.timing import takes_at_most
 
 from quaid.errors import NotFound
 from quaid.model import merge as merging, timeline as timelines
@@ -160,6 +162,22 @@ def test_without_a_base_similar_blocks_are_conflicts_and_others_are_additions() 
     ]
     assert "She swims." in page.truth
     assert "Her sister is Ana Costa." in page.truth
+
+
+@pytest.mark.parametrize("lines", [["- same"] * 10_000, ["- a", "- b"] * 5_000, ["```", "x", "```"] * 3_000])
+def test_many_equal_blocks_take_linear_time(lines: list[str]) -> None:
+    base, ours, theirs = (
+        PAGE._replace(truth="\n".join(text)) for text in (lines, [*lines[3:], "- q"], ["- r", *lines[:-6]])
+    )
+
+    def work(_: int) -> float:
+        started = time.process_time()
+        page = merged(ours, theirs, base).bundle
+        assert "- q" in page.truth
+        assert "- r" in page.truth
+        return time.process_time() - started
+
+    takes_at_most(3, work)
 
 
 # Timeline

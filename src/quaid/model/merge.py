@@ -15,6 +15,7 @@ In front matter, the value of `theirs` stays under its key, and the other one is
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final, Literal, NamedTuple, TypeVar
@@ -426,6 +427,8 @@ _ITEM_LINE = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\S")
 _ROW_LINE = re.compile(r" {0,3}\|")
 _LEAST_LIKENESS = 0.5
 """Two blocks without a common base are versions of one block if this share of their words is equal."""
+_LONG_TEXT = 1_000
+"""A text with more blocks is long."""
 _MOST_PAIRS = 400
 """Blocks of larger changes are not compared with each other; they are paired by their order."""
 
@@ -521,12 +524,25 @@ def _common(ours: list[str], theirs: list[str]) -> list[str]:
 
 
 def _matches(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the pairs of places at which two sequences are equal."""
-    matcher = SequenceMatcher(None, one, other, autojunk=len(one) > 2000)
+    """Return the pairs of places at which two sequences are equal, in order."""
+    start, shorter = 0, min(len(one), len(other))
+    while start < shorter and one[start] == other[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and one[-1 - end] == other[-1 - end]:
+        end += 1
+    # In long texts, blocks that occur often are not used to align the versions, because that takes quadratic time.
+    matcher = SequenceMatcher(
+        None, one[start : len(one) - end], other[start : len(other) - end], autojunk=shorter > _LONG_TEXT
+    )
     return [
-        (match.a + step, match.b + step)
-        for match in matcher.get_matching_blocks()
-        for step in range(match.size)
+        *((place, place) for place in range(start)),
+        *(
+            (start + match.a + step, start + match.b + step)
+            for match in matcher.get_matching_blocks()
+            for step in range(match.size)
+        ),
+        *((len(one) - place, len(other) - place) for place in range(end, 0, -1)),
     ]
 
 
@@ -572,7 +588,8 @@ def _merge_chunk(
 def _union(ours: list[str], theirs: list[str]) -> list[str]:
     """Return the blocks that both versions inserted at one place, in an order that does not depend on the side."""
     first, second = sorted((ours, theirs))
-    return [*first, *(block for block in second if block not in first)]
+    present = set(first)
+    return [*first, *(block for block in second if block not in present)]
 
 
 class _Edits(NamedTuple):
@@ -584,8 +601,8 @@ class _Edits(NamedTuple):
 
 def _edits(base: list[str], new: list[str]) -> _Edits:
     edits = _Edits([None] * len(base), [[] for _ in range(len(base) + 1)])
-    matcher = SequenceMatcher(None, base, new, autojunk=False)
-    for _, first, last, start, stop in matcher.get_opcodes():
+    first = start = 0
+    for last, stop in [*_matches(base, new), (len(base), len(new))]:
         pairs = dict(_pairs(base[first:last], new[start:stop]))
         for place in range(first, last):
             if place - first in pairs:
@@ -597,6 +614,9 @@ def _edits(base: list[str], new: list[str]) -> _Edits:
                 at = first + paired[place - start] + 1
             else:
                 edits.inserted[at].append(new[place])
+        if last < len(base):
+            edits.blocks[last] = base[last]
+        first, start = last + 1, stop + 1
     return edits
 
 
@@ -627,8 +647,8 @@ def _likeness(one: str, other: str) -> float:
     """Return the share of equal words, from 0 to 1."""
     if bool(_HEADING_LINE.match(one)) != bool(_HEADING_LINE.match(other)):
         return 0.0
-    ours, theirs = one.split()[:500], other.split()[:500]
-    return SequenceMatcher(None, ours, theirs, autojunk=False).ratio()
+    ours, theirs = Counter(one.split()), Counter(other.split())
+    return 2 * (ours & theirs).total() / max(1, ours.total() + theirs.total())
 
 
 def _merge_alike(ours: list[str], theirs: list[str], names: tuple[str, str]) -> list[str | PageConflict]:
@@ -638,10 +658,7 @@ def _merge_alike(ours: list[str], theirs: list[str], names: tuple[str, str]) -> 
     merged: list[str | PageConflict] = []
     start = stop = 0
     for place, other in [*_pairs(ours, theirs, _LEAST_LIKENESS), (len(ours), len(theirs))]:
-        merged += [
-            *ours[start:place],
-            *(block for block in theirs[stop:other] if block not in ours[start:place]),
-        ]
+        merged += _union(ours[start:place], theirs[stop:other])
         if place < len(ours):
             merged.append(_text_conflict([(names[0], ours[place]), (names[1], theirs[other])]))
         start, stop = place + 1, other + 1
@@ -695,22 +712,21 @@ def _parse_conflict(block: str) -> list[ConflictSide]:
 
 def _join(blocks: list[str], base: _Blocks, ours: _Blocks, theirs: _Blocks) -> str:
     """Join blocks with the blank lines that were between them, or else with one blank line."""
-    between: dict[tuple[str, str], list[str]] = {}
+    between: dict[tuple[str, str], str] = {}
     for version in (ours, theirs):
         for place in range(1, len(version.blocks)):
             pair = version.blocks[place - 1], version.blocks[place]
-            between.setdefault(pair, []).append(version.gaps[place])
+            between[pair] = max(between.get(pair, ""), version.gaps[place])
     if not blocks:
         return ""
     texts: list[str] = []
     for place, block in enumerate(blocks):
         if place:
             above = blocks[place - 1]
-            gaps = between.get((above, block))
             is_list = all(_ITEM_LINE.match(text) for text in (above, block)) or all(
                 _ROW_LINE.match(text) for text in (above, block)
             )
-            texts.append(max(gaps) if gaps else "\n" if is_list else "\n\n")
+            texts.append(between.get((above, block), "\n" if is_list else "\n\n"))
         texts.append(_closed(block) if place + 1 < len(blocks) else block)
     first = _merged_gap(base, ours, theirs, 0)
     last = _merged_gap(base, ours, theirs, -1)
