@@ -31,7 +31,7 @@ test: $(VENV)/dev  ## all tests
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 faults: $(VENV)/dev  ## the long fault tests and one table (SHARE=0.1 for a tenth; CASE='test_kill.py::test_…@17' for one)
-	@QUAID_LONG=1 QUAID_SHARE='$(SHARE)' QUAID_CASE='$(CASE)' $(BIN)/python -m pytest '$(patsubst %@$(lastword $(subst @, ,$(CASE))),%,tests/faults/$(CASE))' $(FAULTS)
+	@QUAID_LONG=1 QUAID_SHARE='$(SHARE)' QUAID_CASE='$(CASE)' $(BIN)/python -m pytest '$(patsubst %@$(lastword $(subst @, ,$(CASE))),%,tests/faults/$(CASE))' $(if $(CASE),,tests/hub/test_simulation.py) $(FAULTS)
 
 lint: $(VENV)/dev  ## ruff, mypy (strict, tests too) and the lint for prose
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/python docs/prose.py

@@ -62,7 +62,7 @@ class PostgresTransaction:
     def enter(self, space: str) -> None:
         """Continue as a role that reaches only the rows of one space."""
         sql = b"SELECT set_config('role', %s, true), set_config('quaid.spaces', %s, true)"
-        self._connection.execute(sql, (ROLE, space))
+        self._connection.execute(sql, (ROLE, f",{space}," if space else ""))
 
 
 class PostgresHubStore(HubStore):

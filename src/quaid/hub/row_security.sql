@@ -1,5 +1,5 @@
 -- Row-level security in PostgreSQL. Requests run as the role quaid_hub_request after their rights were checked. It
--- reaches only rows of the spaces in the setting quaid.spaces, so that a missing WHERE shows nothing of another space.
+-- reaches only rows of the spaces in the setting quaid.spaces, as in ',a,b,'. A missing WHERE shows no other space.
 
 GRANT SELECT, UPDATE ON spaces TO quaid_hub_request;
 GRANT SELECT, INSERT, UPDATE, DELETE ON members, invitations, revisions, heads, proposals, acknowledgements, vectors
@@ -20,21 +20,23 @@ ALTER TABLE acknowledgements ENABLE ROW LEVEL SECURITY;
 ALTER TABLE vectors ENABLE ROW LEVEL SECURITY;
 ALTER TABLE audit ENABLE ROW LEVEL SECURITY;
 
+-- The condition is one that no index can use. As a second `space = ...` beside that of the query, it would make the
+-- planner expect a hundred times fewer rows, and choose an index that reads all pages of a space.
 CREATE POLICY of_request ON spaces TO quaid_hub_request
-    USING (id = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+    USING (position(',' || id || ',' IN current_setting('quaid.spaces', true)) > 0);
 CREATE POLICY of_request ON members TO quaid_hub_request
-    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+    USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
 CREATE POLICY of_request ON invitations TO quaid_hub_request
-    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+    USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
 CREATE POLICY of_request ON revisions TO quaid_hub_request
-    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+    USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
 CREATE POLICY of_request ON heads TO quaid_hub_request
-    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+    USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
 CREATE POLICY of_request ON proposals TO quaid_hub_request
-    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+    USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
 CREATE POLICY of_request ON acknowledgements TO quaid_hub_request
-    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+    USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
 CREATE POLICY of_request ON vectors TO quaid_hub_request
-    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+    USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
 CREATE POLICY of_request ON audit TO quaid_hub_request
-    USING (space = ANY (string_to_array(current_setting('quaid.spaces', true), ',')));
+    USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);

@@ -720,8 +720,10 @@ class HubStore(ABC):
                 until, total = seq, total + size
             rows: list[Row] = []
             for part in slices([seq for seq, _ in heads if seq <= until]):
+                # The range makes PostgreSQL choose the right index, also before it has statistics.
                 sql = f"SELECT {CHANGE_COLUMNS} FROM revisions WHERE space = ? AND seq IN {in_list(part)}"  # noqa: S608
-                rows += tx.rows(sql + " ORDER BY seq", (space, *part))
+                sql += " AND seq BETWEEN ? AND ? ORDER BY seq"
+                rows += tx.rows(sql, (space, *part, part[0], part[-1]))
             row = tx.one("SELECT hash FROM revisions WHERE space = ? AND seq = ?", (space, after))
         if not access.has_joined:
             self._register(caller, space)
