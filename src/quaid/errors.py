@@ -566,8 +566,8 @@ class ForeignRequest(QuaidError):
 
 
 class WrongHost(ForeignRequest):
-    """{host!r} is not a name of this server. Open it at {address}; allow the name of a proxy with `quaid serve \
---http --allow-host NAME`."""
+    """{host!r} is not a name of this server. Open it at {address}; its operator allows the name of a proxy with \
+--allow-host NAME."""
 
     code, http_status = "wrong_host", 421
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from tests.hub.running import HubProcess, bundle_of, push_of, wait_until
 
 from quaid.cli.main import main
+from quaid.errors import HubUnreachable
 from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.spaces.connection import hash_secret, new_token, parse_link
 from quaid.spaces.http_client import HttpHub
@@ -119,6 +121,41 @@ def test_a_store_is_needed(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     monkeypatch.delenv("QUAID_HUB_STORE", raising=False)
     assert main(["hub", "people"]) == 2
     assert "--store: is missing" in capsys.readouterr().err
+
+
+def test_devices_reach_a_hub_over_tls_and_refuse_an_unknown_certificate(
+    hub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=localhost",
+    ]
+    command += ["-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("openssl is not installed")
+    server = HubProcess(hub, "--tls-cert", cert, "--tls-key", key, "--allow-host", "localhost")
+    try:
+        url = f"https://localhost:{server.url.rpartition(':')[2]}"
+        stranger = HttpHub(url)
+        with pytest.raises(HubUnreachable, match="certificate is not valid"):
+            stranger.about()
+        monkeypatch.setenv("SSL_CERT_FILE", cert)
+        device = HttpHub(url)
+        assert device.about().protocol == 1
+        device.close()
+    finally:
+        server.stop()
 
 
 def test_a_waiting_request_does_not_delay_the_end_of_the_server(hub: str) -> None:

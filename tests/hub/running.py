@@ -93,7 +93,7 @@ class HubProcess:
         )
         assert self.process.stderr is not None
         first = self.process.stderr.readline()
-        found = re.search(r"http://\S+", first)
+        found = re.search(r"https?://\S+", first)
         assert found, first + self.process.stderr.read()
         self.url = found[0]
 
