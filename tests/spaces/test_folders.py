@@ -128,3 +128,18 @@ def test_a_forgotten_page_loses_its_file(pair: tuple[Laptop, Laptop], folder: Pa
     assert not (folder / "people" / "ada.md").exists()
     assert noor.sync().erased == 1
     assert noor.slugs() == ["people/bob"]
+
+
+def test_a_notebook_is_shared_with_its_files(laptop: Make, tmp_path: Path) -> None:
+    mira, desktop = laptop("mira", "laptop"), laptop("mira", "desktop")
+    mira.run("notebook init", path=str(tmp_path / "notebook"))
+    mira.run("remember", content="The boiler code is 4711.")
+    assert mira.share("notebook").problem == ""
+    desktop.join(mira)
+    pages = {page["slug"] for page in mira.run("list", collection="notebook", limit=100)["pages"]}
+    assert pages == set(desktop.slugs())
+    assert desktop.run("search", query="boiler")["hits"]
+    mira.run("remember", content="The alarm code is 1234.")
+    mira.sync("notebook")
+    desktop.sync()
+    assert desktop.run("search", query="alarm")["hits"]

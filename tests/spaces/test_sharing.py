@@ -18,6 +18,7 @@ from quaid.errors import (
     InvalidArgument,
     InvitationRefused,
     NotFound,
+    PageNotFound,
     SealKey,
     SpaceRight,
 )
@@ -322,3 +323,26 @@ def test_a_joined_collection_works_with_every_command_for_collections(
     noor.run("put", slug="people/eve", append="More.")
     noor.run("revert", slug="people/eve", to=1)
     assert [row["version"] for row in noor.run("history", slug="people/eve")["versions"]] == [3, 2, 1]
+
+
+def test_changes_of_a_member_who_may_propose_wait_for_a_decision(mira: Memory, memory: Make) -> None:
+    noor = memory("noor")
+    noor.run("join", link=invite(mira, right="propose"), person="noor")
+    noor.run("put", slug="team::people/ada", append="She writes.")
+    noor.run("put", slug="team::people/eve", content="# Eve")
+    assert noor.run("sync")["spaces"][0]["proposed"] == 2
+    assert noor.run("sync")["spaces"][0]["proposed"] == 0
+    assert mira.run("sync")["spaces"][0]["pulled"] == 0
+    first, second = mira.run("space proposals", space="default")["proposals"]
+    assert (first["slug"], second["slug"], first["author"]) == ("people/ada", "people/eve", "noor")
+    assert "+She writes." in first["diff"]
+    assert (
+        mira.run("space proposals", space="default", accept=first["id"])["decided"] == "Proposal 1 accepted"
+    )
+    assert "She writes." in mira.run("get", slug=["people/ada"])["compiled_truth"]
+    mira.run("space proposals", space="default", reject=second["id"])
+    report = noor.run("sync")["spaces"][0]
+    assert (report["rejected"], report["waiting"]) == (["people/eve"], 0)
+    with pytest.raises(PageNotFound):
+        noor.run("get", slug=["team::people/eve"])
+    assert "She writes." in noor.run("get", slug=["team::people/ada"])["compiled_truth"]

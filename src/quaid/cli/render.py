@@ -427,6 +427,8 @@ def _synced_space(space: Any) -> Lines:
     yield f"{space.collection}: {', '.join(done) if done else 'up to date'}"
     if space.restored:
         yield "  The hub was restored from a backup; newer pages of this memory were offered to it again"
+    for slug in space.rejected:
+        yield f"  {slug}: your proposal was rejected; `quaid history {slug}` lists the version that has it"
     for slug in space.conflicts:
         yield f"  {slug} has a conflict: both versions are in the page; `quaid review` resolves it"
     for old, new in space.renamed:
@@ -452,10 +454,23 @@ def _join(record: Any) -> Lines:
         yield f"`quaid space invite {space.collection} --right write` invites a person or your next device"
 
 
+@_renders("SpaceProposalsRecord")
+def _space_proposals(record: Any) -> Lines:
+    if record.decided:
+        yield record.decided
+    for proposal in record.proposals:
+        yield f"{proposal.id}  {proposal.slug}  by {proposal.author}, {proposal.at}"
+        yield textwrap.indent(proposal.diff.rstrip(), "   ")
+    if record.proposals:
+        yield f"`quaid space proposals {record.space} --accept ID` or `--reject ID` decides one"
+    elif not record.decided:
+        yield "No proposals"
+
+
 @_renders("InviteRecord")
 def _invite(record: Any) -> Lines:
     yield record.link
-    yield f"For one person or device, with the right to {record.right}, until {record.expires_at}: `quaid join LINK`"
+    yield f"For one person or device, with the right {record.right}, until {record.expires_at}: `quaid join LINK`"
 
 
 @_renders("LeaveRecord")
@@ -2231,7 +2246,7 @@ def _status(record: Any) -> Lines:
 def _shared_status(space: Any) -> str:
     synced = f"synced {space.synced_at}" if space.synced_at else "not synced yet"
     waiting = f"; {count_noun(space.waiting, 'page')} to push" if space.waiting else ""
-    return f"{space.collection}: {space.problem or synced}{waiting}"
+    return f"{space.collection}: {space.problem.rstrip('.') if space.problem else synced}{waiting}"
 
 
 def _vector_status(record: Any) -> str:

@@ -119,6 +119,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "members": ("spaces.members", "List the members of a shared space and their rights, or change one."),
     "space invite": ("spaces.space_invite", "Invite a person, an agent or your next device to a shared space. The link works once, for 24 hours."),
     "devices": ("spaces.devices", "List the devices of a shared space: owner, last contact, how far each has read; or revoke one."),
+    "space proposals": ("spaces.space_proposals", "List changes that members with the right `propose` or `append` propose, with their diffs, or decide one."),
     "leave": ("spaces.leave", "Stop sharing a collection here. Pages of a joined space are removed from this memory, your own are kept."),
     "status": ("maintenance.status", "Show the state of the memory: pages, chunks, vectors, the model, and recommended commands. Loads no model."),
     "stats": ("maintenance.stats", "Count the contents of the memory."),

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from difflib import unified_diff
 from threading import Event, Thread
 from typing import Annotated, Any, NamedTuple
 
@@ -19,6 +20,8 @@ from quaid.errors import (
     SealKey,
 )
 from quaid.folders.sync import SyncReport
+from quaid.formats import markdown
+from quaid.model import bundle as bundles
 from quaid.operations import collections as folders
 from quaid.operations.registry import Arg, Named, op
 from quaid.spaces import credentials
@@ -32,7 +35,7 @@ from quaid.spaces.connection import (
     parse_link,
 )
 from quaid.spaces.credentials import HubToken, Seal
-from quaid.spaces.protocol import Device, Member, Right, Space, SpaceKind
+from quaid.spaces.protocol import Device, Member, Proposal, Right, Space, SpaceKind
 from quaid.spaces.replica import Replica, SyncedSpace
 from quaid.storage import collections, erase as erasure, spaces as store, vectors
 from quaid.storage.collections import DEFAULT_COLLECTION, Collection
@@ -135,10 +138,8 @@ def connect_space(brain: Brain, space: SpaceRow) -> HubConnection:
 def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace:
     """Sync one shared collection. A problem with the hub is recorded and returned, not raised."""
     collection = collections.require(brain.db, space.collection)
-    seal = None
     try:
-        if space.sealed:
-            seal = Seal(credentials.read(brain.db.path).keys.get(space.space_id, ""), space.name)
+        seal = _seal_of(brain, space)
         replica = Replica(
             *(brain.db, hub, collection, space),
             now=brain.now,
@@ -146,6 +147,7 @@ def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace
             progress=brain.progress,
             seal=seal,
             model=_model(brain),
+            device=brain.device,
         )
         return replica.sync()
     except Cancelled:
@@ -156,6 +158,12 @@ def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace
             brain.db.write(lambda tx: store.update_space(tx, collection.id, problem=problem))
         waiting = sum(store.outbox_counts(brain.db, collection.id).values())
         return SyncedSpace(collection.name, space.name, waiting=waiting, problem=problem)
+
+
+def _seal_of(brain: Brain, space: SpaceRow) -> Seal | None:
+    if not space.sealed:
+        return None
+    return Seal(credentials.read(brain.db.path).keys.get(space.space_id, ""), space.name)
 
 
 def _model(brain: Brain) -> tuple[str, int] | None:
@@ -626,6 +634,69 @@ def devices(
             hub.revoke(chosen[0].id)
             listed = hub.devices(row.space_id)
     return Named("devices", tuple(listed))
+
+
+class SpaceProposal(NamedTuple):
+    id: int
+    slug: str
+    author: str
+    at: str
+    diff: str
+    """The proposed change, compared with the page in this memory."""
+
+
+class SpaceProposalsRecord(NamedTuple):
+    space: str
+    proposals: tuple[SpaceProposal, ...]
+    """The open proposals."""
+    decided: str = ""
+    """What became of the proposal that was accepted or rejected."""
+
+
+@op(
+    "owner",
+    command="space proposals",
+    examples=("quaid space proposals team", "quaid space proposals team --accept 3"),
+)
+def space_proposals(
+    brain: Brain,
+    space: SpaceName,
+    accept: Annotated[int | None, Arg("Accept the proposal with this number.", minimum=1)] = None,
+    reject: Annotated[int | None, Arg("Reject the proposal with this number.", minimum=1)] = None,
+) -> SpaceProposalsRecord:
+    """List changes that members with the right `propose` or `append` propose, with their diffs, or decide one."""
+    row = store.require_space(brain.db, space)
+    if accept is not None and reject is not None:
+        raise InvalidArgument(name="reject", problem="cannot be combined with --accept")
+    decided = ""
+    with closing(connect_space(brain, row)) as hub:
+        number = accept if accept is not None else reject
+        if number is not None:
+            result = hub.settle(row.space_id, number, accept is not None)
+            decided = f"Proposal {number} {'accepted' if accept is not None else 'rejected'}"
+            if result is not None and result.status != "stored":
+                decided = f"Proposal {number} stays open: the page has changed since ({result.status})"
+            sync_space(brain, row, hub)
+        seal = _seal_of(brain, row)
+        listed = [proposal for proposal in hub.proposals(row.space_id) if not proposal.decision]
+        return SpaceProposalsRecord(
+            row.name, tuple(_proposal(brain, row, proposal, seal) for proposal in listed), decided
+        )
+
+
+def _proposal(brain: Brain, space: SpaceRow, proposal: Proposal, seal: Seal | None) -> SpaceProposal:
+    data = proposal.push.bundle
+    bundle = bundles.decode(seal.open(data) if seal else data)
+    old = store.read_page(brain.db, space.collection_id, bundle.uuid).bundle
+    before, after = [
+        markdown.render(page.frontmatter, page.truth, page.timeline).splitlines()
+        if page is not None and not page.deleted
+        else []
+        for page in (old, bundle)
+    ]
+    diff = "\n".join(unified_diff(before, after, "now", "proposed", lineterm=""))
+    author = proposal.person + (f" with {proposal.agent}" if proposal.agent else "")
+    return SpaceProposal(proposal.id, bundle.slug, author, proposal.at, diff)
 
 
 @op("owner", examples=("quaid leave team", "quaid leave team --keep-pages"))

@@ -57,6 +57,8 @@ class SyncedSpace(NamedTuple):
     pushed: int = 0
     proposed: int = 0
     """Number of changes that the hub stored as proposals, because this member may only propose."""
+    rejected: tuple[str, ...] = ()
+    """Slugs of pages whose proposal was rejected, and which have the text of the hub again."""
     conflicts: tuple[str, ...] = ()
     """Slugs of pages in which both sides of a conflict were kept."""
     renamed: tuple[tuple[str, str], ...] = ()
@@ -96,12 +98,12 @@ class Replica:
         progress: Progress,
         seal: Seal | None = None,
         model: tuple[str, int] | None = None,
+        device: str = "",
     ) -> None:
         self.db, self.hub, self.collection, self.space = db, hub, collection, space
         self._id = collection.id
         self._now, self._new_uuid, self._progress = now, new_uuid, progress
-        self._seal, self._model = seal, model
-        self._names: dict[str, str] | None = None
+        self._seal, self._model, self._device = seal, model, device
         self._result = SyncedSpace(collection.name, space.name)
         self._rounds = 0
         self._written: list[int] = []  # ids of the pages that changes of the hub have changed
@@ -112,6 +114,7 @@ class Replica:
         self._sync_folder()
         self._purge_all()
         self._retry_blocked()
+        self._undo_rejected()
         for self._rounds in range(MOST_ROUNDS):
             self._pull()
             if not self._push():
@@ -119,7 +122,9 @@ class Replica:
         self._exchange_vectors()
         self._acknowledge()
         now, problems = self._now(), self._problems()
-        self.db.write(lambda tx: spaces.update_space(tx, self._id, synced_at=now, problem=None))
+        # A background sync without changes writes the time once a minute, not every time.
+        if self.space.problem or now[:16] != (self.space.synced_at or "")[:16]:
+            self.db.write(lambda tx: spaces.update_space(tx, self._id, synced_at=now, problem=None))
         waiting = sum(spaces.outbox_counts(self.db, self._id).values())
         return self._result._replace(waiting=waiting, problems=problems)
 
@@ -172,7 +177,6 @@ class Replica:
     def _apply_all(self, changes: tuple[Change, ...]) -> None:
         """Apply changes and move the cursor behind them. Pages of a folder are written one by one."""
         self._refuse_elsewhere(changes)
-        self._device_names()  # no request is made within a transaction
         forgotten = {row.uuid for row in spaces.outbox(self.db, self._id) if row.state == "purge"}
         opened = [
             (change, None if change.purged or change.uuid in forgotten else self._open(change))
@@ -225,7 +229,7 @@ class Replica:
             chunks.write_pages(tx, ids)
             states = []
             for page_id, (change, bundle) in zip(ids, group, strict=True):
-                with spaces.replicating(tx, change.person, change.agent, self._device(change.device)):
+                with spaces.replicating(tx, change.person, change.agent, change.device_name):
                     history.record_author(tx, page_id, 1)
                 _, is_open = spaces.write_rows(tx, self._id, page_id, bundle)
                 spaces.clear(tx, self._id, bundle.uuid)
@@ -320,7 +324,7 @@ class Replica:
             if not (is_clean and follows):
                 base = self._base(state) if follows else None
                 result, conflicts = merge(base, ours, theirs, self._our_name(), self._their_name(change))
-        with spaces.replicating(tx, change.person, change.agent, self._device(change.device)):
+        with spaces.replicating(tx, change.person, change.agent, change.device_name):
             page_id, is_open = self._write(tx, local, result, change.at)
         state = PageState(
             *(change.uuid, page_id, change.revision, change.hash, change.hash, change.deleted, change.bundle),
@@ -502,7 +506,6 @@ class Replica:
             raise UntrustworthyHub(
                 hub=self.space.hub_url, problem="it answered for other pages than were pushed"
             )
-        self._device_names()
         purged = [result.uuid for result in results if result.status == "purged"]
         self._erase(purged)
         results = [self._with_head(result) for result in results]
@@ -618,6 +621,27 @@ class Replica:
         names = {device.name for device in purge.pending if device.id != self.space.device}
         self._result = self._result._replace(pending=tuple(sorted({*self._result.pending, *names})))
 
+    def _undo_rejected(self) -> None:
+        """Give pages whose proposal was rejected the text of the hub again. The history keeps the proposed text."""
+        proposed = {row.uuid: row for row in spaces.outbox(self.db, self._id) if row.state == "proposed"}
+        if not proposed:
+            return
+        for proposal in self.hub.proposals(self.space.space_id):
+            row = proposed.get(proposal.push.uuid)
+            if row and proposal.decision == "rejected" and proposal.device == self.space.device:
+                self.db.write(partial(self._undo_proposal, proposal.push))
+
+    def _undo_proposal(self, push: Push, tx: Transaction) -> None:
+        state = spaces.page_state(tx, self._id, push.uuid)
+        ours, local = self._local(tx, push.uuid, state)
+        if ours is None or bundles.digest(self._wire(ours)) != push.hash:
+            return  # the page was changed again since
+        base = self._base(state) or Bundle(push.uuid, ours.slug, {}, "", "", deleted=True)
+        with spaces.replicating(tx, self.space.person, "", self._device):
+            self._write(tx, local, base, self._now())
+        spaces.clear(tx, self._id, push.uuid)
+        self._result = self._result._replace(rejected=(*self._result.rejected, ours.slug))
+
     # A hub that was restored from a backup
 
     def _offer_again(self) -> None:
@@ -716,30 +740,19 @@ class Replica:
     # Names
 
     def _our_name(self) -> str:
-        return self._author_name(self.space.person, "", self.space.device)
+        return _author_name(self.space.person, "", self._device)
 
     def _their_name(self, change: Change) -> str:
-        return self._author_name(change.person, change.agent, change.device)
-
-    def _author_name(self, person: str, agent: str, device: str) -> str:
-        """Return the name under which a version is shown in a conflict, as in mira on laptop."""
-        name = self._device(device)
-        return person + (f" with {agent}" if agent else "") + (f" on {name}" if name else "")
-
-    def _device(self, device: str) -> str:
-        """Return the name of a device, or "" if the hub does not tell it to this member."""
-        return self._device_names().get(device, "")
-
-    def _device_names(self) -> dict[str, str]:
-        if self._names is None:
-            self._names = {}
-            with suppress(QuaidError):
-                self._names = {device.id: device.name for device in self.hub.devices(self.space.space_id)}
-        return self._names
+        return _author_name(change.person, change.agent, change.device_name)
 
     def _count(self, **numbers: int) -> None:
         added = {name: getattr(self._result, name) + number for name, number in numbers.items()}
         self._result = self._result._replace(**added)
+
+
+def _author_name(person: str, agent: str, device: str) -> str:
+    """Return the name under which a version is shown in a conflict, as in mira on laptop."""
+    return person + (f" with {agent}" if agent else "") + (f" on {device}" if device else "")
 
 
 def _build(bundle: Bundle, title: str | None = None) -> Page:

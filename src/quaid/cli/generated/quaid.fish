@@ -84,7 +84,7 @@ join	@command	Join a shared space: its pages become a collection of this memory,
 sync	@command	Sync shared spaces with their hubs and folders with the memory
 spaces	@command	List the shared collections: hub, your right, the last sync and what waits to be pushed
 members	@command	List the members of a shared space and their rights, or change one
-space	@command	invite
+space	@command	invite, proposals
 devices	@command	List the devices of a shared space: owner, last contact, how far each has read; or revoke one
 leave	@command	Stop sharing a collection here
 status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
@@ -1179,6 +1179,7 @@ restore	@command	Restore a page\'s file at its old path
 --help	-	help on a command'
     case 'space'
         printf '%s\n' 'invite	@command	Invite a person, an agent or your next device to a shared space
+proposals	@command	List changes that members with the right `propose` or `append` propose, with their diffs, or decide one
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1195,6 +1196,14 @@ restore	@command	Restore a page\'s file at its old path
     case 'devices'
         printf '%s\n' '1	@any	The shared collection, as in team
 --revoke	@any	Revoke the token of this device, by its id or name
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'space proposals'
+        printf '%s\n' '1	@any	The shared collection, as in team
+--accept	@any	Accept the proposal with this number
+--reject	@any	Reject the proposal with this number
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1692,7 +1701,7 @@ join	@command	Join a shared space: its pages become a collection of this memory,
 sync	@command	Sync shared spaces with their hubs and folders with the memory
 spaces	@command	List the shared collections: hub, your right, the last sync and what waits to be pushed
 members	@command	List the members of a shared space and their rights, or change one
-space	@command	invite
+space	@command	invite, proposals
 devices	@command	List the devices of a shared space: owner, last contact, how far each has read; or revoke one
 leave	@command	Stop sharing a collection here
 status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
@@ -1770,7 +1779,8 @@ export	@command	Export quarantined pages as their original files, with links, fa
 discard	@command	Delete quarantined pages permanently
 restore	@command	Restore a page\'s file at its old path'
     case 'help space'
-        printf '%s\n' 'invite	@command	Invite a person, an agent or your next device to a shared space'
+        printf '%s\n' 'invite	@command	Invite a person, an agent or your next device to a shared space
+proposals	@command	List changes that members with the right `propose` or `append` propose, with their diffs, or decide one'
     case 'help config'
         printf '%s\n' 'get	@command	Show one setting
 set	@command	Change one setting

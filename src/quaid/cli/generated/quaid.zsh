@@ -84,7 +84,7 @@ join	@command	Join a shared space: its pages become a collection of this memory,
 sync	@command	Sync shared spaces with their hubs and folders with the memory
 spaces	@command	List the shared collections: hub, your right, the last sync and what waits to be pushed
 members	@command	List the members of a shared space and their rights, or change one
-space	@command	invite
+space	@command	invite, proposals
 devices	@command	List the devices of a shared space: owner, last contact, how far each has read; or revoke one
 leave	@command	Stop sharing a collection here
 status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
@@ -1053,6 +1053,7 @@ restore	@command	Restore a page'\''s file at its old path
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'space') printf '%s\n' 'invite	@command	Invite a person, an agent or your next device to a shared space
+proposals	@command	List changes that members with the right `propose` or `append` propose, with their diffs, or decide one
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1067,6 +1068,13 @@ restore	@command	Restore a page'\''s file at its old path
 --help	-	help on a command' ;;
     'devices') printf '%s\n' '1	@any	The shared collection, as in team
 --revoke	@any	Revoke the token of this device, by its id or name
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'space proposals') printf '%s\n' '1	@any	The shared collection, as in team
+--accept	@any	Accept the proposal with this number
+--reject	@any	Reject the proposal with this number
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1508,7 +1516,7 @@ join	@command	Join a shared space: its pages become a collection of this memory,
 sync	@command	Sync shared spaces with their hubs and folders with the memory
 spaces	@command	List the shared collections: hub, your right, the last sync and what waits to be pushed
 members	@command	List the members of a shared space and their rights, or change one
-space	@command	invite
+space	@command	invite, proposals
 devices	@command	List the devices of a shared space: owner, last contact, how far each has read; or revoke one
 leave	@command	Stop sharing a collection here
 status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
@@ -1575,7 +1583,8 @@ clear	@command	Remove all ignore patterns' ;;
 export	@command	Export quarantined pages as their original files, with links, facts and raw data as JSON
 discard	@command	Delete quarantined pages permanently
 restore	@command	Restore a page'\''s file at its old path' ;;
-    'help space') printf '%s\n' 'invite	@command	Invite a person, an agent or your next device to a shared space' ;;
+    'help space') printf '%s\n' 'invite	@command	Invite a person, an agent or your next device to a shared space
+proposals	@command	List changes that members with the right `propose` or `append` propose, with their diffs, or decide one' ;;
     'help config') printf '%s\n' 'get	@command	Show one setting
 set	@command	Change one setting
 list	@command	List all settings, and where each value comes from' ;;
