@@ -107,6 +107,20 @@ def test_two_rewrites_of_several_blocks_are_a_conflict() -> None:
     assert page.truth.startswith("# Mira\n\n<!-- conflict: desktop -->")
 
 
+@pytest.mark.parametrize("name", ["a ----> b", "two\nlines", "", "x" * 100, "<!-- or: y -->"])
+def test_every_name_of_a_version_can_be_used_in_markers(name: str) -> None:
+    front = [{**PAGE.frontmatter, "status": status} for status in ("rival", "partner")]
+    cities = [PAGE._replace(truth=truth(PAGE.truth, "Lisbon", city)) for city in ("Porto", "Braga")]
+    ours, theirs = (page._replace(frontmatter=values) for page, values in zip(cities, front, strict=True))
+    page, conflicts = merge(PAGE, ours, theirs, name, name)
+    assert len(conflicts) == len(find_conflicts(page.truth, page.frontmatter)) == 2
+    mine = conflicts[1].sides[1].name
+    text, values = page.truth, page.frontmatter
+    while found := find_conflicts(text, values):
+        text, values = resolve_conflict(text, values, found[0], mine)
+    assert (text, values) == (ours.truth, ours.frontmatter)
+
+
 def test_a_third_version_becomes_a_third_side_of_a_conflict() -> None:
     cities = [PAGE._replace(truth=truth(PAGE.truth, "Lisbon", city)) for city in ("Porto", "Braga", "Faro")]
     first = merged(cities[0], cities[1]).bundle

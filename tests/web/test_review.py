@@ -299,6 +299,7 @@ def test_a_conflict_is_resolved_with_one_click(visitor: Visitor, mine: Settings)
     shown = visitor.get("/review?tab=conflicts").text
     assert '<pre class="plain">In &lt;b&gt;Oslo&lt;/b&gt;.</pre>' in shown
     assert 'Conflicts <span class="count">2</span>' in shown
+    assert "This page has 2 conflicts" in visitor.get("/page/people/nils").text
     form: dict[str, str | int] = {"page": "people/nils", "number": 1, "keep": "laptop"}
     visitor.post("/review/conflict", **form, version=7)
     assert "Nothing was changed" in message(visitor, "/review?tab=conflicts")

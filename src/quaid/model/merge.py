@@ -75,6 +75,8 @@ def merge(base: Bundle | None, ours: Bundle, theirs: Bundle, our_name: str, thei
     The result does not depend on which version is ours, except that `theirs` keeps its slug and its values of
     front matter in a conflict.
     """
+    our_name, their_name = _plain_name(our_name), _plain_name(their_name)
+    our_name = f"{our_name[:58]} 2" if our_name == their_name else our_name
     if base is not None and _same_bundle(theirs, base):
         return MergeResult(ours, ())
     if _same_bundle(ours, theirs) or (base is not None and _same_bundle(ours, base)):
@@ -677,7 +679,8 @@ def _text_conflict(sides: list[tuple[str, str]]) -> PageConflict:
 
 
 def _plain_name(name: str) -> str:
-    return " ".join(name.replace("--", "-").split())[:60] or "unnamed"
+    """Return the name of a version as it is written into a marker, which is an HTML comment."""
+    return re.sub("-{2,}", "-", " ".join(name.split()))[:60] or "unnamed"
 
 
 def conflict_text(conflict: PageConflict) -> str:

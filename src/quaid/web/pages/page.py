@@ -104,6 +104,7 @@ async def view_page(
         record=record,
         address=address,
         names=names,
+        conflicts=len(merge.find_conflicts(record.compiled_truth, record.frontmatter)),
         truth=markdowns.render_markdown(
             *(record.compiled_truth, resolve),
             at=line if part == "L" else 0,
