@@ -1,7 +1,8 @@
 """The database of a hub: writers at once, what row-level security costs, and how costs grow.
 
 CPU times are those of this process and, for PostgreSQL, of all processes of its server. Every write is committed to
-disk. Writes that two clients make on the same base are refused and repeated, as devices do.
+disk. Writes that two clients make on the same base are refused and repeated, as devices do. `--devices` measures
+devices with memories instead.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 from unittest import mock
 
+from bench import devices
 from bench.search import percentile
 from bench.table import show, verdict
 from quaid.hub.sqlite_store import SqliteHubStore
@@ -48,6 +50,9 @@ class Server(NamedTuple):
 
 def main() -> None:
     quick = "--quick" in sys.argv
+    if "--devices" in sys.argv:
+        devices.main()
+        return
     with tempfile.TemporaryDirectory() as folder, _postgres(folder) as server:
         opened = _openers(folder, server)
         show(

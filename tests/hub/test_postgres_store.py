@@ -123,7 +123,26 @@ def test_every_table_with_a_space_has_row_security(store: "PostgresHubStore") ->
             "SELECT c.relname, c.relrowsecurity FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
             " WHERE c.relkind = 'r' AND a.attname = 'space' AND c.relnamespace = 'public'::regnamespace"
         )
+        policies = {
+            row[0] for row in tx.rows("SELECT tablename FROM pg_policies WHERE policyname = 'of_request'")
+        }
     assert dict(rows) == dict.fromkeys(TABLES, True)
+    assert policies == {*TABLES, "spaces"}
+
+
+def test_row_security_is_made_again_after_a_restore_without_the_role(
+    store: "PostgresHubStore", spaces: tuple[str, str], postgres_url: str
+) -> None:
+    from quaid.hub.postgres_store import ROLE, PostgresHubStore
+
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP POLICY of_request ON heads")
+        connection.execute(f"DROP OWNED BY {ROLE}")
+    again = PostgresHubStore(postgres_url)
+    with again._read() as tx:
+        tx.enter(spaces[0])
+        assert {row[0] for row in tx.rows("SELECT space FROM heads")} == {spaces[0]}
+    again.close()
 
 
 @pytest.mark.parametrize(

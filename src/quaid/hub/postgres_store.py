@@ -27,6 +27,11 @@ except ImportError as error:
 
 ROLE = "quaid_hub_request"
 CHANNEL = "quaid_hub"
+WALLED = (
+    *("spaces", "members", "invitations", "revisions", "heads", "proposals", "acknowledgements", "vectors"),
+    "audit",
+)
+"""The tables with row-level security."""
 MOST_CONNECTIONS = 8
 POLL_SECONDS = 1.0
 """All numbers of spaces are compared this often, but for at most 1 % of the time."""
@@ -124,12 +129,14 @@ class PostgresHubStore(HubStore):
             statements = re.sub(r"\) STRICT[^;]*;", ");", read_statements("schema.sql"))
             statements = re.sub(r"\b(TEXT|INTEGER|BLOB)\b", lambda match: _TYPES[match[0]], statements)
             connection.execute(statements.encode())
-            connection.execute(read_statements("row_security.sql").encode())
             sql = "INSERT INTO hub (id, schema_version, audit_number, audit_hash) VALUES (?, ?, 0, '')"
             tx.many(sql, [(secrets.token_hex(16), SCHEMA_VERSION)])
         [(self.hub_id, version)] = tx.rows("SELECT id, schema_version FROM hub")
         if version > SCHEMA_VERSION:
             raise NewerDatabase(path=self._place, version=version, supported=SCHEMA_VERSION)
+        # A backup that was restored before the role existed has no policies.
+        if len(tx.rows("SELECT 1 FROM pg_policies WHERE policyname = 'of_request'")) != len(WALLED):
+            connection.execute(read_statements("row_security.sql").encode())
         for target in range(version + 1, SCHEMA_VERSION + 1):
             connection.execute(MIGRATIONS[target].encode())
             tx.many("UPDATE hub SET schema_version = ?", [(target,)])

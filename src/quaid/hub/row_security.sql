@@ -22,21 +22,30 @@ ALTER TABLE audit ENABLE ROW LEVEL SECURITY;
 
 -- The condition is one that no index can use. As a second `space = ...` beside that of the query, it would make the
 -- planner expect a hundred times fewer rows, and choose an index that reads all pages of a space.
+DROP POLICY IF EXISTS of_request ON spaces;
 CREATE POLICY of_request ON spaces TO quaid_hub_request
     USING (position(',' || id || ',' IN current_setting('quaid.spaces', true)) > 0);
+DROP POLICY IF EXISTS of_request ON members;
 CREATE POLICY of_request ON members TO quaid_hub_request
     USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
+DROP POLICY IF EXISTS of_request ON invitations;
 CREATE POLICY of_request ON invitations TO quaid_hub_request
     USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
+DROP POLICY IF EXISTS of_request ON revisions;
 CREATE POLICY of_request ON revisions TO quaid_hub_request
     USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
+DROP POLICY IF EXISTS of_request ON heads;
 CREATE POLICY of_request ON heads TO quaid_hub_request
     USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
+DROP POLICY IF EXISTS of_request ON proposals;
 CREATE POLICY of_request ON proposals TO quaid_hub_request
     USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
+DROP POLICY IF EXISTS of_request ON acknowledgements;
 CREATE POLICY of_request ON acknowledgements TO quaid_hub_request
     USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
+DROP POLICY IF EXISTS of_request ON vectors;
 CREATE POLICY of_request ON vectors TO quaid_hub_request
     USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
+DROP POLICY IF EXISTS of_request ON audit;
 CREATE POLICY of_request ON audit TO quaid_hub_request
     USING (position(',' || space || ',' IN current_setting('quaid.spaces', true)) > 0);
