@@ -419,3 +419,16 @@ def test_a_conflict_in_a_file_is_resolved_in_the_file(brain: Brain, tmp_path: Pa
     assert (folder / "alice.md").read_text() == (
         "---\nstatus: partner\n---\n# Alice\n\nShe lives in Rome.\n\nThe end of conflict is near.\n"
     )
+
+
+def test_a_conflict_about_the_page_itself_is_shown_and_closed(brain: Brain) -> None:
+    run(
+        brain,
+        "put",
+        slug="people/alice",
+        content="---\nconflicts: {(deleted): {laptop: true}}\n---\n# Alice\n",
+    )
+    text = render(dispatch.call(brain, dispatch.find_command("review"), {}, "owner"))
+    assert "people/alice  conflict 1: deleted\n   laptop: true\n" in text
+    assert run(brain, "review", page="people/alice", keep="all")["resolved"] == 1
+    assert run(brain, "get", slug="people/alice")["frontmatter"] == {}

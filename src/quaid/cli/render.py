@@ -689,6 +689,9 @@ def _conflict(conflict: Any) -> Lines:
     yield f"{conflict.page}  conflict {conflict.number}: {about}"
     for side in conflict.sides:
         value = side.value if isinstance(side.value, str) else json.dumps(side.value, ensure_ascii=False)
+        if conflict.part == "page":
+            yield f"   {side.name}: {value}"
+            continue
         yield f"   {side.name}:"
         yield textwrap.indent("(removed)" if side.value in (None, "") else value, "     ")
 

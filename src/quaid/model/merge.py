@@ -805,10 +805,12 @@ def find_conflicts(truth: str, frontmatter: dict[str, Any]) -> tuple[PageConflic
     for key, sides in records.items() if isinstance(records, dict) and _are_records(records) else ():
         if sides:
             is_note = key.startswith("(") and key.endswith(")")
-            current = ConflictSide(CURRENT_SIDE, None if is_note else frontmatter.get(key))
-            others = (ConflictSide(str(name), value) for name, value in sides.items())
-            name = key[1:-1] if is_note else key
-            found.append(PageConflict("page" if is_note else "frontmatter", name, (current, *others)))
+            others = [ConflictSide(str(name), value) for name, value in sides.items()]
+            if is_note:
+                found.append(PageConflict("page", key[1:-1], tuple(others)))
+            else:
+                current = ConflictSide(CURRENT_SIDE, frontmatter.get(key))
+                found.append(PageConflict("frontmatter", key, (current, *others)))
     return tuple(found)
 
 
