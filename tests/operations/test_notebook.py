@@ -350,6 +350,8 @@ def test_a_new_value_replaces_the_line_of_the_earlier_one(brain: Brain, notebook
     [
         "Cancel the milk reminder",
         "Vergiss, dass ich Käse mag",
+        "Vergiss dass ich Käse nicht mag",
+        "Oublie que je n'aime pas le fromage",
         "Oublie que j'aime le fromage",
         "Dimentica il numero di Ugo",
         "Esquece o número da Rita",
@@ -363,5 +365,17 @@ def test_a_removal_without_a_matching_line_is_not_filed(brain: Brain, notebook: 
     assert content not in "".join(path.read_text() for path in notebook.rglob("*.md"))
 
 
-def test_a_reminder_not_to_forget_is_no_removal(brain: Brain, notebook: Path) -> None:
-    assert call(brain, "remember", content="N'oublie pas d'acheter du lait")["action"] == "added"
+@pytest.mark.parametrize(
+    "content",
+    [
+        "N'oublie pas d'acheter du lait",
+        "Vergiss die Milch nicht!",
+        "Bitte vergiss morgen die Milch nicht",
+        "Vergeet de melk niet te kopen",
+        "Glöm inte mjölken",
+    ],
+)
+def test_a_reminder_not_to_forget_is_no_removal(brain: Brain, notebook: Path, content: str) -> None:
+    call(brain, "remember", content="Todo: Milch, melk, mjölk, lait bestellen")
+    assert call(brain, "remember", content=content)["action"] == "added"
+    assert "- [ ] Milch, melk, mjölk, lait bestellen" in (notebook / "lists" / "todos.md").read_text()

@@ -18,7 +18,7 @@ NOW = "2026-04-25T12:00:00Z"
 @pytest.fixture(autouse=True)
 def pages(put: Put) -> None:
     put("medicine/spread", "Metastases of the liver are seen late. Zubrowski examined them.")
-    put("medicine/other", "The contract for the tomograph ends in June. It needs an adapter and a plane.")
+    put("medicine/other", "The contract for the tomograph ends in June. It needs an adapter, a scheduler and a plane.")
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,7 @@ def pages(put: Put) -> None:
         ("where are metastasse?", "where are metastases?"),
         ("what did Zubrovski examine", "what did Zubrowski examine"),
         ("tomogarph contract", "tomograph contract"),
+        ("who is the schedulr", "who is the scheduler"),  # "schedule" without e, and r
     ],
 )
 def test_a_word_that_the_memory_lacks_is_corrected(db: Database, question: str, expected: str) -> None:

@@ -134,12 +134,14 @@ _EXPLICIT_REMOVAL = re.compile(
     r"(?:cancel|drop|scrap|discard|clear|strike)\s+(?:the|that|my|this|our)\s+(?:[\w’'-]+\s+){1,3}"
     r"(?:reminders?|to-?dos?|notes?|entry|entries)\W*$)"
 )
-FOREIGN_FORGET = re.compile(
+_FOREIGN_FORGET = re.compile(
     r"(?i)\W*(?:bitte,? |s[’']il (?:te|vous) pla[iî]t,? |por favor,? |per favore,? )?"
     r"(?:vergiss|vergesst|vergessen sie|oublie[zs]?|olvida|olvide|olvídate|dimentica|dimenticate|esquece|esqueça"
-    r"|vergeet|glöm|glem|zapomnij)\b(?!\W+(?:\w+\W+)?(?:nicht|niet|pas|não|non|inte|ikke)\b)"
+    r"|vergeet|glöm|glem|zapomnij)\b"
+    r"(?P<not>\W+(?:\w+\W+)?(?:pas|não|non|inte|ikke)\b"
+    r"|(?:(?!\b(?:dass|daß|dat|was|wat|wie|hoe)\b)[^.,;:!?])*\b(?:nicht|niet)\b)?"
 )
-"""The beginning of a request to forget something, in languages other than English."""
+"""A request to forget something, or with the group `not` a reminder, in languages other than English."""
 
 
 class StoredLine(Protocol):
@@ -222,14 +224,28 @@ def is_removal_command(text: str) -> bool:
 
     "Take out the trash" and "Sarah no longer eats pork" do not.
     """
-    if FOREIGN_FORGET.match(text):
+    if is_foreign_forget(text):
         return True
+    if is_foreign_reminder(text):
+        return False
     if ended_statement(text):
         return False
     language = classifier.guess_language(text)
     if language == "en":
         return bool(_REMOVAL_COMMAND.match(text)) or names_stored_thing(text)
     return any("REMOVE" in word.classes for word in classifier.tag_words(text, language))
+
+
+def is_foreign_forget(text: str) -> bool:
+    """Return True if a sentence in a language other than English asks to forget something."""
+    match = _FOREIGN_FORGET.match(text[:MAX_SENTENCE])
+    return match is not None and not match["not"]
+
+
+def is_foreign_reminder(text: str) -> bool:
+    """Return True if a sentence such as "Vergiss die Milch nicht" asks not to forget something."""
+    match = _FOREIGN_FORGET.match(text[:MAX_SENTENCE])
+    return match is not None and bool(match["not"])
 
 
 def is_removal_task(text: str) -> bool:
@@ -247,7 +263,7 @@ def names_stored_thing(text: str) -> bool:
 
     Such a sentence cannot be a note.
     """
-    if FOREIGN_FORGET.match(text):
+    if is_foreign_forget(text):
         return True
     language = classifier.guess_language(text)
     if language == "en":

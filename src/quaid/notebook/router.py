@@ -18,7 +18,7 @@ from quaid.folders.page_writer import check_page_path
 from quaid.formats import sections
 from quaid.model import similarity, slug as slugs
 from quaid.notebook import classifier
-from quaid.notebook.changes import FOREIGN_FORGET, strip_correction
+from quaid.notebook.changes import is_foreign_forget, is_foreign_reminder, strip_correction
 from quaid.notebook.layout import DAILY, LISTS, NOTEBOOK_FOLDERS, RememberedLine
 
 MAX_LIST_SENTENCE = 2_000
@@ -421,9 +421,9 @@ def classify(content: str, embed: Embed | None = None) -> Classification:
     """
     if _ASKED.search(content) and not _REQUEST.match(content):
         return Classification("question", ())
-    if _FORGET_STATEMENT.match(content) or FOREIGN_FORGET.match(content):
+    if _FORGET_STATEMENT.match(content) or is_foreign_forget(content):
         return Classification("removal", ())
-    if _TODO_LABEL.match(content.lstrip()):
+    if _TODO_LABEL.match(content.lstrip()) or is_foreign_reminder(content):
         return Classification("todo", ())
     shares = _category_shares(content, embed)
     ranked = sorted(shares, key=lambda category: -shares[category])

@@ -38,7 +38,7 @@ MANY_ROWS = 20_000
 _WORD = re.compile(r"[^\W\d_]+")
 _LITERAL = re.compile(r'"[^"]*"|“[^“”]*”|\[\[[^\]]*\]\]|`[^`]*`|\S*[@/\\]\S*')
 _ENDINGS = (
-    *("s", "es", "ed", "d", "ing", "ings", "ly", "er", "r", "ers", "rs", "or", "ors", "est", "able", "ness"),
+    *("s", "es", "ed", "ing", "ings", "ly", "er", "ers", "or", "ors", "est", "able", "ness"),
     *("ment", "ments", "ist", "ists", "ism", "ize", "ized", "izes", "izing", "less", "ful", "fully"),
 )
 """A word with one of these endings is an English word if the rest is."""
@@ -99,9 +99,11 @@ def _english_words() -> str:
 
 
 def _is_english(word: str, english: str) -> bool:
-    stems = [word.removesuffix(ending) for ending in _ENDINGS if word.endswith(ending)]
-    stems = [stem for stem in stems if len(stem) >= SHORTEST_STEM]
-    stems += [f"{stem}e" for stem in stems]
+    stems = []
+    for ending in _ENDINGS:
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) >= SHORTEST_STEM:
+            stems += [stem, f"{stem}e"] if ending[0] in "aeiou" else [stem]  # scheduled: schedule
     stems += [f"{stem[:-1]}y" for stem in stems if stem.endswith("i")]
     stems += [stem[:-1] for stem in stems if stem[-1] == stem[-2:-1]]  # planner: plan
     return any(f"\n{stem}\n" in english for stem in (word, *stems))
