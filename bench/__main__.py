@@ -44,8 +44,9 @@ NAMES = (
     "peers",
 )
 
-WITH_VALUE = ("--data", "--beir", "--chats", "--longmemeval")
-"""Options of the benchmark of retrieval that are followed by a path."""
+WITH_VALUE = ("--data", "--beir", "--chats", "--longmemeval", "--guide")
+"""Options that are followed by a path."""
+FLAGS = ("--quick", "--page", "--write", "--keep", "--show", "-v")
 
 
 def main() -> int:
@@ -55,6 +56,9 @@ def main() -> int:
     for option, value in zip(sys.argv[1:], [*sys.argv[2:], ""], strict=True):
         if option in WITH_VALUE and (not value or value.startswith("--")):
             print(f"bench: {option} needs a path", file=sys.stderr)
+            return 2
+        if option.startswith("-") and option.partition("=")[0] not in (*WITH_VALUE, *FLAGS, "--source"):
+            print(f"bench: there is no option {option}; see --help", file=sys.stderr)
             return 2
     given = [word for before, word in zip(sys.argv, sys.argv[1:], strict=False) if before in WITH_VALUE]
     chosen = [word for word in sys.argv[1:] if not word.startswith("-") and word not in given] or list(NAMES)

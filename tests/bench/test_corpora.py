@@ -270,6 +270,8 @@ def test_data_in_another_format_is_named_in_one_line(
         ("--chats", str(empty)): f"{empty} has no question with evidence",
         ("--beir",): "--beir needs a path",
         ("--beir", "--quick"): "--beir needs a path",
+        ("--quik",): "there is no option --quik",
+        ("--guide",): "--guide needs a path",
     }.items():
         assert _run(monkeypatch, *arguments) == 2
         error = capsys.readouterr().err

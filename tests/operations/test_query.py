@@ -127,6 +127,8 @@ def test_a_person_reads_why_and_where(brain: Brain) -> None:
 
 def test_a_person_reads_that_nothing_was_found(brain: Brain) -> None:
     assert render(ask(brain, "quarterly tax")).startswith("Nothing found for 'quarterly tax'.")
+    assert render(ask(brain, "vanadium", token_budget=1)).splitlines()[-1].endswith("too small for any of them)")
+    assert "Nothing found" not in render(ask(brain, "vanadium", token_budget=1))
 
 
 @pytest.mark.parametrize(("tool", "name"), [("memory_query", "query"), ("memory_search", "query")])

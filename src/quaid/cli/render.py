@@ -794,7 +794,7 @@ def _answer(record: Any) -> Lines:
             yield from _lane_table(record.lanes)
             yield ""
         yield f"{count_noun(record.total_tokens, 'token')}, {record.budget_remaining:,} left"
-    else:
+    elif not any("budget is too small" in note for note in record.notes):
         yield f"Nothing found for {record.question[:200]!r}. `quaid list` shows what the memory has."
     yield from (f"({note})" for note in record.notes)
 
