@@ -127,7 +127,9 @@ def test_a_person_reads_why_and_where(brain: Brain) -> None:
 
 def test_a_person_reads_that_nothing_was_found(brain: Brain) -> None:
     assert render(ask(brain, "quarterly tax")).startswith("Nothing found for 'quarterly tax'.")
-    assert render(ask(brain, "vanadium", token_budget=1)).splitlines()[-1].endswith("too small for any of them)")
+    assert (
+        render(ask(brain, "vanadium", token_budget=1)).splitlines()[-1].endswith("too small for any of them)")
+    )
     assert "Nothing found" not in render(ask(brain, "vanadium", token_budget=1))
 
 

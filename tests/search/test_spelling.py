@@ -18,7 +18,10 @@ NOW = "2026-04-25T12:00:00Z"
 @pytest.fixture(autouse=True)
 def pages(put: Put) -> None:
     put("medicine/spread", "Metastases of the liver are seen late. Zubrowski examined them.")
-    put("medicine/other", "The contract for the tomograph ends in June. It needs an adapter, a scheduler and a plane.")
+    put(
+        "medicine/other",
+        "The contract for the tomograph ends in June. It needs an adapter, a scheduler and a plane.",
+    )
 
 
 @pytest.mark.parametrize(
