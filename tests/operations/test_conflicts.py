@@ -325,6 +325,20 @@ def test_a_copy_without_a_base_keeps_both_texts_as_a_conflict(brain: Brain, note
     assert "status: partner" in (notes / "mira.md").read_text()
 
 
+def test_text_that_was_added_here_before_the_copy_was_edited_is_kept(brain: Brain, notes: Path) -> None:
+    """The newest version before the copy is not its base, because the copy does not have our first edit."""
+    first = edit(PAGE, ("She works at Acme.", "She works at Acme.\n\nShe sails."))
+    (notes / "other.md").write_text(first)
+    call(brain, "collection sync")
+    (notes / "other.md").write_text(edit(first, (ENTRY, f"- **2026-03-01** — Wrote.\n{ENTRY}")))
+    call(brain, "collection sync")
+    (notes / "other.conflict-0123abcd.md").write_text(edit(PAGE, ("Acme", "Beta")))
+    (copy,) = call(brain, "collection conflicts", merge=True).copies
+    assert (copy.state, copy.conflicts) == ("merged", 1)
+    text = (notes / "other.md").read_text()
+    assert all(part in text for part in ("She sails.", "Wrote.", "works at Acme.", "works at Beta."))
+
+
 def test_copies_that_cannot_be_merged_are_left(brain: Brain, notes: Path) -> None:
     files = {
         "gone.conflict-0123abcd.md": b"# Gone\n",
