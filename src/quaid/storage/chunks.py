@@ -162,13 +162,27 @@ def _update_uncut(db: "Database", seen: _UncutPages) -> _UncutPages:
 
 
 def write_pages(tx: "Transaction", page_ids: list[int]) -> None:
-    """Chunk these pages from their current text."""
+    """Chunk these pages from their current text. Chunks of pages that have none are inserted together."""
+    strategies: dict[Any, str] = {}
+    new: list[_NewChunk] = []
     for page_id in page_ids:
-        for title, truth, timeline in tx.execute(
-            "SELECT title, compiled_truth, timeline FROM pages WHERE id = ? AND quarantined_at IS NULL",
+        for collection, title, truth, timeline, is_cut in tx.execute(
+            "SELECT collection_id, title, compiled_truth, timeline,"
+            " EXISTS (SELECT 1 FROM chunks AS c WHERE c.page_id = p.id) FROM pages AS p"
+            " WHERE id = ? AND quarantined_at IS NULL",
             (page_id,),
         ).fetchall():
-            write(tx, page_id, str(title), str(truth), str(timeline))
+            if is_cut:
+                write(tx, page_id, str(title), str(truth), str(timeline))
+                continue
+            if collection not in strategies:
+                strategies[collection] = strategy(tx, page_id)
+            cuts = chunker.chunk_page(str(truth), str(timeline), strategies[collection])
+            new += [
+                _NewChunk(page_id, str(title), index, content_hash(str(title), cut), cut)
+                for index, cut in enumerate(cuts)
+            ]
+    _insert_chunks(tx, new)
 
 
 def leave_uncut(tx: "Transaction", page_id: int) -> None:
@@ -191,7 +205,7 @@ def write(tx: "Transaction", page_id: int, title: str, truth: str, timeline: str
         (page_id,),
     ):
         present.setdefault(tuple(content), []).append((chunk_id, index, start_line, end_line))
-    new: list[tuple[int, bytes, Chunk]] = []
+    new: list[_NewChunk] = []
     for index, cut in enumerate(chunker.chunk_page(truth, timeline, strategy(tx, page_id))):
         hash_ = content_hash(title, cut)
         # The hash alone is not enough, because the hashed text leaves out some headings.
@@ -204,16 +218,22 @@ def write(tx: "Transaction", page_id: int, title: str, truth: str, timeline: str
                     (index, cut.start_line, cut.end_line, chunk_id),
                 )
         else:
-            new.append((index, hash_, cut))
+            new.append(_NewChunk(page_id, title, index, hash_, cut))
     gone = [(chunk_id,) for rows in present.values() for chunk_id, *_ in rows]
     if gone:
         tx.executemany("DELETE FROM chunks WHERE id = ?", gone)
-    _insert_chunks(tx, page_id, title, new)
+    _insert_chunks(tx, new)
 
 
-def _insert_chunks(
-    tx: "Transaction", page_id: int, title: str, new: "list[tuple[int, bytes, Chunk]]"
-) -> None:
+class _NewChunk(NamedTuple):
+    page_id: int
+    title: str
+    number: int
+    hash: bytes
+    cut: "Chunk"
+
+
+def _insert_chunks(tx: "Transaction", new: list[_NewChunk]) -> None:
     # Ids are never reused, so the ids of the new rows are known before the insert.
     last = tx.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").fetchone()
     first = 1 + (int(last[0]) if last else 0)
@@ -225,10 +245,13 @@ def _insert_chunks(
                 *(chunk_id, page_id, index, cut.kind, hash_, cut.tokens, cut.start_line, cut.end_line),
                 *(cut.date or None, cut.heading_path, cut.text),
             )
-            for chunk_id, (index, hash_, cut) in enumerate(new, first)
+            for chunk_id, (page_id, _, index, hash_, cut) in enumerate(new, first)
         ],
     )
-    rows = [(chunk_id, title, cut.heading_path, cut.text) for chunk_id, (_, _, cut) in enumerate(new, first)]
+    rows = [
+        (chunk_id, title, cut.heading_path, cut.text)
+        for chunk_id, (_, title, _, _, cut) in enumerate(new, first)
+    ]
     index_words(tx, rows)
     _write_entries(tx, rows)
 
