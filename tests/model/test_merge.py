@@ -582,3 +582,13 @@ def test_blocks_and_blank_lines_are_the_whole_text(text: str) -> None:
     assert (
         "".join([parts.gaps[0], *(b + g for b, g in zip(parts.blocks, parts.gaps[1:], strict=True))]) == text
     )
+
+
+def test_a_fact_that_both_versions_add_from_different_sources_is_one_fact_with_both() -> None:
+    newer = fact("Oslo", valid_from="2026-01-01", supersedes=fact("Porto", source_ref="b").key)
+    ours = PAGE._replace(facts=(fact("Porto", source_ref="a", evidence_text="In Porto."),))
+    theirs = PAGE._replace(facts=(fact("Porto", source_ref="b", confidence=0.5), newer))
+    for result in (merged(ours, theirs), merged(theirs, ours)):
+        joined, other = sorted(result.bundle.facts, key=lambda row: row.object, reverse=True)
+        assert (joined.source_ref, joined.evidence_text, joined.confidence) == ("a; b", "In Porto.", 1.0)
+        assert other.supersedes == joined.key

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from quaid.errors import NotFound
 from quaid.model import markdown_text, tags, timeline as timelines
-from quaid.model.bundle import Bundle, BundleFact, BundleLink, BundleRaw, json_text
+from quaid.model.bundle import Bundle, BundleFact, BundleLink, BundleRaw, FactKey, json_text
 
 CONFLICTS_KEY = "conflicts"
 """Front-matter key with the values that lost a conflict: {key: {name: value}}."""
@@ -97,7 +97,9 @@ def merge(base: Bundle | None, ours: Bundle, theirs: Bundle, our_name: str, thei
     if base is not None and ours.slug not in (before.slug, slug):
         notes.append(_note("slug", their_name, theirs.slug, our_name, ours.slug))
     links = _merge_rows(before.links, ours.links, theirs.links, our_name, their_name, notes)
-    facts = _merge_rows(before.facts, ours.facts, theirs.facts, our_name, their_name, notes)
+    facts = _join_equal_facts(
+        _merge_rows(before.facts, ours.facts, theirs.facts, our_name, their_name, notes)
+    )
     raw = _merge_raw(before.raw, ours.raw, theirs.raw, our_name, their_name, notes)
     for note in notes:
         _record(frontmatter, f"({note.key})", *note.sides[1])
@@ -358,6 +360,34 @@ def _merge_rows(
             continue
         merged.append(_merge_columns(old, one, other, our_name, their_name, notes))
     return tuple(merged)
+
+
+def _join_equal_facts(facts: tuple[BundleFact, ...]) -> tuple[BundleFact, ...]:
+    """Join facts that differ only in their sources, as if both sources had stated the fact on one device."""
+    groups: dict[tuple[Any, ...], list[BundleFact]] = {}
+    for fact in sorted(facts, key=json_text):
+        groups.setdefault(fact[:5], []).append(fact)
+    keys: dict[FactKey, FactKey] = {}
+    joined: list[BundleFact] = []
+    for same in groups.values():
+        fact = same[0]
+        if len(same) > 1:
+            sources = [source for other in same for source in other.source_ref.split("; ") if source]
+            pieces = dict.fromkeys(other.evidence_text for other in same if other.evidence_text)
+            fact = fact._replace(
+                source_ref="; ".join(sorted(set(sources))),
+                evidence_text=" / ".join(pieces),
+                confidence=max(other.confidence for other in same),
+                created_at=min(other.created_at for other in same),
+                supersedes=next((other.supersedes for other in same if other.supersedes), None),
+            )
+        keys |= {other.key: fact.key for other in same if other.key != fact.key}
+        joined.append(fact)
+    older = [keys.get(fact.supersedes, fact.supersedes) if fact.supersedes else None for fact in joined]
+    return tuple(
+        fact._replace(supersedes=None if key == fact.key else key)
+        for fact, key in zip(joined, older, strict=True)
+    )
 
 
 def _rows_by_key(rows: Sequence[Row]) -> dict[Key, Row]:
