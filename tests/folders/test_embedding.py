@@ -408,11 +408,17 @@ def test_a_query_after_a_large_import_embeds_none_of_its_chunks(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backfill, "MAX_BACKLOG", 20)
-    write(db, backfill.NEWEST_CHUNKS, "imported")
-    fill = Backfill(db, Hashes(), now, quiet)
-    assert fill.embed_few(recent=NOW) == 0
+    pages = [build_page(f"old/{number}", {}, f"# Old {number}", "") for number in range(backfill.MANY_PAGES)]
+    for page in pages:
+        db.write(
+            lambda tx, page=page: page_edits.save(  # type: ignore[misc]
+                tx, page, uuid=page.slug, now=NOW, expected_version=None, cut=False
+            )
+        )
+    backfill.cut_pages(db, quiet)
+    assert Backfill(db, Hashes(), now, quiet).embed_few(recent=NOW) == 0
     write(db, 1, "written by hand")
-    assert fill.embed_few(after=fill.checked_up_to, recent=NOW) == 1
+    assert Backfill(db, Hashes(), now, quiet).embed_few(recent=NOW) == 1
 
 
 def test_embed_few_uses_only_the_active_model(db: Database) -> None:

@@ -37,10 +37,10 @@ MAX_BACKLOG = 256
 """If more chunks than this lack a vector, a query embeds only those written since the previous query."""
 
 NEWEST_CHUNKS = 64
-"""If there are more than MAX_BACKLOG, and at least this many of them were written recently, a query embeds none.
+"""If there are more than MAX_BACKLOG, at most this many of the newest chunks without a vector are considered."""
 
-They come from an import, and a few of their vectors would not improve the answer.
-"""
+MANY_PAGES = 64
+"""The chunks of this many pages that are split at once, as by an import, are left to the background process."""
 
 INLINE_LOCK_TIMEOUT = 1.0
 """A query waits this many seconds for the write lock, which an import may hold for a long time."""
@@ -156,8 +156,8 @@ class Backfill:
         embedded. `checked_up_to` is set to the chunk id up to which later queries have nothing more to embed.
 
         While many chunks lack a vector, as after an import, only those with an id above `after` of pages saved
-        since the time `recent` are embedded, and only if they are few: the others are left to the background
-        process.
+        since the time `recent` are embedded, and none that an import made: those are left to the background
+        process, because a few of their vectors would not improve the answer.
         """
         db, name = self._db, self._embedder.name
         self.checked_up_to = after
@@ -194,9 +194,8 @@ class Backfill:
         if coverage.waiting is not None and coverage.lacking <= MAX_BACKLOG:
             pending = queue.by_page(coverage.waiting)
         else:
-            pending = queue.newest(after, recent, NEWEST_CHUNKS)
-            if len(pending) == NEWEST_CHUNKS:
-                pending = []
+            imported = embedding_queue.last_imported_chunk(self._db)
+            pending = queue.newest(max(after, imported), recent, NEWEST_CHUNKS)
         few = _within_tokens(pending)
         # The ids are passed on, because finding them again would take longer than embedding the chunks.
         embedded = self._embed_in_batches(queue, few, CHUNKS_LABEL, insist=False)[0] if few else 0
@@ -362,6 +361,8 @@ def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
         progress(start, len(page_ids), "Cutting into chunks")
         some = page_ids[start : start + PAGES_PER_CUT]
         db.write(lambda tx, some=some: chunks.write_pages(tx, some))  # type: ignore[misc]
+    if len(page_ids) >= MANY_PAGES:
+        db.write(embedding_queue.record_imported_chunks)
     if page_ids:
         text_index.merge_segments(db)
         progress(len(page_ids), len(page_ids), "Cutting into chunks")

@@ -406,9 +406,7 @@ def get(
     slug: Annotated[
         list[str], Arg("One page or several, each by slug, title, alias or file path.", positional=True)
     ],
-    lines: Annotated[
-        str | None, Arg("Only these lines below the front matter, as in 10-40 or timeline 2-5.")
-    ] = None,
+    lines: Annotated[str | None, Arg("Only lines 10-40, or timeline 2-5.")] = None,
 ) -> PageRecord | LinesRecord | PagesRecord:
     """Read pages: current truth, timeline, front matter, and the version to send with a change."""
     if not 0 < len(slug) <= MAX_PAGES_READ:

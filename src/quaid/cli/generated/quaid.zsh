@@ -196,7 +196,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'get') printf '%s\n' '*	@slugs	One page or several, each by slug, title, alias or file path
---lines	@any	Only these lines below the front matter, as in 10-40 or timeline 2-5
+--lines	@any	Only lines 10-40, or timeline 2-5
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
