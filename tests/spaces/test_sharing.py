@@ -29,6 +29,7 @@ from quaid.operations import spaces
 from quaid.spaces.replica import SyncedSpace
 from quaid.storage.leases import is_leased
 from quaid.storage.spaces import LEASE
+from quaid.worker import Supervisor
 
 Make = Callable[[str], Memory]
 
@@ -281,6 +282,23 @@ def test_a_server_syncs_in_the_background_and_at_once_after_a_change(mira: Memor
     mira.run("sync")
     assert "And counts." in mira.run("get", slug=["people/ada"])["compiled_truth"]
     assert not is_leased(path, LEASE)
+
+
+def test_the_worker_of_a_server_syncs_shared_spaces(mira: Memory, memory: Make) -> None:
+    noor = memory("noor-laptop")
+    noor.run("join", link=invite(mira), person="noor")
+    supervisor = Supervisor()
+    supervisor._watch_due = 0.0
+    supervisor._embed_due = time.monotonic() + 600
+    try:
+        supervisor.start_due_workers(noor.brain)
+        wait_until(lambda: is_leased(noor.brain.settings.db_path, LEASE))
+        mira.run("put", slug="people/ada", append="She writes.")
+        mira.run("sync")
+        wait_until(lambda: "She writes." in noor.run("get", slug=["people/ada"])["compiled_truth"])
+    finally:
+        supervisor.end()
+    assert not is_leased(noor.brain.settings.db_path, LEASE)
 
 
 def wait_until(is_done: Callable[[], bool], seconds: float = 20) -> None:

@@ -8,6 +8,8 @@ from tests.web.dashboard import Visitor, call
 
 from quaid.app import Brain
 from quaid.config import Settings
+from quaid.storage import spaces
+from quaid.storage.spaces import SpaceRow
 from quaid.web.pages.notebook import undated_commitments
 from quaid.web.pages.settings import describe_event, log_lines, name_buttons
 
@@ -107,3 +109,17 @@ def test_undated_commitments_are_shown_on_home(visitor: Visitor, mine: Settings)
         f"{undated_commitments(call(mine, 'briefing').notes)}: add <code>due</code>" in visitor.get("/").text
     )
     assert "open commitments have no due date" in visitor.get("/").text
+
+
+def test_settings_show_shared_spaces_and_why_they_are_not_synced(visitor: Visitor, mine: Settings) -> None:
+    assert "Shared spaces" not in visitor.get("/settings").text
+    with Brain(mine) as brain:
+        row = SpaceRow(
+            *(1, "default", "https://hub.example.org", "h", "s", "team", "team", False, "write", "mira"),
+            *("d", 0, "", -1, 0, brain.now(), None, None),
+        )
+        brain.db.write(lambda tx: spaces.add_space(tx, row))
+        brain.db.write(lambda tx: spaces.update_space(tx, 1, problem="The hub cannot be reached"))
+    shown = visitor.get("/settings").text
+    assert "Shared spaces" in shown
+    assert "The hub cannot be reached" in shown
