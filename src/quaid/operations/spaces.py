@@ -440,10 +440,7 @@ def sync(
         problem = f"{name} is neither shared nor has a folder; `quaid share {name} --hub URL` shares it"
         raise InvalidArgument(name="name", problem=problem)
     reports = [report for root in roots for report in folders.collection_sync(brain, root).value]
-    results = []
-    for space in chosen:
-        with closing(connect_space(brain, space)) as hub:
-            results.append(sync_space(brain, space, hub))
+    results = [_sync_quietly(brain, space) for space in chosen]
     if watch:
         with suppress(KeyboardInterrupt):
             follow_spaces(brain, Event(), _notice(brain), name)

@@ -40,6 +40,8 @@ from quaid.storage.sqlite.connection import Database, Transaction
 MOST_ROUNDS = 8
 """A push that other devices overtake this often waits for the next sync."""
 PULL_PAGES = 500
+OUTBOX_PAGES = 1_000
+"""This many pages of the outbox are read at once."""
 PUSH_PAGES = 100
 PUSH_BYTES = 4 * 1024 * 1024
 VECTORS_PER_REQUEST = 1_000
@@ -454,17 +456,20 @@ class Replica:
 
     def _push(self) -> bool:
         """Push the pages in the outbox. Return True if some were overtaken by other devices."""
-        rows = spaces.outbox(self.db, self._id)
-        waiting: list[tuple[OutboxRow, Push]] = []
-        size = 0
+        rows = [row for row in spaces.outbox(self.db, self._id) if row.state == "changed"]
         again = False
-        for row, push in self._pushes([row for row in rows if row.state == "changed"]):
-            if waiting and (len(waiting) == PUSH_PAGES or size + len(push.bundle) > PUSH_BYTES):
+        for start in range(0, len(rows), OUTBOX_PAGES):
+            waiting: list[tuple[OutboxRow, Push]] = []
+            size = 0
+            for row, push in self._pushes(rows[start : start + OUTBOX_PAGES]):
+                if waiting and (len(waiting) == PUSH_PAGES or size + len(push.bundle) > PUSH_BYTES):
+                    again |= self._send(waiting)
+                    waiting, size = [], 0
+                waiting.append((row, push))
+                size += len(push.bundle)
+            if waiting:
                 again |= self._send(waiting)
-                waiting, size = [], 0
-            waiting.append((row, push))
-            size += len(push.bundle)
-        return (self._send(waiting) if waiting else False) or again
+        return again
 
     def _pushes(self, rows: list[OutboxRow]) -> list[tuple[OutboxRow, Push]]:
         """Return what to push: deletions first, then known pages, then new ones, so that slugs become free."""
