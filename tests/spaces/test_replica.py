@@ -136,6 +136,20 @@ def test_a_merged_page_is_gone_everywhere_unless_it_was_changed(team: tuple[Lapt
         noor.run("get", slug=["team::people/lovelace"])
 
 
+def test_a_page_that_was_deleted_elsewhere_can_be_restored_for_all(
+    team: tuple[Laptop, Laptop, Laptop],
+) -> None:
+    mira, desktop, noor = team
+    mira.run("merge", slug="people/ada", other="projects/engine", into="people/ada", yes=True)
+    settle_all(mira, desktop, noor)
+    assert noor.slugs() == ["people/ada"]
+    restored = noor.run("collection quarantine restore", slug="team::projects/engine")
+    assert (restored["slug"], restored["collection"]) == ("projects/engine", "team")
+    settle_all(mira, desktop, noor)
+    assert noor.slugs() == desktop.slugs() == mira.slugs("default") == ["people/ada", "projects/engine"]
+    assert mira.text("default::projects/engine").startswith("# Engine")
+
+
 def test_the_same_slug_made_on_two_laptops_gives_two_pages(team: tuple[Laptop, Laptop, Laptop]) -> None:
     mira, desktop, noor = team
     mira.put("people/sofia", "# Sofia\n\nA gardener in Bergen.")

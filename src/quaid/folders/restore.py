@@ -18,7 +18,7 @@ from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import LARGEST_FILE, Folder, Progress
 from quaid.folders.sync import INCOMPLETE_REASONS
-from quaid.model import slug as slugs
+from quaid.model import page as page_model, slug as slugs
 from quaid.model.sync_plan import ScannedFile
 from quaid.storage import (
     collections,
@@ -156,8 +156,14 @@ class QuarantineRestoreRecord(NamedTuple):
 def restore_quarantined_page(
     db: Database, hidden: QuarantinedPage, token: str, now: str
 ) -> QuarantineRestoreRecord:
-    """Write the file of a quarantined page back to its path, and restore the page."""
+    """Write the file of a quarantined page back to its path, and restore the page.
+
+    A page of a shared space, which has no file, gets its text again.
+    """
     collection = collections.require(db, hidden.collection)
+    if collection.root is None and collection.state == "active":
+        version = db.write(lambda tx: _unhide_without_file(db, tx, hidden, now))
+        return QuarantineRestoreRecord(hidden.slug, collection.name, hidden.slug, version)
     if collection.root is None or not collection.writable or collection.state != "active":
         why = "is read-only" if collection.root and collection.state == "active" else f"is {collection.state}"
         raise NoPlaceToRestore(name=collection.name, why=why, slug=hidden.slug)
@@ -178,6 +184,22 @@ def restore_quarantined_page(
     if not isinstance(written, ScannedFile):
         raise FileChanged(path=path)
     return db.write(lambda tx: _unhide_page(tx, collection, hidden, written, data, now, token))
+
+
+def _unhide_without_file(db: Database, tx: Transaction, hidden: QuarantinedPage, now: str) -> int:
+    target = erasure.find_target(db, hidden.slug, hidden.collection)
+    if target is None:
+        raise NoPlaceToRestore(name=hidden.collection, why="has lost it", slug=hidden.slug)
+    page = page_model.build_page(
+        target.slug,
+        json.loads(target.frontmatter),
+        target.truth,
+        target.timeline,
+        fallback_title=target.title,
+    )
+    saved = page_edits.save(tx, page, uuid="", now=now, expected_version=None, collection=hidden.collection)
+    history.record_author(tx, saved.id, saved.version)
+    return saved.version
 
 
 def _occupied_error(collection: Collection, path: str) -> AlreadyExists:
