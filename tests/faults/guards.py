@@ -374,4 +374,32 @@ GUARDS = (
         "                pass\n\n    def once",
         "tests/faults/test_missed_events.py",
     ),
+    Guard(
+        "a hub refuses a push that is not based on the newest revision",
+        "hub/revisions.py",
+        "        if push.base != revision or (push.base_hash and head and push.base_hash != head.hash):\n",
+        "        push = push._replace(base=revision)\n        if False:\n",
+        "tests/hub/test_simulation.py",
+    ),
+    Guard(
+        "a device keeps both sides of a conflict",
+        "spaces/replica.py",
+        "merge(base, ours, theirs, self._our_name(), self._their_name(change))",
+        "merge(ours, ours, theirs, self._our_name(), self._their_name(change))",
+        "tests/spaces/test_replica.py::test_a_conflict_keeps_both_sides_on_every_laptop",
+    ),
+    Guard(
+        "a query without a condition shows no other space",
+        "hub/postgres_store.py",
+        """set_config('role', %s, true)""",
+        """set_config('quaid.role', %s, true)""",
+        "tests/hub/test_postgres_store.py",
+    ),
+    Guard(
+        "a bundle has the hash that was sent",
+        "hub/revisions.py",
+        "        if hashlib.sha256(push.bundle).hexdigest() != push.hash:\n",
+        "        if False:\n",
+        "tests/hub/test_store.py::test_a_bundle_with_another_hash_is_refused",
+    ),
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from tests.hub.store_hub import join
 
 from quaid.app import Brain
@@ -406,7 +406,9 @@ def check(world: World) -> None:
     assert world.store.verify_audit()[1] is None
 
 
-faults = st.none() | st.builds(Fault, st.sampled_from(FAULTS), st.integers(0, 7))
+faults = st.none() | st.builds(
+    Fault, st.sampled_from(FAULTS), st.sampled_from((0, 1, 2, 2, 2, 3, 4, 5, 6, 7))
+)
 numbers = st.integers(0, 30)
 edits = st.builds(Step, st.sampled_from(sorted(EDITS)), st.integers(0, DEVICES - 1), numbers)
 syncs = st.builds(Step, st.just("sync"), st.integers(0, DEVICES - 1), st.just(0), faults)
@@ -417,7 +419,14 @@ skews = st.lists(
 )
 
 
+OVERTAKEN = [
+    [Step("append", 0), Step("append", 1), Step("sync", 0, 0, Fault("overtaken", number))]
+    for number in range(6)
+]
+
+
 @settings(max_examples=HISTORIES)
+@example(skews=[0.0] * 3, steps=[step for history in OVERTAKEN for step in history])
 @given(skews=skews, steps=histories)
 def test_devices_converge_and_lose_nothing(
     template: tuple[Path, list[Caller]], skews: list[float], steps: list[Step]
