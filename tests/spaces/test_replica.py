@@ -3,12 +3,14 @@
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 import pytest
 from tests.spaces.laptops import Laptop, bundles, settle_all
 
 from quaid.errors import PageNotFound
+from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.spaces import replica
 from quaid.storage import vectors
 
@@ -148,6 +150,23 @@ def test_a_page_that_was_deleted_elsewhere_can_be_restored_for_all(
     settle_all(mira, desktop, noor)
     assert noor.slugs() == desktop.slugs() == mira.slugs("default") == ["people/ada", "projects/engine"]
     assert mira.text("default::projects/engine").startswith("# Engine")
+
+
+def test_a_deleted_page_leaves_the_quarantine_after_30_days(
+    team: tuple[Laptop, Laptop, Laptop], hub: SqliteHubStore
+) -> None:
+    mira, _, noor = team
+    mira.run("merge", slug="people/ada", other="projects/engine", into="people/ada", yes=True)
+    mira.sync("default")
+    noor.sync()
+    assert len(noor.run("collection quarantine list")["pages"]) == 1
+    noor.brain._clock = lambda: time.time() + 40 * 86_400
+    mira.run("put", slug="people/ada", append="More.")
+    mira.sync("default")
+    noor.sync()
+    assert noor.run("collection quarantine list")["pages"] == []
+    report = noor.sync()
+    assert (report.pulled, report.pushed, report.waiting) == (0, 0, 0)
 
 
 def test_the_same_slug_made_on_two_laptops_gives_two_pages(team: tuple[Laptop, Laptop, Laptop]) -> None:

@@ -23,7 +23,7 @@ from quaid.folders import indexer, page_writer
 from quaid.folders.scanner import Progress
 from quaid.folders.sync import sync_collection
 from quaid.formats import markdown
-from quaid.model import bundle as bundles, page as page_model, slug as slugs
+from quaid.model import bundle as bundles, dates, page as page_model, slug as slugs
 from quaid.model.bundle import Bundle
 from quaid.model.merge import PageConflict, merge
 from quaid.model.page import Page
@@ -122,6 +122,8 @@ class Replica:
             if not self._push():
                 break
         self._exchange_vectors()
+        if self._result.pulled and self.collection.root is None:
+            self.db.write(self._discard_expired)
         self._acknowledge()
         now, problems = self._now(), self._problems()
         # A background sync without changes writes the time once a minute, not every time.
@@ -447,6 +449,15 @@ class Replica:
 
     def _remove_file(self, page_id: int, tx: Transaction) -> None:
         page_writer.remove_page_file(self.db, tx, self.collection, page_id, self._new_uuid())
+
+    def _discard_expired(self, tx: Transaction) -> None:
+        """Discard pages that were deleted on the hub more than 30 days ago, as a sync of a folder does."""
+        before = dates.shift_date(self._now()[:10], -erasure.QUARANTINE_DAYS)
+        for page in erasure.quarantined_pages(tx, self._id, before=before):
+            state = spaces.page_state(tx, self._id, page.uuid)
+            if state is not None and state.deleted:
+                erasure.discard_page(tx, page.id)
+                spaces.clear(tx, self._id, page.uuid)
 
     def _forget_state(self, uuid: str, tx: Transaction) -> None:
         spaces.drop_state(tx, self._id, uuid)
