@@ -365,6 +365,13 @@ def test_a_removal_without_a_matching_line_is_not_filed(brain: Brain, notebook: 
     assert content not in "".join(path.read_text() for path in notebook.rglob("*.md"))
 
 
+def test_a_german_date_does_not_end_a_sentence(brain: Brain, notebook: Path) -> None:
+    call(brain, "remember", content="Zahnarzttermin am 3. Mai um 9 Uhr")
+    assert call(brain, "remember", content="Vergiss den Zahnarzttermin")["action"] == "struck"
+    text = "".join(path.read_text() for path in notebook.rglob("*.md"))
+    assert "~~Zahnarzttermin am 3. Mai um 9 Uhr~~" in text
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -16,8 +16,10 @@ MOST_PRECEDING = 5
 
 _BLOCK = re.compile(r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+]|\d+[.)]|\#{1,6}|\|)[ \t])")
 _ABBREVIATIONS = "Inc Ltd Dr Mr Ms Mrs St Co Jr vs etc Corp Prof approx".split()
+_MONTH_AFTER_DAY = "Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+"""After a day such as "3." these do not begin a sentence."""
 _END = re.compile(
-    r"[.!?](?<!\b[A-Z]\.)"
+    rf"[.!?](?!(?<=\d\.)(?<!\d\d\d\.) (?:{_MONTH_AFTER_DAY})\b)(?<!\b[A-Z]\.)"
     + "".join(rf"(?<!\b{word}\.)" for word in _ABBREVIATIONS)
     + r"""["”')\]]*(?=\s|\Z)|;(?=\s)"""
 )
