@@ -343,6 +343,12 @@ def test_a_new_value_replaces_the_line_of_the_earlier_one(brain: Brain, notebook
     answer = call(brain, "remember", content="My dentist is now Dr. Fern")
     assert answer["action"] == "replaced"
     assert "~~My dentist is Dr. Grube~~" in (notebook / "reference" / "contacts.md").read_text()
+    texts = {
+        asked: call(brain, "memory_query", query=asked)["results"][0]["content"]
+        for asked in ("Who is my dentist?", "Who was my dentist before?")
+    }
+    assert ["- ~~My dentist is Dr. Grube" in text for text in texts.values()] == [False, True]
+    assert all("- My dentist is now Dr. Fern" in text for text in texts.values())
 
 
 @pytest.mark.parametrize(

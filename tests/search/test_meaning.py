@@ -208,6 +208,16 @@ def test_a_list_is_shown_from_its_nearest_entry_on(db: Database, model: Synonyms
     assert doctor.text.splitlines()[1] == "- The physician lives in Lund"
 
 
+def test_struck_entries_of_a_short_list_are_not_shown_beside_current_ones(
+    db: Database, model: Synonyms
+) -> None:
+    contacts = "# Contacts\n\n- ~~The physician is Ada~~ (2026-04-01)\n- The physician is Bo\n"
+    add_notes(db, model, {"reference/contacts": contacts})
+    [found] = [result for result in ask(db, model, "doctor").results if result.origin == "notebook"]
+    assert "The physician is Bo" in found.text
+    assert "Ada" not in found.text
+
+
 def test_the_notebook_file_with_the_best_entry_comes_first(db: Database, model: Synonyms) -> None:
     errands = "# Doctor\n\n- Pots for the waiting room\n- A bell and two pans\n"
     add_notes(db, model, {"lists/doctor": errands, "reference/facts": FACTS})

@@ -161,6 +161,7 @@ def _other_sources(
         "is_answered": facts.is_answer,
         # A past state is often mentioned only in passing, in results with weak evidence.
         "is_concise": not is_past,
+        "is_past": is_past,
     }
 
 

@@ -503,16 +503,18 @@ def build_answer(
     outdated: Sequence[OutdatedValue] = (),
     is_answered: bool = False,
     is_concise: bool = False,
+    is_past: bool = False,
 ) -> Answer:
     """Build the answer within the token budget.
 
     `others` are merged with the pages by their evidence, without a change in the order of the pages. Results
     that state one of the `outdated` values, and none of the values that replaced it, are superseded. With
     `is_answered`, the facts answer the question, so the answer is strong regardless of the results. With
-    `is_concise`, repeated texts are left out; so are results that do not match, if enough others do.
+    `is_concise`, repeated texts are left out; so are results that do not match, if enough others do. With
+    `is_past`, the question is about an earlier time, so struck entries of the notebook are shown too.
     """
     shown = _shown_pages(db, ranked, limit)
-    builder = _AnswerBuilder(db, ranked, shown)
+    builder = _AnswerBuilder(db, ranked, shown, is_past=is_past)
     shown = builder.best_notebook_first([builder.with_best_chunk(page) for page in shown])
     entries = _merge([builder.entry(page, depth) for page in shown], others)[:limit]
     check = _OutdatedCheck(text_index.Stemmer(db), outdated)
@@ -825,8 +827,16 @@ class _ScannedText(NamedTuple):
 class _AnswerBuilder:
     """Rates and explains the results of one question."""
 
-    def __init__(self, db: Database, ranked: RankedQuestion, shown: Sequence[_ShownPage] = ()) -> None:
+    def __init__(
+        self,
+        db: Database,
+        ranked: RankedQuestion,
+        shown: Sequence[_ShownPage] = (),
+        *,
+        is_past: bool = False,
+    ) -> None:
         self._ranked = ranked
+        self._is_past = is_past
         self._entry_cosines: dict[tuple[int, int], float] = {}
         self._cosines: dict[int, float] = {}
         meaning = ranked.meaning
@@ -1062,7 +1072,9 @@ class _AnswerBuilder:
                 entries.setdefault(text, (heading, weight))
         most = max((weight for _, weight in entries.values()), default=0.0)
         if not most:
-            return line, section, is_outdated
+            current = [text for text in section.split("\n") if self._is_past or not is_struck(text)]
+            is_left = any(text and not text.startswith("#") for text in current)
+            return line, "\n".join(current) if is_left else section, is_outdated
         matching = self._with_other_words(
             [
                 text
@@ -1075,7 +1087,7 @@ class _AnswerBuilder:
             text for text in matching if not self._is_outdated(text) and not self._matches_struck(text)
         ]
         if current and len(current) < len(matching):
-            matching = current
+            matching = matching if self._is_past else current
             if is_outdated:
                 line = max(current, key=lambda text: entries[text][1])[: text_search.LONGEST_LINE]
                 is_outdated = False
