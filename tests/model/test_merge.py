@@ -194,6 +194,63 @@ def test_many_equal_blocks_take_linear_time(lines: list[str]) -> None:
     takes_at_most(3, work)
 
 
+def test_many_conflicts_take_linear_time() -> None:
+    lines = [f"Paragraph {number}." for number in range(10_000)]
+    keys = {f"key {number}": 1 for number in range(10_000)}
+    edits = [
+        ["\n\n".join(line + name if place % 2 else line for place, line in enumerate(lines)), value]
+        for name, value in (("", 1), (" Ours.", 2), (" Theirs.", 3))
+    ]
+    base, ours, theirs = (
+        PAGE._replace(truth=str(text), frontmatter=dict.fromkeys(keys, value)) for text, value in edits
+    )
+
+    def work(_: int) -> float:
+        started = time.process_time()
+        assert len(merged(ours, theirs, base).conflicts) == 15_000
+        return time.process_time() - started
+
+    takes_at_most(3, work)
+
+
+def test_edits_of_a_long_text_are_merged_as_those_of_a_short_one() -> None:
+    lines = [f"Paragraph {number % 1_500}." for number in range(3_000)]
+    ours, theirs = list(lines), list(lines)
+    ours[700:705], theirs[2_000] = ["New."], "Changed."
+    ours.insert(2_900, "Paragraph 5.")
+    base, one, other = (PAGE._replace(truth="\n\n".join(text)) for text in (lines, ours, theirs))
+    page, conflicts = merged(one, other, base)
+    expected = [*lines[:700], "New.", *lines[705:2_000], "Changed.", *lines[2_001:]]
+    expected.insert(2_900, "Paragraph 5.")
+    assert (page.truth, conflicts) == ("\n\n".join(expected), ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- conflict: -->",
+        "<!-- conflict: x\ny -->",
+        "<!-- conflict: a --> b -->",
+        "<!-- conflict: a -->\nx\n<!-- end of conflict -->",
+        "<!-- or: a -->",
+    ],
+)
+def test_text_that_looks_like_a_marker_is_merged_as_text(text: str) -> None:
+    ours = PAGE._replace(truth=truth(PAGE.truth, "She lives in Lisbon.", text))
+    theirs = PAGE._replace(truth=truth(PAGE.truth, "Lisbon", "Porto"))
+    page, conflicts = merged(ours, theirs)
+    assert len(conflicts) == 1
+    assert text.split("\n")[0] in page.truth
+    assert "She lives in Porto." in page.truth
+    assert find_conflicts(ours.truth, {}) == ()
+
+
+def test_a_conflict_with_edited_markers_can_be_resolved() -> None:
+    text = "<!-- conflict: a --> \nx\n<!-- or: b -->\n\ny\n<!-- end of conflict -->"
+    [conflict] = find_conflicts(text, {})
+    assert resolve_conflict(text, {}, conflict, "a")[0] == "x"
+
+
 # Timeline
 
 

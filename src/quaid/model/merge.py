@@ -15,6 +15,7 @@ In front matter, the value of `theirs` stays under its key, and the other one is
 
 import json
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
@@ -90,8 +91,7 @@ def merge(base: Bundle | None, ours: Bundle, theirs: Bundle, our_name: str, thei
         None if base is None else base.truth, ours.truth, theirs.truth, our_name, their_name
     )
     before = base or Bundle(theirs.uuid, theirs.slug, {}, "", "")
-    for conflict in conflicts:
-        _record(frontmatter, conflict.key, *conflict.sides[1])
+    _record(frontmatter, ((conflict.key, *conflict.sides[1]) for conflict in conflicts))
     notes: list[PageConflict] = []
     slug = ours.slug if theirs.slug == before.slug and base is not None else theirs.slug
     if base is not None and ours.slug not in (before.slug, slug):
@@ -101,8 +101,7 @@ def merge(base: Bundle | None, ours: Bundle, theirs: Bundle, our_name: str, thei
         _merge_rows(before.facts, ours.facts, theirs.facts, our_name, their_name, notes)
     )
     raw = _merge_raw(before.raw, ours.raw, theirs.raw, our_name, their_name, notes)
-    for note in notes:
-        _record(frontmatter, f"({note.key})", *note.sides[1])
+    _record(frontmatter, ((f"({note.key})", *note.sides[1]) for note in notes))
     merged = Bundle(
         *(theirs.uuid, slug, frontmatter, truth),
         merge_timeline("" if base is None else base.timeline, ours.timeline, theirs.timeline),
@@ -145,7 +144,7 @@ def _merge_deleted(ours: Bundle, theirs: Bundle, our_name: str, their_name: str)
         return MergeResult(theirs, ())
     alive, name = (theirs, our_name) if ours.deleted else (ours, their_name)
     frontmatter = dict(alive.frontmatter)
-    _record(frontmatter, "(deleted)", name, True)
+    _record(frontmatter, [("(deleted)", name, True)])
     conflict = PageConflict("page", "deleted", (ConflictSide(CURRENT_SIDE, None), ConflictSide(name, True)))
     return MergeResult(alive._replace(frontmatter=frontmatter), (conflict,))
 
@@ -308,9 +307,7 @@ def _merge_records(base: Any, ours: Any, theirs: Any) -> Any:
         for records in (base, ours, theirs)
     )
     merged: dict[str, Any] = {CONFLICTS_KEY: {}}
-    for text, _ in _merge_order(*flat):
-        key, name, value = json.loads(text)
-        _record(merged, key, name, value)
+    _record(merged, (json.loads(text) for text, _ in _merge_order(*flat)))
     return merged[CONFLICTS_KEY] or _MISSING
 
 
@@ -321,19 +318,25 @@ def _are_records(value: Any) -> bool:
     return value is _MISSING
 
 
-def _record(frontmatter: dict[str, Any], key: str, name: str, value: Any) -> None:
-    """Store a value that lost a conflict, under another name if the name is in use for a different value."""
+def _record(frontmatter: dict[str, Any], lost: Iterable[Sequence[Any]]) -> None:
+    """Store values that lost a conflict, each given as key, name of the version and value.
+
+    A value gets another name if the name is in use for a different value.
+    """
+    lost = list(lost)
+    if not lost:
+        return
     records = frontmatter.get(CONFLICTS_KEY, _MISSING)
     if not _are_records(records):
         records = {CONFLICTS_KEY: {"value": records}}
-    records = {} if records is _MISSING else dict(records)
-    sides = dict(records.get(key, {}))
-    label, number = name, 1
-    while label in sides and json_text(sides[label]) != json_text(value):
-        number += 1
-        label = f"{name} {number}"
-    sides[label] = value
-    records[key] = sides
+    records = {} if records is _MISSING else {key: dict(sides) for key, sides in records.items()}
+    for key, name, value in lost:
+        sides = records.setdefault(key, {})
+        label, number = name, 1
+        while label in sides and json_text(sides[label]) != json_text(value):
+            number += 1
+            label = f"{name} {number}"
+        sides[label] = value
     frontmatter[CONFLICTS_KEY] = records
 
 
@@ -563,19 +566,44 @@ def _matches(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
     end = 0
     while end < shorter - start and one[-1 - end] == other[-1 - end]:
         end += 1
-    # In long texts, blocks that occur often are not used to align the versions, because that takes quadratic time.
-    matcher = SequenceMatcher(
-        None, one[start : len(one) - end], other[start : len(other) - end], autojunk=shorter > _LONG_TEXT
-    )
-    return [
-        *((place, place) for place in range(start)),
-        *(
-            (start + match.a + step, start + match.b + step)
+    ours, theirs = one[start : len(one) - end], other[start : len(other) - end]
+    if max(len(ours), len(theirs)) > _LONG_TEXT:
+        between = _matches_of_long(ours, theirs)
+    else:
+        matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
+        between = [
+            (match.a + step, match.b + step)
             for match in matcher.get_matching_blocks()
             for step in range(match.size)
-        ),
+        ]
+    return [
+        *((place, place) for place in range(start)),
+        *((start + place, start + other_place) for place, other_place in between),
         *((len(one) - place, len(other) - place) for place in range(end, 0, -1)),
     ]
+
+
+def _matches_of_long(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
+    """Return pairs of places with equal items, in order. The time grows with n log n; SequenceMatcher's with n².
+
+    The first occurrence of an item is compared with the first one in the other sequence, the second with the second
+    and so on. The result is the longest increasing sequence of such pairs.
+    """
+    places = {key: place for place, key in enumerate(_numbered(other))}
+    pairs = [(place, places[key]) for place, key in enumerate(_numbered(one)) if key in places]
+    ends: list[int] = []  # the smallest end of an increasing sequence of each length
+    last: list[int] = []  # the number of the pair with that end
+    before: list[int] = []
+    for number, (_, place) in enumerate(pairs):
+        length = bisect_left(ends, place)
+        before.append(last[length - 1] if length else -1)
+        ends[length : length + 1], last[length : length + 1] = [place], [number]
+    matches = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        matches.append(pairs[number])
+        number = before[number]
+    return matches[::-1]
 
 
 def _chunks(
@@ -738,6 +766,8 @@ def _parse_conflict(block: str) -> list[ConflictSide]:
         marker = _MARKER.fullmatch(line)
         if marker and marker["name"] is not None:
             sides.append((marker["name"], []))
+        elif not sides:  # the first line only looks like a marker
+            return []
         elif not marker:
             sides[-1][1].append(line)
     return [ConflictSide(name, "\n".join(lines)) for name, lines in sides] if len(sides) > 1 else []
@@ -858,7 +888,11 @@ def resolve_conflict(
         raise NotFound(what="side of this conflict", name=choice, hint=f"The conflict has: {names}.")
     if conflict.part == "text":
         parts = _split(truth)
-        place = parts.blocks.index(conflict_text(conflict))
+        place = next(
+            place
+            for place, block in enumerate(parts.blocks)
+            if tuple(_parse_conflict(block)) == conflict.sides
+        )
         chosen = "\n\n".join(filter(None, values))
         blocks = [*parts.blocks[:place], *filter(None, [chosen]), *parts.blocks[place + 1 :]]
         gaps = parts.gaps if chosen else [*parts.gaps[:place], *parts.gaps[place + 1 :]]
