@@ -91,6 +91,7 @@ def test_an_answer_is_plain_json(brain: Brain) -> None:
         ({"question": "x", "depth": "deep"}, InvalidArgument),
         ({"question": "x", "since": "yesterday"}, InvalidDate),
         ({"question": "x", "type": "x" * 51}, InvalidType),
+        ({"question": "x", "collection": "nonsense"}, NotFound),
     ],
 )
 def test_a_wrong_argument_is_named(brain: Brain, arguments: dict[str, Any], error: type[Exception]) -> None:

@@ -256,7 +256,7 @@ def _filters(
     until: str | None,
 ) -> SearchFilters:
     return search_filters(brain, type=type, wing=wing, tag=tag)._replace(
-        collection=collection or None,
+        collection=collections.require(brain.db, collection).name if collection else None,
         since=dates.check_date(since, "since") if since else None,
         until=dates.check_date(until, "until") if until else None,
     )
