@@ -103,7 +103,9 @@ def test_a_page_that_answers_a_redacted_gap_resolves_it(boats: Brain) -> None:
     redacted: dict[str, Any] = {"sensitivity": "redacted", "redacted_query": "What do harbour cranes cost?"}
     question = "What does Zyxwvut pay for the harbour crane?"
     call(boats, "gap_approve", gap_id=gap_id, query_text=question, approver="Mira", **redacted)
-    call(boats, "put", slug="concepts/cranes", content="# Harbour cranes\n\nHarbour cranes cost a fortune.")
+    call(
+        boats, "put", slug="concepts/cranes", content="# Harbour cranes\n\nHarbour cranes cost 90,000 euros."
+    )
     assert call(boats, "gaps", include_resolved=True).gaps[0].resolved_by_slug == "concepts/cranes"
 
 

@@ -122,6 +122,14 @@ def test_what_a_question_asks_for_has_a_typical_form(question: str, kind: str, h
 def test_most_questions_ask_for_nothing_with_a_typical_form() -> None:
     assert sought("What did Ada say about the mails?") is None
     assert sought("How many hikes has Ada been on?") is None
+    assert sought("How do I change my password?") is None
+    for question, kind in (
+        ("Where do login keys go?", "place"),
+        ("When was the website redesigned?", "date"),
+        ("Who answered Ann's email?", "person"),
+        ("Do you know the password of the router?", "password"),
+    ):
+        assert getattr(sought(question), "kind", "") == kind
     assert sought("Was hat Ada gekauft?") is None
 
 

@@ -309,6 +309,10 @@ _MONEY = (
     r"|francs?|chf|kroner|kronor|kr|yen|cents?|bucks|%)\b)|\bfree\b|\bfor nothing\b"
     r"|\b(?:costs?|paid|pays?|charges?|prices?|fees?|rent|salary|budget|spent|earns?)\W+(?:\w+\W+){0,2}\d"
 )
+_FOR_ITSELF = (
+    r"\A(?!\W*(?:where|when|who|whom|whose|why|how|did|does|is|are|was|were|should|has|have|will)\b)[\s\S]*"
+)
+"""The beginning of a question that may ask for a password itself, not for something about it, such as its place."""
 _COSTS = "price|costs?|budget|salary|wage|fee|rent|deposit|refund|payment|invoice amount|premium|insured for|paid for"
 _ROLE = (
     r"\b(?:I|we|me|us|myself|mum|mom|dad|grand(?:ma|pa|mother|father|parents))\b|\b(?:my|our|his|her|their|your) \w+"
@@ -373,7 +377,12 @@ class Sought(NamedTuple):
 
 
 _SOUGHT: tuple[tuple[str, str, str, float], ...] = (
-    ("mail address", r"\be?-?mail\b.*\baddress\b|[’']s e?-?mail\b|\be?-?mail (address )?of\b", r"\S@\S", 0.4),
+    (
+        "mail address",
+        rf"{_FOR_ITSELF}(\be?-?mail\b.*\baddress\b|[’']s e?-?mail\b|\be?-?mail (address )?of\b)",
+        r"\S@\S",
+        0.4,
+    ),
     (
         "phone number",
         r"\A(?!.* to do\b).*(\b(phone|telephone|mobile|cell) number\b|[’']s (tele)?phone\W*\Z|\b(tele)?phone of\b"
@@ -383,12 +392,17 @@ _SOUGHT: tuple[tuple[str, str, str, float], ...] = (
     ),
     (
         "password",
-        r"\b(passwords?|passphrase|passcode|credentials?|login)\b|\bpin( code)?\b"
-        r"|\b(api|secret|encryption|access|private) (key|token)\b|\b(what|which) (is|was) the (\w+ )?code\b",
+        rf"{_FOR_ITSELF}(\b(passwords?|passphrase|passcode|credentials?|login)\b|\bpin( code)?\b"
+        r"|\b(api|secret|encryption|access|private) (key|token)\b|\b(what|which) (is|was) the (\w+ )?code\b)",
         _VALUE,
         0.4,
     ),
-    ("web address", r"\b(url|web ?site|web (page|address)|home ?page)\b", r"https?:|www\.|\w\.\w\w", 0.4),
+    (
+        "web address",
+        rf"{_FOR_ITSELF}\b(url|web ?site|web (page|address)|home ?page)\b",
+        r"https?:|www\.|\w\.\w\w",
+        0.4,
+    ),
     (
         "price",
         rf"\bwhat .* cost\b|\bhow (much|expensive) .*\b(costs?|charges?|pays?|paid|spend|spent|earns?)\b"
