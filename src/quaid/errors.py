@@ -384,6 +384,10 @@ class SyncStopped(Cancelled):
 {name}` reads the rest."""
 
 
+class SpaceSyncStopped(Cancelled):
+    """Stopped on request: the shared collection {name} has {detail} so far. `quaid sync {name}` goes on."""
+
+
 class PageOfFolder(QuaidError):
     """{slug} comes from a file of the collection {collection}. {act} the file in its folder; the memory is \
 updated from it."""

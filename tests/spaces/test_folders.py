@@ -7,6 +7,7 @@ import pytest
 from tests.spaces.laptops import Laptop, bundles
 
 from quaid.errors import PageNotFound
+from quaid.storage import spaces as store
 
 Make = Callable[[str, str], Laptop]
 ADA = "---\ntags: [math]   # hers\n---\n# Ada\n\nLives in London.\n"
@@ -143,3 +144,16 @@ def test_a_notebook_is_shared_with_its_files(laptop: Make, tmp_path: Path) -> No
     mira.sync("notebook")
     desktop.sync()
     assert desktop.run("search", query="alarm")["hits"]
+
+
+def test_headings_of_org_files_are_not_shared_and_do_not_wait(laptop: Make, tmp_path: Path) -> None:
+    mira = laptop("mira", "laptop")
+    root = tmp_path / "org"
+    root.mkdir()
+    heading = "* First\n:PROPERTIES:\n:ID: 11111111-2222-4333-8444-555555555555\n:END:\nText.\n"
+    (root / "nodes.org").write_text("#+title: Nodes\n\n" + heading)
+    mira.run("collection add", name="org", path=str(root))
+    report = mira.share("org")
+    assert (report.problem, report.pushed, report.waiting) == ("", 1, 0)
+    assert store.outbox_counts(mira.brain.db, store.require_space(mira.brain.db, "org").collection_id) == {}
+    assert [space["waiting"] for space in mira.run("status")["spaces"]] == [0]

@@ -13,6 +13,7 @@ from tests.hub.running import RunningHub, running
 from tests.spaces.laptops import Memory
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -21,11 +22,12 @@ from quaid.errors import (
     PageNotFound,
     SealKey,
     SpaceRight,
+    SpaceSyncStopped,
 )
 from quaid.hub.direct import StoreHub
 from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.hub.store import OPERATOR
-from quaid.operations import spaces
+from quaid.operations import dispatch, spaces
 from quaid.spaces.replica import SyncedSpace
 from quaid.storage.leases import is_leased
 from quaid.storage.spaces import LEASE
@@ -174,7 +176,7 @@ def test_a_forgotten_page_is_erased_everywhere_and_the_answer_names_who_has_not(
         [row for row in record["layers"] if row["after"]],
     ]
     assert record["hub"] == (
-        "Erased in the space team. Not yet erased on: noor-laptop; they erase it when they sync"
+        "Erased in the space team. Not yet erased on: noor on noor-laptop; they erase it when they sync"
     )
     report = noor.run("sync")["spaces"][0]
     assert report["erased"] == 1
@@ -240,6 +242,113 @@ def test_leaving_removes_the_pages_of_a_joined_space_or_keeps_them(mira: Memory,
     assert record["sync"]["problem"] == ""
     assert mira.run("leave", space="default")["kept"]
     assert mira.run("get", slug=["people/ada"])["title"] == "Ada"
+
+
+def test_leaving_pushes_what_waits_before_it_removes_pages(mira: Memory, memory: Make) -> None:
+    noor = memory("noor")
+    noor.run("join", link=invite(mira), person="noor")
+    noor.run("put", slug="team::people/ada", append="Plays chess.")
+    assert noor.run("leave", space="team", dry_run=True)["waiting"] == 1
+    assert noor.run("leave", space="team", yes=True)["waiting"] == 0
+    mira.run("sync")
+    assert "Plays chess." in mira.run("get", slug=["people/ada"])["compiled_truth"]
+
+
+def test_the_preview_of_leaving_says_whether_pages_stay(mira: Memory, memory: Make) -> None:
+    noor = memory("noor")
+    noor.run("join", link=invite(mira), person="noor")
+    leave, arguments = dispatch.find_command("leave"), {"space": "team", "dry_run": True}
+    preview = {
+        each.name: render(dispatch.call(each.brain, leave, arguments, "owner")) for each in (mira, noor)
+    }
+    assert "1 page of default would stay in this memory" in preview["mira-laptop"]
+    assert "1 page of team would be removed" in preview["noor"]
+
+
+def test_a_refused_invitation_leaves_no_token(mira: Memory, memory: Make, hub: RunningHub) -> None:
+    noor = memory("noor")
+    with pytest.raises(InvitationRefused):
+        noor.run("join", link=f"{hub.url}/join#AAAA-BBBB-CCCC", person="noor")
+    with pytest.raises(InvalidArgument, match="contains no invitation code"):
+        noor.run("join", link=hub.url)
+    with pytest.raises(NotFound, match="invitation link"):
+        noor.run("join", link="team")
+    assert noor.run("join", link=invite(mira), person="noor")["created"]
+
+
+def test_an_interrupted_join_goes_on_with_the_same_link(mira: Memory, memory: Make) -> None:
+    noor = memory("noor")
+    link = invite(mira)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    noor.brain.progress = stop
+    with pytest.raises(SpaceSyncStopped, match="`quaid sync team` goes on"):
+        noor.run("join", link=link, person="noor")
+    noor.brain.progress = lambda *_: None
+    record = noor.run("join", link=link)
+    assert (record["created"], record["space"]["pages"], record["sync"]["problem"]) == (True, 1, "")
+    with pytest.raises(InvalidArgument, match="was used before"):
+        noor.run("join", link=link)
+
+
+def test_sharing_under_the_name_of_a_space_tells_how_to_use_that_space(mira: Memory, hub: RunningHub) -> None:
+    mira.run("leave", space="default")
+    with pytest.raises(AlreadyExists, match="`quaid join team --as default`"):
+        mira.run("share", collection="default", hub=hub.url, name="team")
+    mira.run("put", slug="people/ada", append="More.")
+    assert mira.run("join", link="team", as_="default")["sync"]["pushed"] == 1
+
+
+def test_devices_with_one_name_are_revoked_by_their_ids(mira: Memory, tmp_path: Path) -> None:
+    for person in ("noor", "pia"):
+        phone = Memory(tmp_path / person, "phone")
+        phone.run("join", link=invite(mira), person=person)
+        phone.brain.close()
+    with pytest.raises(InvalidArgument, match=r"2 devices; use the id: \w{8} \((noor|pia)\), \w{8}"):
+        mira.run("devices", space="team", revoke="phone")
+    with pytest.raises(NotFound, match="Its devices: "):
+        mira.run("devices", space="team", revoke="tablet")
+    first = next(row for row in mira.run("devices", space="team")["devices"] if row["person"] == "noor")
+    with pytest.raises(InvalidArgument, match="a device of noor; only noor and admins"):
+        mira.run("devices", space="team", revoke=first["id"])
+    for _ in range(2):  # the name of a revoked device can be used again
+        desktop = Memory(tmp_path / "desktop", "desktop")
+        desktop.run("join", link=invite(mira, right="owner", person="mira"))
+        desktop.brain.close()
+        (tmp_path / "desktop" / "memory.db").unlink()
+        (tmp_path / "desktop" / "credentials-of-memory.db.json").unlink()
+        assert mira.run("devices", space="team", revoke="desktop")["devices"]
+
+
+def test_a_proposal_does_not_wait_and_is_compared_with_the_page_on_the_hub(
+    mira: Memory, memory: Make
+) -> None:
+    noor, pia = memory("noor"), memory("pia")
+    noor.run("join", link=invite(mira), person="noor")
+    pia.run("join", link=invite(mira, right="propose"), person="pia")
+    noor.run("put", slug="team::people/ada", content="# Ada\n\nLives in Paris.")
+    noor.run("sync")
+    pia.run("sync")
+    pia.run("put", slug="team::people/ada", content="# Ada\n\nLives in Oslo.")
+    assert pia.run("sync")["spaces"][0]["proposed"] == 1
+    assert [space["waiting"] for space in pia.run("spaces")["spaces"]] == [0]
+    [proposal] = mira.run("space proposals", space="team")["proposals"]
+    assert "-Lives in Paris." in proposal["diff"]
+
+
+def test_a_page_deleted_on_another_device_is_not_said_to_have_a_file(mira: Memory, memory: Make) -> None:
+    noor = memory("noor")
+    noor.run("join", link=invite(mira), person="noor")
+    mira.run("put", slug="people/lady-ada", content="# Lady Ada\n\nLives in London.")
+    mira.run("sync")
+    noor.run("sync")
+    mira.run("merge", slug="people/lady-ada", other="people/ada", into="people/ada", yes=True)
+    mira.run("sync")
+    noor.run("sync")
+    with pytest.raises(PageNotFound, match="because it was deleted on another device"):
+        noor.run("get", slug=["team::people/lady-ada"])
 
 
 def test_a_knowledge_base_and_a_read_only_folder_are_not_shared(

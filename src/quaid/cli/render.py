@@ -329,7 +329,7 @@ ROWS: dict[str, Callable[[Any], Sequence[Any]]] = {
         space.collection,
         f"{space.space} on {space.hub}" + (", sealed" if space.sealed else ""),
         f"{space.person} may {space.right}" if space.right != "owner" else f"{space.person} owns it",
-        _counts([(space.pages, "page"), (space.waiting, "to push")]),
+        count_noun(space.pages, "page") + (f", {space.waiting:,} to push" if space.waiting else ""),
         space.problem or f"synced {space.synced_at or 'never'}",
     ),
     "WaitingRecord": _quarantine_row,
@@ -478,7 +478,9 @@ def _leave(record: Any) -> Lines:
     pages = count_noun(record.pages, "page")
     if record.waiting:
         yield f"{count_noun(record.waiting, 'page')} of {record.collection} changed here and the hub does not have it"
-    if not record.done:
+    if not record.done and record.kept:
+        yield f"{pages} of {record.collection} would stay in this memory, and no longer be shared"
+    elif not record.done:
         yield f"{pages} of {record.collection} would be removed from this memory; --keep-pages keeps them"
     else:
         kept = f"its {pages} stay in this memory" if record.kept else f"{pages} removed from this memory"

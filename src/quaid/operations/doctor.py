@@ -525,7 +525,7 @@ def _spaces(brain: Brain) -> Iterator[DoctorFinding]:
     for space in shared_spaces.list_spaces(brain.db):
         name = f"space {space.collection}"
         problems = shared_spaces.outbox_problems(brain.db, space.collection_id)
-        waiting = sum(shared_spaces.outbox_counts(brain.db, space.collection_id).values())
+        waiting = shared_spaces.count_waiting(brain.db, space.collection_id)
         if space.problem:
             yield DoctorFinding(name, "wrong", space.problem, f"quaid sync {space.collection}")
         elif problems:

@@ -18,10 +18,12 @@ from quaid.errors import (
     NotFound,
     QuaidError,
     SealKey,
+    SpaceSyncStopped,
 )
 from quaid.folders.sync import SyncReport
 from quaid.formats import markdown
 from quaid.model import bundle as bundles
+from quaid.model.plain_text import count_noun
 from quaid.operations import collections as folders
 from quaid.operations.registry import Arg, Named, op
 from quaid.spaces import credentials
@@ -60,7 +62,7 @@ class SpaceRecord(NamedTuple):
     person: str
     pages: int
     waiting: int
-    """Number of pages that are not on the hub yet."""
+    """Number of pages with changes that the hub does not have yet."""
     synced_at: str | None
     problem: str | None
     """Why the last sync failed."""
@@ -150,13 +152,14 @@ def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace
             device=brain.device,
         )
         return replica.sync()
-    except Cancelled:
-        raise
+    except (KeyboardInterrupt, Cancelled):  # each part is committed, so what was done is kept
+        pages = count_noun(_record(brain, space).pages, "page")
+        raise SpaceSyncStopped(name=collection.name, detail=pages) from None
     except QuaidError as error:
         problem = str(error)
         with suppress(QuaidError):
             brain.db.write(lambda tx: store.update_space(tx, collection.id, problem=problem))
-        waiting = sum(store.outbox_counts(brain.db, collection.id).values())
+        waiting = store.count_waiting(brain.db, collection.id)
         return SyncedSpace(collection.name, space.name, waiting=waiting, problem=problem)
 
 
@@ -183,7 +186,7 @@ def _record(brain: Brain, space: SpaceRow) -> SpaceRecord:
     )
     return SpaceRecord(
         *(space.collection, space.name, space.hub_url, space.kind, space.sealed, space.right, space.person),
-        *(pages, sum(store.outbox_counts(brain.db, space.collection_id).values())),
+        *(pages, store.count_waiting(brain.db, space.collection_id)),
         synced_at=space.synced_at,
         problem=space.problem,
         problems=problems,
@@ -222,19 +225,24 @@ def share(
         if not connection.about().person:
             problem = "needs an invitation to the hub; ask its operator for a link, and pass it as --hub"
             raise InvalidArgument(name="hub", problem=problem)
-        space = connection.create_space(name or chosen.name, kind, sealed)
+        try:
+            space = connection.create_space(name or chosen.name, kind, sealed)
+        except AlreadyExists as error:
+            hint = f"Choose another --name, or `quaid join {name or chosen.name} --as {chosen.name}` shares it there."
+            raise AlreadyExists(path=error.facts["path"], hint=hint) from None
         if sealed:
             keep_key(brain, space.id, credentials.new_key())
-        row = attach_space(brain, connection, link.hub, space, chosen)
-        synced = sync_space(brain, row, connection)
-    return JoinRecord(_record(brain, store.require_space(brain.db, chosen.name)), False, synced)
+        return _first_sync(brain, connection, attach_space(brain, connection, link.hub, space, chosen))
 
 
 def _shareable(brain: Brain, name: str) -> Collection:
     collection = collections.require(brain.db, name)
     shared = store.find_space(brain.db, collection.name)
     if shared is not None and shared.collection_id == collection.id:
-        hint = f"It is the space {shared.name} on {shared.hub_url}; `quaid leave {name}` ends that."
+        hint = (
+            f"It is the space {shared.name} on {shared.hub_url}; `quaid sync {name}` exchanges changes,"
+            f" `quaid leave {name}` ends that."
+        )
         raise AlreadyExists(path=f"The shared collection {name}", hint=hint)
     if collection.kind == "kb":
         problem = f"{name} is a knowledge base, which is shared through its git remote; see docs/kb.md"
@@ -286,8 +294,8 @@ def join(
 
 
 def _other_space(brain: Brain, hub: HubConnection, sealed: bool) -> Space | None:
-    """Return the only space of the caller that is not in this memory yet, or None; with `sealed`, of sealed ones."""
-    here = {row.space_id for row in store.list_spaces(brain.db)}
+    """Return the only space of the caller that is not completely here yet, or None; with `sealed`, of sealed ones."""
+    here = {row.space_id for row in store.list_spaces(brain.db) if row.synced_at}
     others = [space for space in hub.spaces() if space.id not in here and space.sealed in (True, sealed)]
     return others[0] if len(others) == 1 else None
 
@@ -296,6 +304,8 @@ def _join_known(brain: Brain, name: str, as_: str | None) -> JoinRecord:
     """Join a space of a known hub by its name."""
     names = []
     for hub_id, hub in credentials.read(brain.db.path).hubs.items():
+        if not hub.device:  # the invitation was not accepted
+            continue
         with closing(connect(hub.url, hub.token, hub_id)) as connection:
             for space in connection.spaces():
                 if space.name == name:
@@ -309,9 +319,12 @@ def join_space(
     brain: Brain, hub: HubConnection, link: InvitationLink, space: Space, as_: str | None
 ) -> JoinRecord:
     for row in store.list_spaces(brain.db):
-        if (row.hub_id, row.space_id) == (hub.hub_id, space.id):
+        if (row.hub_id, row.space_id) != (hub.hub_id, space.id):
+            continue
+        if row.synced_at or as_ not in (None, row.collection):
             hint = f"It is the collection {row.collection}; `quaid sync {row.collection}` syncs it."
             raise AlreadyExists(path=f"The space {space.name}", hint=hint)
+        return _first_sync(brain, hub, row)  # an earlier join was interrupted
     if link.key:
         keep_key(brain, space.id, link.key)
     if space.sealed and space.id not in credentials.read(brain.db.path).keys:
@@ -319,7 +332,6 @@ def join_space(
         raise SealKey(space=space.name, problem=problem)
     name = as_ or _collection_name(space.name)
     collection = collections.find(brain.db, name)
-    created = collection is None
     if collection is None:
         folders.check_collection_name(name)
         now = brain.now()
@@ -330,9 +342,13 @@ def join_space(
         raise AlreadyExists(path=f"The collection {name}", hint=hint)
     else:
         _shareable(brain, name)
-    row = attach_space(brain, hub, link.hub, space, collection)
+    return _first_sync(brain, hub, attach_space(brain, hub, link.hub, space, collection))
+
+
+def _first_sync(brain: Brain, hub: HubConnection, row: SpaceRow) -> JoinRecord:
     synced = sync_space(brain, row, hub)
-    return JoinRecord(_record(brain, store.require_space(brain.db, name)), created, synced)
+    is_new = collections.require(brain.db, row.collection).kind == SHARED
+    return JoinRecord(_record(brain, store.require_space(brain.db, row.collection)), is_new, synced)
 
 
 def _collection_name(space: str) -> str:
@@ -381,7 +397,7 @@ def _enter(
         hub_id = connection.about().hub_id
         known = credentials.read(brain.db.path)
         hub = known.hubs.get(hub_id)
-        if hub is None and not link.code:
+        if (hub is None or not hub.device) and not link.code:
             problem = "contains no invitation code; ask for an invitation link, as in https://HUB/join#CODE"
             raise InvalidArgument(name="link", problem=problem)
         token = hub.token if hub else new_token()
@@ -398,6 +414,8 @@ def _enter(
                     about = known_hub.about()
                     joined = Joined(about.person, about.agent, about.device, None)
                 if joined is None:
+                    if hub is None:
+                        _drop_token(brain, hub_id)
                     raise
             _keep_token(brain, hub_id, HubToken(link.hub, token, joined.person, joined.device))
     return connect(link.hub, token, hub_id), joined.space if joined else None
@@ -406,13 +424,21 @@ def _enter(
 def _redeem(
     brain: Brain, hub: HubConnection, link: InvitationLink, hub_id: str, person: str, token: str
 ) -> Joined:
-    _keep_token(brain, hub_id, HubToken(link.hub, token, person, ""))
+    known = credentials.read(brain.db.path).hubs.get(hub_id)
+    if known is None or known.token != token:
+        _keep_token(brain, hub_id, HubToken(link.hub, token, person, ""))
     return hub.redeem(link.code, person, brain.device, hash_secret(token))
 
 
 def _keep_token(brain: Brain, hub_id: str, hub: HubToken) -> None:
     known = credentials.read(brain.db.path)
     credentials.write(brain.db.path, known._replace(hubs={**known.hubs, hub_id: hub}))
+
+
+def _drop_token(brain: Brain, hub_id: str) -> None:
+    known = credentials.read(brain.db.path)
+    hubs = {id: hub for id, hub in known.hubs.items() if id != hub_id}
+    credentials.write(brain.db.path, known._replace(hubs=hubs))
 
 
 # Sync
@@ -442,7 +468,7 @@ def sync(
     reports = [report for root in roots for report in folders.collection_sync(brain, root).value]
     results = [_sync_quietly(brain, space) for space in chosen]
     if watch:
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt, Cancelled):
             follow_spaces(brain, Event(), _notice(brain), name)
     return SyncRecord(tuple(results), tuple(reports))
 
@@ -624,11 +650,24 @@ def devices(
     with closing(connect_space(brain, row)) as hub:
         listed = hub.devices(row.space_id)
         if revoke is not None:
-            chosen = [device for device in listed if device.id.startswith(revoke) or device.name == revoke]
-            if len(chosen) != 1:
-                hint = f" It names {len(chosen)} devices; use the id."
-                raise NotFound(what="device", name=revoke, hint=hint)
-            hub.revoke(chosen[0].id)
+            active = [device for device in listed if not device.revoked_at]
+            chosen = [device for device in active if device.id.startswith(revoke) or device.name == revoke]
+            if not chosen:
+                names = ", ".join(device.name for device in active)
+                raise NotFound(what="device", name=revoke, hint=f" Its devices: {names}.")
+            if len(chosen) > 1:
+                ids = ", ".join(f"{device.id[:8]} ({device.person})" for device in chosen)
+                problem = f"{revoke} is the name of {len(chosen)} devices; use the id: {ids}"
+                raise InvalidArgument(name="revoke", problem=problem)
+            try:
+                hub.revoke(chosen[0].id)
+            except NotFound:
+                owner = chosen[0].person
+                problem = (
+                    f"{revoke} is a device of {owner}; only {owner} and admins of the hub may revoke it."
+                    f" `quaid members {space} {owner} --remove` removes {owner} from the space"
+                )
+                raise InvalidArgument(name="revoke", problem=problem) from None
             listed = hub.devices(row.space_id)
     return Named("devices", tuple(listed))
 
@@ -673,7 +712,7 @@ def space_proposals(
             decided = f"Proposal {number} {'accepted' if accept is not None else 'rejected'}"
             if result is not None and result.status != "stored":
                 decided = f"Proposal {number} stays open: the page has changed since ({result.status})"
-            sync_space(brain, row, hub)
+        sync_space(brain, row, hub)  # the diffs compare with the pages of the hub
         seal = _seal_of(brain, row)
         listed = [proposal for proposal in hub.proposals(row.space_id) if not proposal.decision]
         return SpaceProposalsRecord(
@@ -706,11 +745,13 @@ def leave(
 ) -> LeaveRecord:
     """Stop sharing a collection here. Pages of a joined space are removed from this memory, your own are kept.
 
-    Nothing changes on the hub and on other devices."""
+    Before pages are removed, changes that wait are pushed, if the hub can be reached."""
     row = store.require_space(brain.db, space)
     collection = collections.require(brain.db, row.collection)
     keep = keep_pages or collection.kind != SHARED
-    waiting = sum(store.outbox_counts(brain.db, collection.id).values())
+    if yes and not (keep or dry_run) and store.count_waiting(brain.db, collection.id):
+        _sync_quietly(brain, row)
+    waiting = store.count_waiting(brain.db, collection.id)
     pages = collections.page_counts(brain.db).get(collection.id, (0, 0))[0]
     record = LeaveRecord(collection.name, row.name, pages, waiting, keep)
     if dry_run or not (yes or keep):

@@ -68,7 +68,7 @@ class SyncedSpace(NamedTuple):
     erased: int = 0
     """Number of pages that were erased here because they were forgotten on another device."""
     pending: tuple[str, ...] = ()
-    """Names of devices that have not yet erased a page that was forgotten here."""
+    """Devices that have not yet erased a page that was forgotten here, as in noor on phone."""
     waiting: int = 0
     """Number of pages that are not on the hub yet."""
     problems: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class Replica:
         # A background sync without changes writes the time once a minute, not every time.
         if self.space.problem or now[:16] != (self.space.synced_at or "")[:16]:
             self.db.write(lambda tx: spaces.update_space(tx, self._id, synced_at=now, problem=None))
-        waiting = sum(spaces.outbox_counts(self.db, self._id).values())
+        waiting = spaces.count_waiting(self.db, self._id)
         return self._result._replace(waiting=waiting, problems=problems)
 
     def _problems(self) -> tuple[str, ...]:
@@ -634,7 +634,8 @@ class Replica:
             self._mark(row.uuid, "purge", problem)
             return
         self.db.write(partial(self._forget_state, row.uuid))
-        names = {device.name for device in purge.pending if device.id != self.space.device}
+        pending = [device for device in purge.pending if device.id != self.space.device]
+        names = {_author_name(device.person, device.agent, device.name) for device in pending}
         self._result = self._result._replace(pending=tuple(sorted({*self._result.pending, *names})))
 
     def _undo_rejected(self) -> None:

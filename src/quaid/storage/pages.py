@@ -126,15 +126,17 @@ def require(db: "Database", slug: str, collection: str = "default") -> PageRow:
 def _quarantine_hint(db: "Database", slug: str, collection: str) -> str:
     """Return a sentence with the command that restores a quarantined page with this slug, or ""."""
     row = db.one(
-        "SELECT c.name, substr(p.quarantined_at, 1, 10) FROM pages p JOIN collections c ON c.id = p.collection_id"
+        "SELECT c.name, substr(p.quarantined_at, 1, 10), c.root_path FROM pages p"
+        " JOIN collections c ON c.id = p.collection_id"
         " WHERE p.slug = ?1 AND p.quarantined_at IS NOT NULL AND ?2 IN (c.name, 'default') LIMIT 1",
         (slug, collection),
     )
     if row is None:
         return ""
-    holder, day = row
+    holder, day, root = row
+    reason = "its file was deleted or is ignored" if root else "it was deleted on another device"
     return (
-        f"It is in quarantine since {day}, because its file was deleted or is ignored:"
+        f"It is in quarantine since {day}, because {reason}:"
         f" `quaid collection quarantine restore {holder}::{slug}` restores it."
     )
 

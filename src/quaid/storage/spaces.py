@@ -142,7 +142,7 @@ def shared_states(db: "Database") -> tuple[SharedState, ...]:
     """Return the state of each shared collection."""
     return tuple(
         SharedState(
-            *(space.collection, space.right, sum(outbox_counts(db, space.collection_id).values())),
+            *(space.collection, space.right, count_waiting(db, space.collection_id)),
             *(space.synced_at, space.problem),
         )
         for space in list_spaces(db)
@@ -249,22 +249,31 @@ def known_uuids(db: "Database | Transaction", collection_id: int, uuids: list[st
 # The outbox
 
 
+_OUTBOX = (
+    "o.collection_id = ? AND NOT EXISTS"
+    " (SELECT 1 FROM pages AS p JOIN file_nodes AS n ON n.page_id = p.id WHERE p.uuid = o.uuid)"
+)
+
+
 def outbox(db: "Database", collection_id: int) -> list[OutboxRow]:
     """Return the pages that are to be pushed, or cannot be. Pages of headings in org files are left out."""
     rows = db.rows(
-        "SELECT o.uuid, o.changes, o.state, o.problem FROM space_outbox AS o WHERE o.collection_id = ?"
-        " AND NOT EXISTS (SELECT 1 FROM pages AS p JOIN file_nodes AS n ON n.page_id = p.id WHERE p.uuid = o.uuid)",
+        f"SELECT o.uuid, o.changes, o.state, o.problem FROM space_outbox AS o WHERE {_OUTBOX}",  # noqa: S608
         (collection_id,),
     )
     return [OutboxRow(*row) for row in rows]
 
 
 def outbox_counts(db: "Database", collection_id: int) -> dict[str, int]:
-    """Return the number of pages in the outbox by state."""
-    rows = db.rows(
-        "SELECT state, count(*) FROM space_outbox WHERE collection_id = ? GROUP BY state", (collection_id,)
-    )
-    return dict(rows)
+    """Return the number of pages in the outbox by state. Pages of headings in org files are left out."""
+    sql = f"SELECT o.state, count(*) FROM space_outbox AS o WHERE {_OUTBOX} GROUP BY o.state"  # noqa: S608
+    return dict(db.rows(sql, (collection_id,)))
+
+
+def count_waiting(db: "Database", collection_id: int) -> int:
+    """Return the number of pages with changes that the hub does not have, neither as revisions nor as proposals."""
+    counts = outbox_counts(db, collection_id)
+    return sum(counts.values()) - counts.get("proposed", 0)
 
 
 def outbox_problems(db: "Database", collection_id: int, limit: int = 20) -> list[tuple[str, str, str]]:
