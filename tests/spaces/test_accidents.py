@@ -45,6 +45,17 @@ class FlakyHub:
         return call
 
 
+class LostPush(FlakyHub):
+    """A connection that loses the answer to the first push."""
+
+    def __init__(self, hub: Any) -> None:
+        super().__init__(hub, 0, after=True)
+
+    def __getattr__(self, name: str) -> Any:
+        self._left = 1 if name == "push" else 0
+        return super().__getattr__(name)
+
+
 @pytest.fixture
 def pair(laptop: Make) -> tuple[Laptop, Laptop]:
     mira, noor = laptop("mira", "laptop"), laptop("noor", "phone")
@@ -86,6 +97,27 @@ def test_a_request_that_fails_or_whose_answer_is_lost_is_repeated(
     noor.sync()
     noor.hub = real
     check(mira, noor)
+
+
+@pytest.mark.parametrize("edit_again", [False, True])
+def test_a_push_without_an_answer_does_not_bring_back_what_another_device_removed(
+    pair: tuple[Laptop, Laptop], edit_again: bool
+) -> None:
+    mira, noor = pair
+    noor.put("team::people/ada", "# Ada\n\nLives in London.\n\nA wrong rumour.", expected_version=1)
+    real, noor.hub = noor.hub, LostPush(noor.hub)  # type: ignore[assignment]
+    assert "lost" in noor.sync().problem
+    noor.hub = real
+    mira.sync("default")
+    version = mira.run("get", slug=["people/ada"])["version"]
+    mira.put("people/ada", "# Ada\n\nLives in London.", expected_version=version)
+    mira.sync("default")
+    if edit_again:
+        text = "# Ada\n\nLives in London.\n\nA wrong rumour.\n\nMet in May."
+        noor.put("team::people/ada", text, expected_version=2)
+    settle_all(mira, noor)
+    assert "rumour" not in noor.text("people/ada")
+    assert ("Met in May" in mira.text("people/ada")) == edit_again
 
 
 @pytest.mark.parametrize("number", range(1, 10))

@@ -25,7 +25,7 @@ from quaid.folders.sync import sync_collection
 from quaid.formats import markdown
 from quaid.model import bundle as bundles, dates, page as page_model, slug as slugs
 from quaid.model.bundle import Bundle
-from quaid.model.merge import PageConflict, merge
+from quaid.model.merge import PageConflict, is_addition, merge
 from quaid.model.page import Page
 from quaid.spaces.connection import HubConnection
 from quaid.spaces.credentials import Seal
@@ -181,7 +181,8 @@ class Replica:
     def _apply_all(self, changes: tuple[Change, ...]) -> None:
         """Apply changes and move the cursor behind them. Pages of a folder are written one by one."""
         self._refuse_elsewhere(changes)
-        forgotten = {row.uuid for row in spaces.outbox(self.db, self._id) if row.state == "purge"}
+        outbox = spaces.outbox(self.db, self._id)
+        forgotten = {row.uuid for row in outbox if row.state == "purge"}
         opened = [
             (change, None if change.purged or change.uuid in forgotten else self._open(change))
             for change in changes
@@ -189,6 +190,10 @@ class Replica:
         self._erase([change.uuid for change in changes if change.purged])
         before = self._result
         alive = [(change, bundle) for change, bundle in opened if bundle is not None]
+        changed = {row.uuid for row in outbox}
+        for change, _ in alive:
+            if change.uuid in changed:
+                self._find_lost_push(change)
         if self.collection.root is None:
             with suppress(QuaidError):
                 self.db.write(lambda tx: self._apply_batch(tx, alive, changes[-1]))
@@ -258,6 +263,34 @@ class Replica:
             if error.exit_status == 5:  # the disk or the database: no change could be applied
                 raise
             self._mark(change.uuid, "blocked", str(error))
+
+    def _find_lost_push(self, head: Change) -> None:
+        """Take a revision that this device pushed as the common one, if the answer to that push was lost.
+
+        Otherwise a merge would bring back what another device has removed from it since.
+        """
+        state = spaces.page_state(self.db, self._id, head.uuid)
+        next_revision = state.revision + 1 if state else 1
+        if head.revision <= next_revision:
+            return
+        ours, local = self._local(self.db, head.uuid, state)
+        if ours is None or ours.deleted or local.page_id is None:
+            return
+        own = self.hub.get(self.space.space_id, head.uuid, next_revision)
+        if own is None or own.purged or own.deleted or own.device != self.space.device:
+            return
+        pushed = self._open(own)
+        # A device that was restored from a backup never had the revision: it is no ancestor of the local page.
+        if is_addition(pushed, ours) or (
+            _text_hash(pushed) in self._text_hashes(self.db, local.page_id)
+            and {*pushed.links, *pushed.facts} <= {*ours.links, *ours.facts}
+        ):
+            found = PageState(head.uuid, local.page_id, own.revision, own.hash, own.hash, False, own.bundle)
+            self.db.write(lambda tx: spaces.save_states(tx, self._id, [found]))
+
+    def _text_hashes(self, db: Database | Transaction, page_id: int) -> set[str]:
+        """Return the hashes of the texts that a page had."""
+        return {version.content_hash for version in history.versions_of_page(db, page_id)}
 
     def _retry_blocked(self) -> None:
         """Try again to apply changes that could not be applied, as when a file could not be written."""
@@ -589,6 +622,7 @@ class Replica:
                 self.db.write(lambda tx: self._keep_pushed(tx, row, push, head.revision))
                 self._count(pushed=1)
                 return False
+            self._find_lost_push(head)
             self._apply_alone(head, theirs)
         elif head is not None and theirs is not None:
             self._give_way(row.uuid, head, theirs)
@@ -698,14 +732,11 @@ class Replica:
             and not head.purged
             and head.revision < state.revision
             and state.page_id is not None
+            and _text_hash(self._open(head)) in self._text_hashes(tx, state.page_id)
         ):
-            theirs = self._open(head)
-            text = markdown.render(theirs.frontmatter, theirs.truth, theirs.timeline).encode()
-            known = {version.content_hash for version in history.versions_of_page(tx, state.page_id)}
-            if indexer.digest(text) in known:
-                lost = lost._replace(
-                    revision=head.revision, hash=head.hash, base=head.bundle, deleted=head.deleted
-                )
+            lost = lost._replace(
+                revision=head.revision, hash=head.hash, base=head.bundle, deleted=head.deleted
+            )
         spaces.save_states(tx, self._id, [lost])
         spaces.mark(tx, self._id, state.uuid)
 
@@ -776,3 +807,7 @@ def _build(bundle: Bundle, title: str | None = None) -> Page:
     return page_model.build_page(
         bundle.slug, bundle.frontmatter, bundle.truth, bundle.timeline, fallback_title=title
     )
+
+
+def _text_hash(bundle: Bundle) -> str:
+    return indexer.digest(markdown.render(bundle.frontmatter, bundle.truth, bundle.timeline).encode())
