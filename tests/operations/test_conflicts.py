@@ -321,7 +321,7 @@ def test_a_copy_without_a_base_keeps_both_texts_as_a_conflict(brain: Brain, note
     assert "Ran." in text
     assert "status: friend" in text
     assert len(call(brain, "review").conflicts) == 2
-    call(brain, "review", page="notes::mira", keep="conflict copy")
+    call(brain, "review", slug="notes::mira", keep="conflict copy")
     assert "status: partner" in (notes / "mira.md").read_text()
 
 

@@ -383,16 +383,16 @@ def test_conflicts_of_pages_are_listed_and_resolved_one_by_one(brain: Brain) -> 
     text = render(dispatch.call(brain, dispatch.find_command("review"), {}, "owner"))
     assert "people/alice  conflict 1: text\n   desktop:\n     She lives in Oslo." in text
     with pytest.raises(NotFound, match="desktop, laptop, all"):
-        run(brain, "review", page="people/alice", id=1, keep="phone")
+        run(brain, "review", slug="people/alice", id=1, keep="phone")
     with pytest.raises(NotFound, match="has 2"):
-        run(brain, "review", page="people/alice", id=3, keep="laptop")
+        run(brain, "review", slug="people/alice", id=3, keep="laptop")
     with pytest.raises(VersionConflict):
-        run(brain, "review", page="people/alice", keep="laptop", expected_version=7)
-    with pytest.raises(InvalidArgument, match="page"):
+        run(brain, "review", slug="people/alice", keep="laptop", expected_version=7)
+    with pytest.raises(InvalidArgument, match="slug"):
         run(brain, "review", keep="laptop")
-    decided = run(brain, "review", page="people/alice", id=2, keep="laptop", expected_version=1)
+    decided = run(brain, "review", slug="people/alice", id=2, keep="laptop", expected_version=1)
     assert (decided["resolved"], len(decided["conflicts"])) == (1, 1)
-    decided = run(brain, "review", page="people/alice", keep="desktop")
+    decided = run(brain, "review", slug="people/alice", keep="desktop")
     assert (decided["resolved"], decided["conflicts"]) == (1, [])
     page = run(brain, "get", slug="people/alice")
     assert page["frontmatter"] == {"status": "partner"}
@@ -402,10 +402,10 @@ def test_conflicts_of_pages_are_listed_and_resolved_one_by_one(brain: Brain) -> 
 
 def test_a_name_that_only_some_conflicts_have_resolves_those(brain: Brain) -> None:
     run(brain, "put", slug="people/alice", content=CONFLICTING)
-    decided = run(brain, "review", page="people/alice", keep="desktop")
+    decided = run(brain, "review", slug="people/alice", keep="desktop")
     assert decided["resolved"] == 1
     assert [row["key"] for row in decided["conflicts"]] == ["status"]
-    assert run(brain, "review", page="people/alice", keep="all")["resolved"] == 1
+    assert run(brain, "review", slug="people/alice", keep="all")["resolved"] == 1
     assert run(brain, "get", slug="people/alice")["frontmatter"] == {"status": ["rival", "partner"]}
 
 
@@ -415,7 +415,7 @@ def test_a_conflict_in_a_file_is_resolved_in_the_file(brain: Brain, tmp_path: Pa
     (folder / "alice.md").write_text(CONFLICTING)
     run(brain, "collection add", name="notes", path=str(folder))
     assert [row["page"] for row in run(brain, "review")["conflicts"]] == ["notes::alice", "notes::alice"]
-    run(brain, "review", page="notes::alice", keep="laptop")
+    run(brain, "review", slug="notes::alice", keep="laptop")
     assert (folder / "alice.md").read_text() == (
         "---\nstatus: partner\n---\n# Alice\n\nShe lives in Rome.\n\nThe end of conflict is near.\n"
     )
@@ -430,5 +430,5 @@ def test_a_conflict_about_the_page_itself_is_shown_and_closed(brain: Brain) -> N
     )
     text = render(dispatch.call(brain, dispatch.find_command("review"), {}, "owner"))
     assert "people/alice  conflict 1: deleted\n   laptop: true\n" in text
-    assert run(brain, "review", page="people/alice", keep="all")["resolved"] == 1
+    assert run(brain, "review", slug="people/alice", keep="all")["resolved"] == 1
     assert run(brain, "get", slug="people/alice")["frontmatter"] == {}

@@ -683,7 +683,7 @@ def _review(record: Any) -> Lines:
     if record.proposals and not record.decided:
         yield "`quaid review ID --accept` or `--reject` decides one, `--yes` or `--reject-all` decides all"
     if record.conflicts:
-        yield "`quaid review [NUMBER] --page PAGE --keep NAME` resolves conflicts; `--keep all` keeps all versions"
+        yield "`quaid review [NUMBER] --slug PAGE --keep NAME` resolves conflicts; `--keep all` keeps all versions"
 
 
 def _conflict(conflict: Any) -> Lines:

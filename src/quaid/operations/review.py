@@ -384,32 +384,32 @@ def _target(row: ProposalRow) -> str:
         "quaid review 3 --accept",
         "quaid review 3 --reject --note 'She said Oslo.'",
         "quaid review --yes",
-        "quaid review --page people/alice --keep laptop",
+        "quaid review --slug people/alice --keep laptop",
     ),
 )
 def review(
     brain: Brain,
     id: Annotated[
-        int | None, Arg("Only this proposal; with `page`, only this conflict.", positional=True, minimum=1)
+        int | None, Arg("Only this proposal; with `slug`, only this conflict.", positional=True, minimum=1)
     ] = None,
     accept: Annotated[bool, Arg("Carry it out.")] = False,
     reject: Annotated[bool, Arg("Discard it.")] = False,
     yes: Annotated[bool, Arg("Accept all open proposals.")] = False,
     reject_all: Annotated[bool, Arg("Reject all open proposals.")] = False,
     note: Annotated[str, Arg("The reason, for the record.")] = "",
-    page: Annotated[str | None, Arg("Only the conflicts of this page.")] = None,
+    slug: Annotated[str | None, Arg("Only the conflicts of this page.")] = None,
     keep: Annotated[
-        str | None, Arg("Resolve the conflicts of `page`: the name of the version to keep, or `all`.")
+        str | None, Arg("Resolve the conflicts of `slug`: the name of the version to keep, or `all`.")
     ] = None,
-    expected_version: Annotated[int | None, Arg("The version of `page` that you read.", minimum=1)] = None,
+    expected_version: Annotated[int | None, Arg("The version of the page that you read.", minimum=1)] = None,
 ) -> ReviewRecord:
     """List changes proposed by agents and conflicts of merged pages, and decide them.
 
     A proposal whose page changed since, so that it would now change other lines, is not carried out: both diffs are
     shown. A conflict has two versions of a text or of a front-matter key, and the page contains both until it is
     resolved."""
-    if page is not None or keep is not None:
-        return _review_conflicts(brain, page, id, keep, expected_version)
+    if slug is not None or keep is not None:
+        return _review_conflicts(brain, slug, id, keep, expected_version)
     if accept + reject + yes + reject_all > 1:
         raise InvalidArgument(name="accept", problem="choose one of accept, reject, yes and reject_all")
     if (accept or reject) != (id is not None) and (accept or reject):
@@ -446,7 +446,7 @@ def _review_conflicts(
     """List the conflicts of a page, or resolve one of them or all."""
     if address is None:
         raise InvalidArgument(
-            name="page", problem="is required; `quaid review` lists the pages with conflicts"
+            name="slug", problem="is required; `quaid review` lists the pages with conflicts"
         )
     resolved = 0
 

@@ -549,15 +549,15 @@ clear	@command	Close every open gap whose text is not stored
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'review') printf '%s\n' '1	@any	Only this proposal; with --page, only this conflict
+    'review') printf '%s\n' '1	@any	Only this proposal; with --slug, only this conflict
 --accept	-	Carry it out
 --reject	-	Discard it
 --yes	-	Accept all open proposals
 --reject-all	-	Reject all open proposals
 --note	@any	The reason, for the record
---page	@slugs	Only the conflicts of this page
---keep	@any	Resolve the conflicts of --page: the name of the version to keep, or `all`
---expected-version	@any	The version of --page that you read
+--slug	@slugs	Only the conflicts of this page
+--keep	@any	Resolve the conflicts of --slug: the name of the version to keep, or `all`
+--expected-version	@any	The version of the page that you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

@@ -327,7 +327,7 @@ async def resolve_conflict(request: Request) -> Response:
     try:
         await call_operation(
             *(request, "review"),
-            page=page,
+            slug=page,
             id=parse_number(form.get("number", "")),
             keep=form.get("keep", ""),
             expected_version=parse_number(form.get("version", "")),
