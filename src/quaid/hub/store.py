@@ -159,9 +159,9 @@ class HubStore(ABC):
 
     The right of a person in a space is that of the member, or `read` in a public space. An agent needs a right of its
     own; it has the lesser of this and its owner's, never more than `write`. The limit of the token applies to both.
-    An admin may list all people, spaces (with the right `read` where the admin is not a member), devices and audit
-    entries, revoke any device, and invite to and manage the members of any space. An admin reads and writes pages
-    only as a member of a space. OPERATOR is the admin who runs commands on the hub's machine.
+    An admin may list all people, devices and audit entries, revoke any device, and invite to and manage the members
+    of any space. An admin reads and writes pages only as a member of a space. OPERATOR is the admin who runs commands
+    on the hub's machine, and lists all spaces, with the right `read`.
 
     A private space has one person with their devices and agents as members.
     Instances are safe to use from several threads.
@@ -460,12 +460,12 @@ class HubStore(ABC):
             " LEFT JOIN members m ON m.space = s.id AND m.person = ? AND m.agent = ''"
             " LEFT JOIN members a ON a.space = s.id AND a.person = ? AND a.agent = ?"
             " WHERE ? = 1 OR s.kind = 'public' OR m.granted IS NOT NULL ORDER BY s.name, s.id",
-            (caller.person, caller.person, caller.agent, int(caller.is_admin)),
+            (caller.person, caller.person, caller.agent, int(caller == OPERATOR)),
         )
         spaces = []
         for id, name, kind, sealed, last_seq, own, agents in rows:
             right = right_in_space(caller, kind, own, agents)
-            if right or caller.is_admin:
+            if right or caller == OPERATOR:
                 spaces.append(Space(id, name, kind, bool(sealed), last_seq, right or "read"))
         return spaces
 
