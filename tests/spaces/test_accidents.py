@@ -10,7 +10,9 @@ from tests.spaces.laptops import Laptop, bundles, settle_all
 
 from quaid.errors import HubUnreachable
 from quaid.hub.sqlite_store import SqliteHubStore
-from quaid.spaces.protocol import Change, ChangePage
+from quaid.model.bundle import Bundle, digest, encode
+from quaid.spaces.credentials import new_key
+from quaid.spaces.protocol import Change, ChangePage, Push
 from quaid.storage.sqlite.connection import Database
 
 Make = Callable[[str, str], Laptop]
@@ -225,3 +227,116 @@ def test_a_hub_that_sends_other_bytes_changes_nothing(pair: tuple[Laptop, Laptop
     assert bundles(noor) == before
     noor.hub = real
     settle_all(mira, noor)
+
+
+class EndlessHub(FlakyHub):
+    """A hub whose numbers go back at each request."""
+
+    def changes(self, space: str, after: int, limit: int) -> ChangePage:
+        page: ChangePage = self._hub.changes(space, after, limit)
+        return page._replace(last_seq=-1)
+
+
+def test_a_hub_whose_numbers_always_go_back_is_refused(pair: tuple[Laptop, Laptop]) -> None:
+    mira, noor = pair
+    before = bundles(noor)
+    real, noor.hub = noor.hub, EndlessHub(noor.hub, 0, after=False)  # type: ignore[assignment]
+    assert "go back again" in noor.sync().problem
+    noor.hub = real
+    settle_all(mira, noor)
+    assert bundles(noor) == before
+
+
+def test_a_deletion_with_an_old_or_wrong_time_keeps_the_page_for_30_days(pair: tuple[Laptop, Laptop]) -> None:
+    _, noor = pair
+    before = bundles(noor)
+
+    class OldHub(FlakyHub):
+        at = "2001-01-01T00:00:00Z"
+
+        def changes(self, space: str, after: int, limit: int) -> ChangePage:
+            page: ChangePage = self._hub.changes(space, after, limit)
+            deleted = encode(before[uuid]._replace(frontmatter={}, truth="", timeline="", deleted=True))
+            change: Change = self._hub.get(space, uuid)
+            forged = change._replace(
+                seq=after + 1,
+                revision=9,
+                hash=digest(deleted),
+                bundle=deleted,
+                deleted=True,
+                at=self.at,
+            )
+            return page._replace(changes=(forged,), last_seq=after + 1, is_complete=True, after_hash="")
+
+    uuid = next(uuid for uuid, bundle in before.items() if bundle.slug == "people/ada")
+    noor.hub = OldHub(noor.hub, 0, after=False)  # type: ignore[assignment]
+    noor.hub.at = "soon"  # type: ignore[attr-defined]
+    assert "no valid time" in noor.sync().problem
+    noor.hub.at = "2001-01-01T00:00:00Z"  # type: ignore[attr-defined]
+    assert noor.sync().pulled == 1
+    assert noor.brain.db.rows("SELECT substr(quarantined_at, 1, 10) FROM pages WHERE uuid = ?", (uuid,)) == [
+        ("2026-04-25",)
+    ]
+
+
+def test_a_page_with_the_uuid_of_another_collection_does_not_stop_the_others(
+    pair: tuple[Laptop, Laptop],
+) -> None:
+    mira, noor = pair
+    noor.put("default::diary", "# Diary\n\nMine.")
+    [(uuid,)] = noor.brain.db.rows("SELECT uuid FROM pages WHERE slug = 'diary'")
+    [space] = mira.hub.spaces()
+    forged = encode(Bundle(str(uuid), "people/zoe", {}, "# Zoe", ""))
+    mira.hub.push(space.id, [Push(str(uuid), 0, digest(forged), forged, "people/zoe")])
+    mira.put("people/max", "# Max")
+    mira.sync("default")
+    report = noor.sync()
+    assert report.problems == ("diary: people/zoe has the uuid of a page in default",)
+    assert "people/max" in noor.slugs()
+    assert noor.text("default::diary") == "# Diary\n\nMine."
+    assert noor.sync().problems == report.problems
+
+
+def test_a_page_of_a_sealed_space_that_cannot_be_read_does_not_stop_the_others(laptop: Make) -> None:
+    pytest.importorskip("nacl")
+    mira, noor = laptop("mira", "laptop"), laptop("noor", "phone")
+    key = new_key()
+    mira.put("people/ada", "# Ada")
+    mira.share(key=key)
+    noor.join(mira, key=key)
+    [space] = mira.hub.spaces()
+    junk, uuid = b"not encrypted", "01890000-0000-7000-8000-000000000001"
+    mira.hub.push(space.id, [Push(uuid, 0, digest(junk), junk, "")])
+    mira.put("people/max", "# Max")
+    noor.put("team::people/zoe", "# Zoe")
+    for _ in range(2):
+        for report in (mira.sync("default"), noor.sync()):
+            assert report.problem == ""
+            assert report.problems == (f"{uuid}: it cannot be decrypted with the key of this space",)
+    assert mira.slugs("default") == noor.slugs() == ["people/ada", "people/max", "people/zoe"]
+
+
+def test_bundles_that_a_hub_swaps_in_a_sealed_space_are_not_applied(laptop: Make) -> None:
+    pytest.importorskip("nacl")
+    mira, noor = laptop("mira", "laptop"), laptop("noor", "phone")
+    key = new_key()
+    for name in ("ada", "bob"):
+        mira.put(f"people/{name}", f"# {name.title()}")
+    mira.share(key=key)
+
+    class SwappingHub(FlakyHub):
+        def changes(self, space: str, after: int, limit: int) -> ChangePage:
+            page: ChangePage = self._hub.changes(space, after, limit)
+            swapped = [
+                change._replace(bundle=other.bundle, hash=other.hash)
+                for change, other in zip(page.changes, page.changes[::-1], strict=True)
+            ]
+            return page._replace(changes=tuple(swapped))
+
+    real = noor.hub
+    noor.hub = SwappingHub(real, 0, after=False)  # type: ignore[assignment]
+    noor.join(mira, key=key)
+    assert noor.slugs() == []
+    noor.hub = real
+    assert noor.sync().problems == ()
+    assert noor.slugs() == ["people/ada", "people/bob"]

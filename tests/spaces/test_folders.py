@@ -157,3 +157,29 @@ def test_headings_of_org_files_are_not_shared_and_do_not_wait(laptop: Make, tmp_
     assert (report.problem, report.pushed, report.waiting) == ("", 1, 0)
     assert store.outbox_counts(mira.brain.db, store.require_space(mira.brain.db, "org").collection_id) == {}
     assert [space["waiting"] for space in mira.run("status")["spaces"]] == [0]
+
+
+def test_pages_that_cannot_be_files_of_the_folder_do_not_stop_the_others(
+    pair: tuple[Laptop, Laptop], folder: Path, tmp_path: Path
+) -> None:
+    mira, noor = pair
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (folder / ".quaidignore").write_text("private/\n")
+    (folder / "private").mkdir()
+    (folder / "private" / "diary.md").write_text("Mine.")
+    (folder / "away").symlink_to(outside)
+    (folder / "note.md").symlink_to(outside / "note.md")
+    mira.sync("notes")
+    names = ("private/diary", "private/new", "away/new", "note", "node_modules/new", "people/max")
+    for slug in names:
+        noor.put(f"team::{slug}", "# New\n\nText.")
+    noor.sync()
+    for _ in range(2):
+        report = mira.sync("notes")
+        assert report.problem == ""
+        assert len(report.problems) == 5
+    assert (folder / "people" / "max.md").exists()
+    assert (folder / "private" / "diary.md").read_text() == "Mine."
+    assert list(outside.iterdir()) == []
+    assert not (folder / "private" / "new.md").exists()

@@ -41,7 +41,7 @@ from quaid.hub.revisions import (
     right_in_space,
     slices,
 )
-from quaid.model.dates import timestamp
+from quaid.model.dates import is_timestamp, timestamp
 from quaid.spaces.protocol import (
     RIGHTS,
     AuditEntry,
@@ -81,7 +81,6 @@ MOST_GROUPED = 64
 LONGEST_NAME = 100
 
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 DEVICE_COLUMNS = (
     "d.id, d.name, d.person, d.agent, d.limit_right, d.created_at, d.last_seen_at, d.expires_at, d.revoked_at"
@@ -1038,6 +1037,6 @@ def _check_right(right: Any) -> None:
 
 
 def _check_time(value: str) -> None:
-    if not _TIME.fullmatch(value):
+    if not is_timestamp(value):
         problem = f"{value!r} is not a time in UTC, as in 2026-04-25T12:00:00Z"
         raise InvalidArgument(name="expires_at", problem=problem)

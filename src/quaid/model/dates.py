@@ -7,6 +7,7 @@ from typing import NamedTuple
 from quaid.errors import InvalidDate
 
 _ISO = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z")
 _PERIOD = re.compile(r"([0-9]{1,3})([hdw])")
 _UNITS = {"h": 3_600, "d": 86_400, "w": 604_800}
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -28,6 +29,11 @@ def check_date(value: str, name: str) -> str:
     if not isinstance(value, str) or not is_date(value):
         raise InvalidDate(name=name, value=value)
     return value
+
+
+def is_timestamp(value: str) -> bool:
+    """Return True for a time as `timestamp` writes it."""
+    return bool(_TIMESTAMP.fullmatch(value)) and is_date(value[:10])
 
 
 def timestamp(seconds: float) -> str:

@@ -142,6 +142,8 @@ class HttpHub:
             if change.seq <= before:
                 self._distrust(f"its changes after {before} are not in order")
             before = change.seq
+        if before > max(after, page.last_seq):
+            self._distrust(f"it sent change {before}, but its last one is {page.last_seq}")
         if not page.changes and not page.is_complete:
             self._distrust("it announces more changes, but sends none")
         return page

@@ -12,11 +12,14 @@ from typing import NamedTuple
 
 from quaid.errors import (
     AlreadyExists,
+    Cancelled,
     FileChanged,
+    FileTrouble,
     InvalidBundle,
     NotAllowed,
     NotFound,
     QuaidError,
+    ReadOnly,
     UntrustworthyHub,
 )
 from quaid.folders import indexer, page_writer
@@ -168,6 +171,8 @@ class Replica:
             page = self.hub.changes(self.space.space_id, self.space.cursor, PULL_PAGES)
             seen = self.space.cursor_hash
             if page.last_seq < self.space.cursor or (seen and page.after_hash and page.after_hash != seen):
+                if self._result.restored:
+                    raise self._distrust("its sequence numbers go back again and again")
                 self._offer_again()
                 continue
             if page.changes:
@@ -180,23 +185,25 @@ class Replica:
 
     def _apply_all(self, changes: tuple[Change, ...]) -> None:
         """Apply changes and move the cursor behind them. Pages of a folder are written one by one."""
-        self._refuse_elsewhere(changes)
         outbox = spaces.outbox(self.db, self._id)
         forgotten = {row.uuid for row in outbox if row.state == "purge"}
-        opened = [
-            (change, None if change.purged or change.uuid in forgotten else self._open(change))
-            for change in changes
-        ]
+        alive = self._open_all(
+            [change for change in changes if not change.purged and change.uuid not in forgotten]
+        )
         self._erase([change.uuid for change in changes if change.purged])
         before = self._result
-        alive = [(change, bundle) for change, bundle in opened if bundle is not None]
         changed = {row.uuid for row in outbox}
         for change, _ in alive:
             if change.uuid in changed:
                 self._find_lost_push(change)
         if self.collection.root is None:
-            with suppress(QuaidError):
+            try:
                 self.db.write(lambda tx: self._apply_batch(tx, alive, changes[-1]))
+            except Cancelled:
+                raise
+            except QuaidError:
+                pass  # a page cannot be applied: find out which
+            else:
                 return
         self._result = before
         for change, bundle in alive:
@@ -206,12 +213,33 @@ class Replica:
     def _move_cursor(self, tx: Transaction, last: Change) -> None:
         spaces.update_space(tx, self._id, cursor=last.seq, cursor_hash="" if last.purged else last.hash)
 
-    def _refuse_elsewhere(self, changes: tuple[Change, ...]) -> None:
-        """Raise AlreadyHere if another collection has these pages, as after `quaid leave --keep-pages`."""
-        names = spaces.uuids_elsewhere(self.db, self._id, [change.uuid for change in changes])
-        if names:
-            hint = f"`quaid join … --as {names[0]}` makes that collection the shared one again."
-            raise AlreadyExists(path=f"The collection {names[0]} with pages of {self.space.name}", hint=hint)
+    def _open_all(self, changes: list[Change]) -> list[tuple[Change, Bundle]]:
+        """Return changes with their bundles. Pages that cannot be used here are marked, and the others are synced.
+
+        These are pages of a sealed space that cannot be decrypted, which a hub cannot check, and pages that another
+        collection has. After `quaid leave --keep-pages` that is all of them, so that AlreadyExists is raised.
+        """
+        elsewhere = spaces.uuids_elsewhere(self.db, self._id, [change.uuid for change in changes])
+        if elsewhere and not self.space.cursor:
+            name = next(iter(elsewhere.values()))
+            hint = f"`quaid join … --as {name}` makes that collection the shared one again."
+            raise AlreadyExists(path=f"The collection {name} with pages of {self.space.name}", hint=hint)
+        opened: list[tuple[Change, Bundle]] = []
+        for change in changes:
+            try:
+                bundle = self._open(change)
+            except InvalidBundle as error:
+                self._mark(change.uuid, "blocked", str(error.facts["problem"]))
+                continue
+            if change.uuid in elsewhere:
+                problem = f"{bundle.slug} has the uuid of a page in {elsewhere[change.uuid]}"
+                self._mark(change.uuid, "blocked", problem)
+            else:
+                opened.append((change, bundle))
+        return opened
+
+    def _distrust(self, problem: str) -> UntrustworthyHub:
+        return UntrustworthyHub(hub=self.space.hub_url, problem=problem)
 
     def _apply_batch(self, tx: Transaction, alive: list[tuple[Change, Bundle]], last: Change) -> None:
         known = spaces.known_uuids(tx, self._id, [change.uuid for change, _ in alive])
@@ -259,8 +287,11 @@ class Replica:
             except FileChanged as error:  # another program has just changed the file
                 self._sync_folder([str(error.facts["path"])])
                 self.db.write(lambda tx: self._apply(tx, change, theirs))
+        except Cancelled:
+            raise
         except QuaidError as error:
-            if error.exit_status == 5:  # the disk or the database: no change could be applied
+            is_file = isinstance(error, FileTrouble | ReadOnly) and error.facts["path"] != self.db.path
+            if error.exit_status == 5 and not is_file:  # the disk or the database: no change could be applied
                 raise
             self._mark(change.uuid, "blocked", str(error))
 
@@ -279,7 +310,10 @@ class Replica:
         own = self.hub.get(self.space.space_id, head.uuid, next_revision)
         if own is None or own.purged or own.deleted or own.device != self.space.device:
             return
-        pushed = self._open(own)
+        try:
+            pushed = self._open(own)
+        except InvalidBundle:
+            return
         # A device that was restored from a backup never had the revision: it is no ancestor of the local page.
         if is_addition(pushed, ours) or (
             _text_hash(pushed) in self._text_hashes(self.db, local.page_id)
@@ -299,22 +333,27 @@ class Replica:
                 continue
             head = self.hub.get(self.space.space_id, row.uuid)
             self._mark(row.uuid, "changed", "")
-            if head is not None and not head.purged:
-                self._apply_alone(head, self._open(head))
+            for change, theirs in self._open_all([head] if head is not None and not head.purged else []):
+                self._apply_alone(change, theirs)
 
     def _open(self, change: Change) -> Bundle:
-        """Return the bundle of a change, checked."""
-        problem = ""
+        """Return the bundle of a change, checked.
+
+        Raise UntrustworthyHub, or InvalidBundle in a sealed space, where members can store anything.
+        """
+        if bundles.digest(change.bundle) != change.hash:
+            raise self._distrust(f"the page {change.uuid} does not match its hash")
+        if not dates.is_timestamp(change.at):
+            raise self._distrust(f"the page {change.uuid} has no valid time")
         try:
-            if bundles.digest(change.bundle) != change.hash:
-                problem = "does not match its hash"
             bundle = bundles.decode(self._seal.open(change.bundle) if self._seal else change.bundle)
             if bundle.uuid != change.uuid or bundle.deleted != change.deleted:
-                problem = "is that of another page"
+                raise InvalidBundle(problem="is that of another page")
         except InvalidBundle as error:
-            problem = str(error.facts["problem"])
-        if problem:
-            raise UntrustworthyHub(hub=self.space.hub_url, problem=f"the page {change.uuid} {problem}")
+            if self._seal:
+                raise
+            problem = f"the page {change.uuid} {error.facts['problem']}"
+            raise self._distrust(problem) from None
         return bundle
 
     def _wire(self, bundle: Bundle) -> bytes:
@@ -392,7 +431,7 @@ class Replica:
         if bundle.deleted:
             if page_id is not None and not local.hidden:
                 self._remove_file(page_id, tx)
-                erasure.quarantine_page(tx, page_id, at)
+                erasure.quarantine_page(tx, page_id, self._now())  # it is kept for 30 days from now
             return page_id, False
         self._make_room(tx, bundle.slug, page_id, at)
         if page_id is not None and local.slug != bundle.slug:
@@ -552,18 +591,13 @@ class Replica:
     def _send(self, items: list[tuple[OutboxRow, Push]]) -> bool:
         results = self.hub.push(self.space.space_id, [push for _, push in items])
         if [result.uuid for result in results] != [push.uuid for _, push in items]:
-            raise UntrustworthyHub(
-                hub=self.space.hub_url, problem="it answered for other pages than were pushed"
-            )
+            raise self._distrust("it answered for other pages than were pushed")
         purged = [result.uuid for result in results if result.status == "purged"]
         self._erase(purged)
         results = [self._with_head(result) for result in results]
         # Bundles of other devices are checked before the transaction begins.
-        heads = {
-            result.uuid: self._open(result.head)
-            for result in results
-            if result.head is not None and not result.head.purged
-        }
+        newest = [result.head for result in results if result.head is not None and not result.head.purged]
+        opened = {change.uuid: bundle for change, bundle in self._open_all(newest)}
 
         def stored(tx: Transaction) -> None:
             for (row, push), result in zip(items, results, strict=True):
@@ -577,7 +611,8 @@ class Replica:
         self._reload()
         again = False
         for (row, push), result in zip(items, results, strict=True):
-            again |= self._settle(row, push, result, heads.get(result.uuid))
+            theirs = opened.get(result.head.uuid) if result.head is not None else None
+            again |= self._settle(row, push, result, theirs)
         return again
 
     def _skip_own(self, tx: Transaction, pushed: dict[int, str]) -> None:
@@ -697,23 +732,27 @@ class Replica:
 
     def _offer_again(self) -> None:
         """Compare with a hub that lost its newest changes, and put the pages that it lacks into the outbox."""
-        heads: dict[str, Change] = {}
+        known = spaces.all_revisions(self.db, self._id)
+        heads: dict[str, Change] = {}  # without those that are the same here
+        same: dict[str, tuple[int, str]] = {}
         after = 0
         while True:
             page = self.hub.changes(self.space.space_id, after, PULL_PAGES)
-            heads |= {change.uuid: change for change in page.changes}
+            for change in page.changes:
+                state = (change.revision, change.hash)
+                if known.get(change.uuid) == state:
+                    same[change.uuid] = state
+                elif change.uuid in known:
+                    heads[change.uuid] = change
             after = page.changes[-1].seq if page.changes else page.last_seq
             if page.is_complete:
                 break
 
         def work(tx: Transaction) -> None:
-            for uuid, (revision, hash) in spaces.all_revisions(tx, self._id).items():
-                head = heads.get(uuid)
-                if head is not None and (head.revision, head.hash) == (revision, hash):
-                    continue
-                state = spaces.page_state(tx, self._id, uuid)
+            for uuid, revision in spaces.all_revisions(tx, self._id).items():
+                state = spaces.page_state(tx, self._id, uuid) if same.get(uuid) != revision else None
                 if state is not None:
-                    self._offer_page(tx, state, head)
+                    self._offer_page(tx, state, heads.get(uuid))
             spaces.update_space(tx, self._id, cursor=0, cursor_hash="", acknowledged=-1, vectors_sent=0)
 
         self.db.write(work)
@@ -732,11 +771,12 @@ class Replica:
             and not head.purged
             and head.revision < state.revision
             and state.page_id is not None
-            and _text_hash(self._open(head)) in self._text_hashes(tx, state.page_id)
         ):
-            lost = lost._replace(
-                revision=head.revision, hash=head.hash, base=head.bundle, deleted=head.deleted
-            )
+            with suppress(InvalidBundle):
+                if _text_hash(self._open(head)) in self._text_hashes(tx, state.page_id):
+                    lost = lost._replace(
+                        revision=head.revision, hash=head.hash, base=head.bundle, deleted=head.deleted
+                    )
         spaces.save_states(tx, self._id, [lost])
         spaces.mark(tx, self._id, state.uuid)
 

@@ -225,14 +225,14 @@ def pages_with_open_links(db: "Database", collection_id: int) -> list[str]:
     return [str(uuid) for (uuid,) in rows]
 
 
-def uuids_elsewhere(db: "Database | Transaction", collection_id: int, uuids: list[str]) -> list[str]:
-    """Return the names of other collections that have pages with one of these uuids."""
+def uuids_elsewhere(db: "Database | Transaction", collection_id: int, uuids: list[str]) -> dict[str, str]:
+    """Return those uuids that a page in another collection has, with the name of the collection."""
     rows = db.rows(
-        "SELECT DISTINCT c.name FROM json_each(?) AS wanted JOIN pages AS p ON p.uuid = wanted.value"
+        "SELECT p.uuid, c.name FROM json_each(?) AS wanted JOIN pages AS p ON p.uuid = wanted.value"
         " JOIN collections AS c ON c.id = p.collection_id WHERE c.id <> ?",
         (json.dumps(uuids), collection_id),
     )
-    return [str(name) for (name,) in rows]
+    return dict(rows)
 
 
 def known_uuids(db: "Database | Transaction", collection_id: int, uuids: list[str]) -> set[str]:
