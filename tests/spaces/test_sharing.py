@@ -29,6 +29,7 @@ from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.hub.store import OPERATOR
 from quaid.operations import dispatch, spaces
 from quaid.spaces.replica import SyncedSpace
+from quaid.storage import spaces as store
 from quaid.storage.leases import is_leased
 from quaid.storage.spaces import LEASE
 from quaid.worker import Supervisor
@@ -128,6 +129,39 @@ def test_a_second_device_of_a_person_joins_by_name(mira: Memory, memory: Make, h
     assert desktop.run("get", slug=["people/bob"])["slug"] == "people/bob"
     with pytest.raises(AlreadyExists, match="team"):
         desktop.run("join", link="team")
+
+
+def test_joining_does_not_share_own_pages_unless_told(mira: Memory, memory: Make) -> None:
+    noor = memory("noor")
+    noor.run("put", slug="private/salary", content="# Salary\n\n9000")
+    link = invite(mira)
+    with pytest.raises(InvalidArgument, match="default has 1 page, which all members of the space would get"):
+        noor.run("join", link=link, person="noor", as_="default")
+    noor.run("join", link=link, person="noor")  # the invitation was not used
+    mira.run("sync")
+    with pytest.raises(PageNotFound):
+        mira.run("get", slug=["private/salary"])
+
+
+def test_a_memory_without_its_credentials_joins_again_with_a_new_invitation(
+    mira: Memory, memory: Make, hub: RunningHub
+) -> None:
+    noor = memory("noor")
+    noor.run("join", link=invite(mira), person="noor")
+    noor.run("put", slug="team::people/ada", append="Plays chess.")
+    (noor.folder / "credentials-of-memory.db.json").unlink()
+    assert "There is no token" in noor.run("sync")["spaces"][0]["problem"]
+    with pytest.raises(AlreadyExists, match="The person noor"):  # an owner cannot act as another person
+        noor.run("join", link=invite(mira, person="noor"))
+    space = store.require_space(noor.brain.db, "team").space_id
+    code = StoreHub(hub.store, OPERATOR).invite(space, "write", "noor").code
+    record = noor.run("join", link=f"{hub.url}/join#{code}", as_="team")
+    assert (record["sync"]["pushed"], record["sync"]["problem"]) == (1, "")
+    devices = {row["id"] for row in mira.run("devices", space="team")["devices"] if row["person"] == "noor"}
+    assert store.require_space(noor.brain.db, "team").device in devices
+    assert len(devices) == 2
+    with pytest.raises(AlreadyExists, match="It is the collection team"):
+        noor.run("join", link="team")
 
 
 def test_a_reader_cannot_change_pages_and_a_writer_who_becomes_one_neither(
@@ -238,7 +272,7 @@ def test_leaving_removes_the_pages_of_a_joined_space_or_keeps_them(mira: Memory,
     assert noor.run("leave", space="team", keep_pages=True)["kept"]
     assert noor.run("get", slug=["team::people/ada"])["title"] == "Ada"
     noor.run("put", slug="team::people/ada", append="Mine.")
-    record = noor.run("join", link="team", as_="team")
+    record = noor.run("join", link="team", as_="team", yes=True)
     assert record["sync"]["problem"] == ""
     assert mira.run("leave", space="default")["kept"]
     assert mira.run("get", slug=["people/ada"])["title"] == "Ada"
@@ -295,10 +329,10 @@ def test_an_interrupted_join_goes_on_with_the_same_link(mira: Memory, memory: Ma
 
 def test_sharing_under_the_name_of_a_space_tells_how_to_use_that_space(mira: Memory, hub: RunningHub) -> None:
     mira.run("leave", space="default")
-    with pytest.raises(AlreadyExists, match="`quaid join team --as default`"):
+    with pytest.raises(AlreadyExists, match="`quaid join team --as default --yes`"):
         mira.run("share", collection="default", hub=hub.url, name="team")
     mira.run("put", slug="people/ada", append="More.")
-    assert mira.run("join", link="team", as_="default")["sync"]["pushed"] == 1
+    assert mira.run("join", link="team", as_="default", yes=True)["sync"]["pushed"] == 1
 
 
 def test_devices_with_one_name_are_revoked_by_their_ids(mira: Memory, tmp_path: Path) -> None:

@@ -228,7 +228,8 @@ def share(
         try:
             space = connection.create_space(name or chosen.name, kind, sealed)
         except AlreadyExists as error:
-            hint = f"Choose another --name, or `quaid join {name or chosen.name} --as {chosen.name}` shares it there."
+            command = f"quaid join {name or chosen.name} --as {chosen.name} --yes"
+            hint = f"Choose another --name, or share the collection in that space with `{command}`."
             raise AlreadyExists(path=error.facts["path"], hint=hint) from None
         if sealed:
             keep_key(brain, space.id, credentials.new_key())
@@ -271,12 +272,17 @@ def join(
     ],
     as_: Annotated[
         str | None,
-        Arg("Name of the collection for its pages; `default` merges them into your own pages."),
+        Arg("Name of the collection for its pages; `default` merges them with your own pages."),
     ] = None,
     person: Annotated[str, Arg("Your name on the hub, if the invitation does not contain it.")] = "",
     device: Annotated[str, Arg("Name of this device [device_name, or the name of this machine].")] = "",
+    yes: Annotated[
+        bool, Arg("With --as: share the pages that the collection already has, without asking.")
+    ] = False,
 ) -> JoinRecord:
     """Join a shared space: its pages become a collection of this memory, searchable at once and offline."""
+    if as_ and not yes:
+        _refuse_own_pages(brain, as_)
     if "://" not in link:
         return _join_known(brain, link, as_)
     invitation = parse_link(link)
@@ -291,6 +297,20 @@ def join(
             )
             raise InvalidArgument(name="link", problem=problem)
         return join_space(brain, connection, invitation, space, as_)
+
+
+def _refuse_own_pages(brain: Brain, name: str) -> None:
+    """Raise InvalidArgument if a collection that is not shared yet has pages, which the join would share."""
+    collection = collections.find(brain.db, name)
+    if collection is None or store.find_space(brain.db, name) is not None:
+        return
+    pages = collections.page_counts(brain.db).get(collection.id, (0, 0))[0]
+    if pages:
+        problem = (
+            f"{name} has {count_noun(pages, 'page')}, which all members of the space would get: add --yes to share"
+            " them, or choose a new name"
+        )
+        raise InvalidArgument(name="as", problem=problem)
 
 
 def _other_space(brain: Brain, hub: HubConnection, sealed: bool) -> Space | None:
@@ -318,15 +338,11 @@ def _join_known(brain: Brain, name: str, as_: str | None) -> JoinRecord:
 def join_space(
     brain: Brain, hub: HubConnection, link: InvitationLink, space: Space, as_: str | None
 ) -> JoinRecord:
-    for row in store.list_spaces(brain.db):
-        if (row.hub_id, row.space_id) != (hub.hub_id, space.id):
-            continue
-        if row.synced_at or as_ not in (None, row.collection):
-            hint = f"It is the collection {row.collection}; `quaid sync {row.collection}` syncs it."
-            raise AlreadyExists(path=f"The space {space.name}", hint=hint)
-        return _first_sync(brain, hub, row)  # an earlier join was interrupted
     if link.key:
         keep_key(brain, space.id, link.key)
+    for row in store.list_spaces(brain.db):
+        if (row.hub_id, row.space_id) == (hub.hub_id, space.id):
+            return _join_again(brain, hub, row, as_)
     if space.sealed and space.id not in credentials.read(brain.db.path).keys:
         problem = "its key is missing; join it with an invitation link, which contains the key"
         raise SealKey(space=space.name, problem=problem)
@@ -337,12 +353,23 @@ def join_space(
         now = brain.now()
         brain.db.write(lambda tx: collections.add(tx, name, SHARED, None, True, now))
         collection = collections.require(brain.db, name)
-    elif as_ is None:
-        hint = f"Choose another name with --as, or merge the pages into it with `--as {name}`."
+    elif as_ is None and (collection.kind != SHARED or store.find_space(brain.db, name) is not None):
+        hint = "Choose another name with --as."
         raise AlreadyExists(path=f"The collection {name}", hint=hint)
     else:
         _shareable(brain, name)
     return _first_sync(brain, hub, attach_space(brain, hub, link.hub, space, collection))
+
+
+def _join_again(brain: Brain, hub: HubConnection, row: SpaceRow, as_: str | None) -> JoinRecord:
+    """Sync a space that is already in this memory, if its first sync was interrupted or its token is new."""
+    about = hub.about()
+    if as_ not in (None, row.collection) or (row.synced_at and row.device == about.device):
+        hint = f"It is the collection {row.collection}; `quaid sync {row.collection}` syncs it."
+        raise AlreadyExists(path=f"The space {row.name}", hint=hint)
+    values = {"person": about.person, "device": about.device, "acknowledged": -1}
+    brain.db.write(lambda tx: store.update_space(tx, row.collection_id, **values))
+    return _first_sync(brain, hub, store.require_space(brain.db, row.collection))
 
 
 def _first_sync(brain: Brain, hub: HubConnection, row: SpaceRow) -> JoinRecord:

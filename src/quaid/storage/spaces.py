@@ -273,7 +273,7 @@ def outbox_counts(db: "Database", collection_id: int) -> dict[str, int]:
 def count_waiting(db: "Database", collection_id: int) -> int:
     """Return the number of pages with changes that the hub does not have, neither as revisions nor as proposals."""
     counts = outbox_counts(db, collection_id)
-    return sum(counts.values()) - counts.get("proposed", 0)
+    return sum(number for state, number in counts.items() if state not in ("proposed", "blocked"))
 
 
 def outbox_problems(db: "Database", collection_id: int, limit: int = 20) -> list[tuple[str, str, str]]:

@@ -1025,9 +1025,10 @@ restore	@command	Restore a page'\''s file at its old path
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'join') printf '%s\n' '1	@any	The invitation link, or the name of a space of which you are a member
---as	@any	Name of the collection for its pages; `default` merges them into your own pages
+--as	@any	Name of the collection for its pages; `default` merges them with your own pages
 --person	@any	Your name on the hub, if the invitation does not contain it
 --device	@any	Name of this device [device_name, or the name of this machine]
+--yes	-	With --as: share the pages that the collection already has, without asking
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
