@@ -756,6 +756,18 @@ def test_open_invitations_end_with_their_author(store: HubStore, team: Team) -> 
     assert store.redeem("two", "nora", "laptop", "token") is None
 
 
+def test_a_smaller_right_ends_the_open_invitations_of_a_member(store: HubStore, team: Team) -> None:
+    writer = team.members["write"]
+    store.invite(writer, "own", Invitation(team.space, "write", "write", "", LATER))
+    store.set_member(team.owner, team.space, "write", "read")
+    assert store.redeem("own", "", "phone", "token") is None
+    assert store.space(writer, team.space).right == "read"
+    store.set_member(team.owner, team.space, "write", "owner")
+    store.invite(writer, "other", Invitation(team.space, "owner", "", "", LATER))
+    store.set_member(team.owner, team.space, "write", "write")
+    assert store.redeem("other", "nora", "laptop", "token") is None
+
+
 # Proposals
 
 
@@ -806,6 +818,21 @@ def test_members_who_may_not_decide_see_their_own_proposals(store: HubStore, tea
     assert store.proposals(team.members["append"], team.space) == []
 
 
+def test_an_answer_of_large_proposals_is_cut(
+    store: HubStore, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quaid.hub.store.MOST_ANSWER_BYTES", 25)
+    for name in "abcd":
+        store.put(team.members["propose"], team.space, [push(name, text=name * 10)])
+    proposals = store.proposals(team.owner, team.space)
+    assert [proposal.push.uuid for proposal in proposals] == ["c", "d"]
+    for proposal in proposals:
+        store.settle(team.owner, team.space, proposal.id, False)
+    assert [proposal.push.uuid for proposal in store.proposals(team.owner, team.space)] == ["a", "b"]
+    monkeypatch.setattr("quaid.hub.store.MOST_ANSWER_BYTES", 5)
+    assert len(store.proposals(team.owner, team.space)) == 1
+
+
 # Erasing
 
 
@@ -825,7 +852,9 @@ def test_a_purge_erases_all_revisions_and_proposals(store: HubStore, team: Team)
     assert first.hash == hashlib.sha256(b"secret").hexdigest()
     change = store.changes(team.owner, team.space, 3, 10).changes[0]
     assert (change.uuid, change.seq, change.purged, change.deleted) == ("a", 4, True, True)
-    assert [proposal.push.bundle for proposal in store.proposals(team.owner, team.space)] == [b""]
+    assert store.proposals(team.owner, team.space) == []
+    [proposal] = store.proposals(team.members["propose"], team.space)
+    assert (proposal.push.bundle, proposal.decision, proposal.decided_by) == (b"", "rejected", "olga")
     assert store.get_vectors(team.owner, team.space, "m", [b"hash"]) == []
     assert store.get(team.owner, team.space, "b") is not None
 
@@ -836,9 +865,8 @@ def test_a_purged_page_cannot_come_back(store: HubStore, team: Team) -> None:
     store.purge(team.owner, team.space, "a")
     for base in (0, 1, 2):
         assert one(store.put(team.owner, team.space, [push("a", base)])).status == "purged"
-    settled = store.settle(team.owner, team.space, 1, True)
-    assert settled is not None
-    assert settled.status == "purged"
+    with pytest.raises(errors.InvalidArgument, match="already rejected"):
+        store.settle(team.owner, team.space, 1, True)
     assert one(store.put(team.owner, team.space, [push("b", slug="x")])).status == "stored"
 
 

@@ -10,6 +10,7 @@ from threading import Event, Thread
 
 import pytest
 from tests.hub.running import RunningHub, running
+from tests.hub.store_hub import join as add_device
 from tests.spaces.laptops import Memory
 
 from quaid.app import Brain
@@ -23,11 +24,15 @@ from quaid.errors import (
     SealKey,
     SpaceRight,
     SpaceSyncStopped,
+    UntrustworthyHub,
 )
 from quaid.hub.direct import StoreHub
 from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.hub.store import OPERATOR
+from quaid.model.bundle import digest
 from quaid.operations import dispatch, spaces
+from quaid.spaces.credentials import new_key
+from quaid.spaces.protocol import Caller, Push, Space, SpaceKind
 from quaid.spaces.replica import SyncedSpace
 from quaid.storage import spaces as store
 from quaid.storage.leases import is_leased
@@ -259,6 +264,65 @@ def test_a_sealed_space_shows_the_hub_no_text(
     data = b"".join(file.read_bytes() for file in tmp_path.glob("hub.db*"))
     assert b"private thought" not in data
     assert b"monday" not in data
+
+
+class CuriousStore(SqliteHubStore):
+    """The database of a hub that keeps the tokens it gets and makes no sealed spaces."""
+
+    tokens: tuple[str, ...] = ()
+
+    def authenticate(self, token_hash: str) -> Caller | None:
+        self.tokens += (token_hash,)
+        return super().authenticate(token_hash)
+
+    def create_space(self, caller: Caller, name: str, kind: SpaceKind, sealed: bool = False) -> Space:
+        return super().create_space(caller, name, kind, False)
+
+
+@pytest.mark.parametrize("code", ["#K7QM-3XWD-PT9H", ""])
+def test_a_hub_with_the_id_of_another_one_does_not_get_its_token(
+    mira: Memory, hub: RunningHub, tmp_path: Path, code: str
+) -> None:
+    path = mira.folder / "credentials-of-memory.db.json"
+    before = path.read_text()
+    mira.run("collection add", name="notes", path=str(tmp_path))
+    enemy = CuriousStore(str(tmp_path / "enemy.db"))
+    enemy.hub_id = hub.store.hub_id
+    with running(enemy) as served:
+        link = f"{served.url}/join{code}"
+        with pytest.raises(InvalidArgument, match="was not sent"):
+            mira.run("join", link=link)
+        with pytest.raises(InvalidArgument, match="was not sent"):
+            mira.run("share", collection="notes", hub=link)
+    assert enemy.tokens == ()
+    assert path.read_text() == before
+    enemy.close()
+
+
+def test_a_hub_cannot_make_a_sealed_space_an_open_one(mira: Memory, memory: Make, tmp_path: Path) -> None:
+    store = CuriousStore(str(tmp_path / "other.db"))
+    with running(store) as served:
+        laptop = memory("laptop")
+        laptop.run("put", slug="diary", content="# Diary")
+        with pytest.raises(UntrustworthyHub, match="unsealed"):
+            laptop.run("share", collection="default", hub=hub_link(served), sealed=True, person="ana")
+        assert laptop.run("spaces")["spaces"] == []
+    store.close()
+    with pytest.raises(SealKey, match="not sealed"):
+        memory("phone").run("join", link=f"{invite(mira)}.{new_key()}", person="noor")
+
+
+def test_a_proposal_that_cannot_be_read_is_listed_and_can_be_rejected(mira: Memory, hub: RunningHub) -> None:
+    (mira.folder / "diary").mkdir()
+    mira.run("collection add", name="diary", path=str(mira.folder / "diary"))
+    mira.run("share", collection="diary", hub=hub.url, kind="team", sealed=True)
+    eve = add_device(hub.store, "eve", "phone")
+    mira.run("members", space="diary", person="eve", right="propose")
+    [space] = eve.spaces()
+    eve.push(space.id, [Push("01890000-0000-7000-8000-000000000001", 0, digest(b"junk"), b"junk", "")])
+    [proposal] = mira.run("space proposals", space="diary")["proposals"]
+    assert (proposal["author"], "cannot be decrypted" in proposal["diff"]) == ("eve", True)
+    assert mira.run("space proposals", space="diary", reject=1)["proposals"] == []
 
 
 def test_leaving_removes_the_pages_of_a_joined_space_or_keeps_them(mira: Memory, memory: Make) -> None:

@@ -305,6 +305,8 @@ class RevisionWriter:
         for table in ("revisions", "proposals"):
             sql = f"UPDATE {table} SET bundle = ?, slug = '' WHERE space = ? AND uuid = ?"  # noqa: S608
             self.tx.many(sql, [(empty, *place)])
+        sql = "UPDATE proposals SET decision = 'rejected', decided_by = ? WHERE space = ? AND uuid = ?"
+        self.tx.many(f"{sql} AND decision = ''", [(caller.person, *place)])
         self.tx.many("DELETE FROM vectors WHERE space = ?", [(self.space,)])
         who = (caller.person, caller.agent, caller.device, self.ledger.now)
         self._load([uuid])

@@ -86,6 +86,11 @@ DEVICE_COLUMNS = (
     "d.id, d.name, d.person, d.agent, d.limit_right, d.created_at, d.last_seen_at, d.expires_at, d.revoked_at"
 )
 
+PROPOSAL_COLUMNS = (
+    "id, space, uuid, base, hash, bundle, slug, deleted, additions_only, person, agent, device, at, decision,"
+    " decided_by"
+)
+
 
 def read_statements(name: str) -> str:
     """Return the statements in a file of this package."""
@@ -496,6 +501,8 @@ class HubStore(ABC):
             ledger = self._ledger(tx, space)
             if right:
                 self._set_right(tx, access.space, person, agent, right)
+                if not agent and right != "owner":
+                    self._drop_invitations(tx, space, person)
             else:
                 self._remove_member(tx, space, person, agent)
             self._check_owner_left(tx, space)
@@ -525,8 +532,12 @@ class HubStore(ABC):
             tx.many(sql + " AND agent = ?", [(*params, agent)])
         else:  # with the agents of the person
             tx.many(sql, [params])
-            sql = "DELETE FROM invitations WHERE space = ? AND created_by = ? AND redeemed_at IS NULL"
-            tx.many(sql, [params])
+            self._drop_invitations(tx, space, person)
+
+    def _drop_invitations(self, tx: HubTransaction, space: str, person: str) -> None:
+        """Delete the open invitations of a person, which could give back a right that the person has lost."""
+        sql = "DELETE FROM invitations WHERE space = ? AND created_by = ? AND redeemed_at IS NULL"
+        tx.many(sql, [(space, person)])
 
     def _check_owner_left(self, tx: HubTransaction, space: str) -> None:
         """Raise an error if a space has members but no owner."""
@@ -815,19 +826,29 @@ class HubStore(ABC):
 
     # Proposals of members who may only propose
     def proposals(self, caller: Caller, space: str) -> list[Proposal]:
-        """Return open proposals, those of others only to writers; and decided ones of the caller's own device."""
+        """Return open proposals, those of others only to writers; and decided ones of the caller's own device.
+
+        If they are larger than 8 MB together, only the newest are returned; at least one.
+        """
         with self._read() as tx:
             access = self._enter(tx, caller, space)
             can_settle = allows(access.space.right, "write")
             condition = "(decision = '' OR device = ?)" if can_settle else "(device = ? OR person = ?)"
             who = (caller.device,) if can_settle else (caller.device, caller.person)
-            rows = tx.rows(
-                "SELECT id, space, uuid, base, hash, bundle, slug, deleted, additions_only,"  # noqa: S608
-                " person, agent, device, at, decision, decided_by FROM proposals"
-                f" WHERE space = ? AND {condition} ORDER BY id DESC LIMIT ?",
+            place = f"FROM proposals WHERE space = ? AND {condition}"
+            sizes = tx.rows(
+                f"SELECT id, length(bundle) {place} ORDER BY id DESC LIMIT ?",
                 (space, *who, MOST_PROPOSALS),
             )
-        return [_proposal_from(row) for row in reversed(rows)]
+            first, total = 0, 0
+            for id, size in sizes:
+                total += size
+                if first and total > MOST_ANSWER_BYTES:
+                    break
+                first = id
+            sql = f"SELECT {PROPOSAL_COLUMNS} {place} AND id >= ? ORDER BY id"
+            rows = tx.rows(sql, (space, *who, first)) if sizes else []
+        return [_proposal_from(row) for row in rows]
 
     def settle(self, caller: Caller, space: str, proposal: int, accept: bool) -> PushResult | None:
         """Accept or reject a proposal. Return the result of its push, or None if it was rejected.
@@ -839,11 +860,8 @@ class HubStore(ABC):
         with self._write() as tx:
             self._enter(tx, caller, space, "write", "Deciding on a proposal")
             ledger = self._ledger(tx, space)
-            row = tx.one(
-                "SELECT id, space, uuid, base, hash, bundle, slug, deleted, additions_only,"
-                " person, agent, device, at, decision, decided_by FROM proposals WHERE space = ? AND id = ?",
-                (space, proposal),
-            )
+            sql = f"SELECT {PROPOSAL_COLUMNS} FROM proposals WHERE space = ? AND id = ?"  # noqa: S608
+            row = tx.one(sql, (space, proposal))
             if row is None:
                 raise NotFound(what="proposal", name=str(proposal), hint="")
             found = _proposal_from(row)

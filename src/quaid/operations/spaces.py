@@ -14,11 +14,13 @@ from quaid.errors import (
     Cancelled,
     DeviceRevoked,
     InvalidArgument,
+    InvalidBundle,
     InvitationRefused,
     NotFound,
     QuaidError,
     SealKey,
     SpaceSyncStopped,
+    UntrustworthyHub,
 )
 from quaid.folders.sync import SyncReport
 from quaid.formats import markdown
@@ -231,6 +233,9 @@ def share(
             command = f"quaid join {name or chosen.name} --as {chosen.name} --yes"
             hint = f"Choose another --name, or share the collection in that space with `{command}`."
             raise AlreadyExists(path=error.facts["path"], hint=hint) from None
+        if space.sealed != sealed:
+            problem = f"it made the space {'un' if sealed else ''}sealed, which was not asked for"
+            raise UntrustworthyHub(hub=link.hub, problem=problem)
         if sealed:
             keep_key(brain, space.id, credentials.new_key())
         return _first_sync(brain, connection, attach_space(brain, connection, link.hub, space, chosen))
@@ -338,12 +343,18 @@ def _join_known(brain: Brain, name: str, as_: str | None) -> JoinRecord:
 def join_space(
     brain: Brain, hub: HubConnection, link: InvitationLink, space: Space, as_: str | None
 ) -> JoinRecord:
+    known_key = credentials.read(brain.db.path).keys.get(space.id, "")
+    if (link.key or known_key) and not space.sealed:  # pages would be sent without encryption
+        raise SealKey(space=space.name, problem="it has a key, but the hub says that it is not sealed")
+    if link.key and known_key not in ("", link.key):
+        problem = f"the link has another key than {credentials.credentials_path(brain.db.path)}"
+        raise SealKey(space=space.name, problem=problem)
     if link.key:
         keep_key(brain, space.id, link.key)
     for row in store.list_spaces(brain.db):
         if (row.hub_id, row.space_id) == (hub.hub_id, space.id):
             return _join_again(brain, hub, row, as_)
-    if space.sealed and space.id not in credentials.read(brain.db.path).keys:
+    if space.sealed and not (link.key or known_key):
         problem = "its key is missing; join it with an invitation link, which contains the key"
         raise SealKey(space=space.name, problem=problem)
     name = as_ or _collection_name(space.name)
@@ -426,6 +437,13 @@ def _enter(
         hub = known.hubs.get(hub_id)
         if (hub is None or not hub.device) and not link.code:
             problem = "contains no invitation code; ask for an invitation link, as in https://HUB/join#CODE"
+            raise InvalidArgument(name="link", problem=problem)
+        if hub is not None and hub.url.lower() != link.hub.lower():
+            # Every hub can give itself the id of another one, to get the token of this device for it.
+            problem = (
+                f"{link.hub} says that it is the hub at {hub.url}; the token for that was not sent."
+                f" If the hub has moved, change its url in {credentials.credentials_path(brain.db.path)}"
+            )
             raise InvalidArgument(name="link", problem=problem)
         token = hub.token if hub else new_token()
         joined: Joined | None = None
@@ -749,7 +767,11 @@ def space_proposals(
 
 def _proposal(brain: Brain, space: SpaceRow, proposal: Proposal, seal: Seal | None) -> SpaceProposal:
     data = proposal.push.bundle
-    bundle = bundles.decode(seal.open(data) if seal else data)
+    author = proposal.person + (f" with {proposal.agent}" if proposal.agent else "")
+    try:
+        bundle = bundles.decode(seal.open(data) if seal else data)
+    except InvalidBundle as error:
+        return SpaceProposal(proposal.id, proposal.push.slug, author, proposal.at, str(error))
     old = store.read_page(brain.db, space.collection_id, bundle.uuid).bundle
     before, after = [
         markdown.render(page.frontmatter, page.truth, page.timeline).splitlines()
@@ -758,7 +780,6 @@ def _proposal(brain: Brain, space: SpaceRow, proposal: Proposal, seal: Seal | No
         for page in (old, bundle)
     ]
     diff = "\n".join(unified_diff(before, after, "now", "proposed", lineterm=""))
-    author = proposal.person + (f" with {proposal.agent}" if proposal.agent else "")
     return SpaceProposal(proposal.id, bundle.slug, author, proposal.at, diff)
 
 
