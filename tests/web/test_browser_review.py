@@ -184,7 +184,7 @@ def test_editor_warns_before_sending_a_text_that_is_too_long(visit: Visit, memor
     )
     page.click("button:text-is('Save')")
     element = page.locator("[data-too-long]")
-    assert "it needs 5.1 MB, the limit is 5.0 MB" in element.inner_text()
+    assert "it needs 5.2 MB, the limit is 5.0 MB" in element.inner_text()
     assert page.url.endswith("/edit")
     assert len(page.input_value("#text")) == 900_007
     assert call(memory, "get", slug=MIRA).version == before
