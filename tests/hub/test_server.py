@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -454,11 +455,36 @@ def test_bodies_at_one_time_are_limited(
     monkeypatch.setattr(server, "MAX_BODIES", 1_000)
     with send_head(hub, ana._token, "Content-Length: 900") as waiting:
         waiting.sendall(b"{")
-        wait_until(lambda: hub.app.state.hub.limits._body_bytes == 900)
+        wait_until(lambda: hub.app.state.hub.limits._body_bytes.total() == 900)
         with send_head(hub, ana._token, "Content-Length: 200") as second:
             assert second.recv(65_536).startswith(b"HTTP/1.1 429 ")
-    wait_until(lambda: hub.app.state.hub.limits._body_bytes == 0)
+    wait_until(lambda: not hub.app.state.hub.limits._body_bytes)
     assert ana.spaces() == [team]
+
+
+def test_bodies_of_one_device_do_not_take_the_room_of_others(
+    hub: RunningHub, ana: HttpHub, team: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MAX_DEVICE_BODIES", 1_000)
+    noah = hub.device("noah")
+    with send_head(hub, noah._token, "Content-Length: 900") as waiting:
+        waiting.sendall(b"{")
+        wait_until(lambda: hub.app.state.hub.limits._body_bytes.total() == 900)
+        with send_head(hub, noah._token, "Content-Length: 200") as second:
+            assert second.recv(65_536).startswith(b"HTTP/1.1 429 ")
+        assert ana.members(team.id)
+
+
+def test_slow_clients_without_a_token_do_not_keep_devices_out(hub: RunningHub) -> None:
+    head = f"POST /hub/v1/about HTTP/1.1\r\nHost: 127.0.0.1:{hub.port}\r\nContent-Length: 900\r\n\r\n{{"
+    with ExitStack() as stack:
+        for _ in range(2 * server.MAX_AT_ONCE):
+            slow = stack.enter_context(socket.create_connection(("127.0.0.1", hub.port), timeout=20))
+            slow.sendall(head.encode())
+        wait_until(lambda: hub.app.state.hub.limits._body_bytes.total() == 900 * 2 * server.MAX_AT_ONCE)
+        started = time.monotonic()
+        assert hub.device("ana").spaces() == []
+        assert time.monotonic() - started < 1  # a refused request is repeated after a second
 
 
 def test_clients_that_stop_sending_are_closed(

@@ -256,6 +256,9 @@ def test_a_sealed_space_shows_the_hub_no_text(
         phone.run("join", link=address)
     record = phone.run("join", link=f"{address}.{key}")  # the code was used, but by this device
     assert record["space"]["sealed"]
+    second = str(mira.run("space invite", space="diary", person="mira", right="owner")["link"])
+    with pytest.raises(SealKey, match="another key"):
+        phone.run("join", link=f"{second.rpartition('.')[0]}.{new_key()}")
     assert phone.run("get", slug=["diary::monday"])["compiled_truth"].startswith("# Monday")
     phone.run("put", slug="diary::monday", append="And another one.")
     phone.run("sync")

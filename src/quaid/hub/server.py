@@ -8,7 +8,7 @@ import asyncio
 import inspect
 import json
 import time
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -52,6 +52,8 @@ MAX_PUBLIC_BODY = 4 * 1024
 MAX_QUESTION = 1024 * 1024
 MAX_BODIES = 256 * 1024 * 1024
 """All bodies that are read at one time have at most this size together."""
+MAX_DEVICE_BODIES = 64 * 1024 * 1024
+"""Those of one device."""
 BODY_TIMEOUT = 15.0  # seconds without any new part of the body
 SEND_TIMEOUT = 30.0  # seconds in which a client reads nothing of the answer
 PART_BYTES = 256 * 1024
@@ -81,7 +83,7 @@ class HubLimits:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
         self._busy: defaultdict[tuple[str, str], int] = defaultdict(int)
         self._refused: list[float] = []
-        self._body_bytes = 0
+        self._body_bytes: Counter[str] = Counter()
 
     def count(self, who: str) -> None:
         """Count a request. Raise TooMany if the device sends more than REQUESTS_PER_SECOND for some time."""
@@ -108,15 +110,19 @@ class HubLimits:
                 del self._busy[who, kind]
 
     @contextmanager
-    def body(self, size: int) -> Iterator[None]:
+    def body(self, who: str, size: int) -> Iterator[None]:
         """Reserve memory for a body, or raise TooMany."""
-        if self._body_bytes + size > MAX_BODIES:
+        if self._body_bytes[who] + size > MAX_DEVICE_BODIES:
+            raise TooMany(limit=MAX_DEVICE_BODIES, what="bytes in requests of this device at one time")
+        if self._body_bytes.total() + size > MAX_BODIES:
             raise TooMany(limit=MAX_BODIES, what="bytes in requests at one time")
-        self._body_bytes += size
+        self._body_bytes[who] += size
         try:
             yield
         finally:
-            self._body_bytes -= size
+            self._body_bytes[who] -= size
+            if not self._body_bytes[who]:
+                del self._body_bytes[who]
 
     def check_codes(self) -> None:
         """Raise TooMany if many invitation codes were refused in the last minute."""
@@ -335,8 +341,12 @@ async def _call(request: Request) -> Response:
         raise NoSuchAddress(path=request.url.path[:200])
     admitted = await _admit(request, is_public=name in PUBLIC_REQUESTS)
     hub = admitted.hub
+    arguments: dict[str, Any] | None = None
+    if not admitted.token_hash:  # slow clients without a token must not occupy the slots that they share
+        arguments = await _arguments(request, name, MAX_PUBLIC_BODY)
     with hub.limits.slot(admitted.token_hash, "requests", MAX_AT_ONCE):
-        arguments = await _arguments(request, name, MAX_BODY if admitted.token_hash else MAX_PUBLIC_BODY)
+        if arguments is None:
+            arguments = await _arguments(request, name, MAX_BODY)
         if name == "redeem":
             hub.limits.check_codes()
 
@@ -432,7 +442,7 @@ async def _admit(request: Request, is_public: bool = False) -> Admitted:
     if not header and is_public:
         return Admitted(hub, NOBODY, "")
     kind, _, token = header.partition(" ")
-    token_hash = hash_secret(token.strip())
+    token_hash = request.state.token_hash = hash_secret(token.strip())
     hub.limits.count(token_hash)
     caller = None
     if kind.lower() == "bearer":
@@ -487,7 +497,7 @@ async def _read_body(request: Request, limit: int) -> bytes:
     if size > limit:
         raise TooLarge(what="The body", size=size, limit=limit)
     received = bytearray()
-    with hub.limits.body(size):
+    with hub.limits.body(getattr(request.state, "token_hash", ""), size):
         parts = request.stream().__aiter__()
         while True:
             try:
