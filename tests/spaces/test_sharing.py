@@ -169,6 +169,38 @@ def test_a_memory_without_its_credentials_joins_again_with_a_new_invitation(
         noor.run("join", link="team")
 
 
+def test_an_agent_is_named_in_history_and_blame(mira: Memory, memory: Make) -> None:
+    box = memory("box")
+    box.run("join", link=invite(mira, person="mira", agent="claude", right="write"))
+    box.run("put", slug="team::people/bob", content="# Bob\n\nFrom an agent.")
+    box.run("sync")
+    mira.run("sync")
+    [version] = mira.run("history", slug="people/bob")["versions"]
+    assert (version["author"], version["agent"], version["device"]) == ("mira", "claude", "box")
+    blame = dispatch.call(mira.brain, dispatch.find_command("blame"), {"slug": "people/bob"}, "owner")
+    assert "mira with claude    From an agent." in render(blame)
+
+
+def test_a_link_with_a_wrong_key_is_followed_by_the_right_one_but_never_replaces_it(
+    memory: Make, hub: RunningHub
+) -> None:
+    mira, desktop = memory("mira"), memory("desktop")
+    mira.run("put", slug="diary/one", content="# One")
+    mira.run("share", collection="default", hub=hub_link(hub, "mira"), sealed=True)
+    link = invite(mira, person="mira", right="owner")
+    wrong = link[:-20] + "A" * 20
+    with pytest.raises(AlreadyExists, match="--as default"):
+        desktop.run("join", link=wrong)
+    assert "cannot be decrypted" in desktop.run("join", link=wrong, as_="default")["sync"]["problem"]
+    assert desktop.run("join", link=link)["sync"]["problem"] == ""
+    with pytest.raises(SealKey, match="another key"):
+        desktop.run("join", link=invite(mira, person="mira", right="owner")[:-20] + "A" * 20)
+    mira.run("put", slug="diary/one", append="More.")
+    mira.run("sync")
+    assert desktop.run("sync")["spaces"][0]["problem"] == ""
+    assert "More." in desktop.run("get", slug=["diary/one"])["compiled_truth"]
+
+
 def test_a_reader_cannot_change_pages_and_a_writer_who_becomes_one_neither(
     mira: Memory, memory: Make
 ) -> None:

@@ -625,8 +625,12 @@ def _history(record: Any) -> Lines:
 def _by(version: Any, several_devices: bool) -> str:
     """Return the author of a version, with the agent if it is not the author, and the device if there are several."""
     author = f" by {version.author}" if version.author not in ("", "sync", "import") else ""
+    return author + _with(version, several_devices)
+
+
+def _with(version: Any, several_devices: bool) -> str:
     agent = f" with {version.agent}" if version.agent not in ("", version.author) else ""
-    return author + agent + (_optional(" on {}", version.device) if several_devices else "")
+    return agent + (_optional(" on {}", version.device) if several_devices else "")
 
 
 @_renders("CorrectRecord")
@@ -713,7 +717,7 @@ def _blame(record: Any) -> Lines:
         (
             f"{line.version:>4}" if line.version else "   -",
             line.since[:10] if line.since else f"before version {record.oldest_version}",
-            line.author + (_optional(" on {}", line.device) if several else ""),
+            line.author + _with(line, several),
             line.source,
             line.text,
         )

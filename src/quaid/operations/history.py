@@ -98,6 +98,7 @@ class BlameLine(NamedTuple):
     author: str
     source: str
     since: str | None
+    agent: str = ""
     device: str = ""
 
 
@@ -138,7 +139,18 @@ def blame(brain: Brain, slug: Slug) -> BlameRecord:
         source = (entry[0].source if entry else "") or record.source
         version_number = first_versions[record.version]
         lines.append(
-            BlameLine(number, text, version_number, record.author, source, record.since, record.device)
+            BlameLine(
+                *(
+                    number,
+                    text,
+                    version_number,
+                    record.author,
+                    source,
+                    record.since,
+                    record.agent,
+                    record.device,
+                )
+            )
         )
     return BlameRecord(stored.slug, stored.version, tuple(lines), oldest.record.version)
 

@@ -346,14 +346,16 @@ def join_space(
     known_key = credentials.read(brain.db.path).keys.get(space.id, "")
     if (link.key or known_key) and not space.sealed:  # pages would be sent without encryption
         raise SealKey(space=space.name, problem="it has a key, but the hub says that it is not sealed")
-    if link.key and known_key not in ("", link.key):
+    here = [
+        row for row in store.list_spaces(brain.db) if (row.hub_id, row.space_id) == (hub.hub_id, space.id)
+    ]
+    if link.key and known_key not in ("", link.key) and here and here[0].synced_at:
         problem = f"the link has another key than {credentials.credentials_path(brain.db.path)}"
         raise SealKey(space=space.name, problem=problem)
     if link.key:
         keep_key(brain, space.id, link.key)
-    for row in store.list_spaces(brain.db):
-        if (row.hub_id, row.space_id) == (hub.hub_id, space.id):
-            return _join_again(brain, hub, row, as_)
+    if here:
+        return _join_again(brain, hub, here[0], as_)
     if space.sealed and not (link.key or known_key):
         problem = "its key is missing; join it with an invitation link, which contains the key"
         raise SealKey(space=space.name, problem=problem)
@@ -365,7 +367,7 @@ def join_space(
         brain.db.write(lambda tx: collections.add(tx, name, SHARED, None, True, now))
         collection = collections.require(brain.db, name)
     elif as_ is None and (collection.kind != SHARED or store.find_space(brain.db, name) is not None):
-        hint = "Choose another name with --as."
+        hint = f"Choose another name with --as; `--as {name}` shares its pages too."
         raise AlreadyExists(path=f"The collection {name}", hint=hint)
     else:
         _shareable(brain, name)

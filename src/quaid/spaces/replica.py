@@ -20,6 +20,7 @@ from quaid.errors import (
     NotFound,
     QuaidError,
     ReadOnly,
+    SealKey,
     UntrustworthyHub,
 )
 from quaid.folders import indexer, page_writer
@@ -217,7 +218,8 @@ class Replica:
         """Return changes with their bundles. Pages that cannot be used here are marked, and the others are synced.
 
         These are pages of a sealed space that cannot be decrypted, which a hub cannot check, and pages that another
-        collection has. After `quaid leave --keep-pages` that is all of them, so that AlreadyExists is raised.
+        collection has. After `quaid leave --keep-pages` that is all of them, so that AlreadyExists is raised. A
+        first sync that can decrypt none has a wrong key, with which nothing must be pushed.
         """
         elsewhere = spaces.uuids_elsewhere(self.db, self._id, [change.uuid for change in changes])
         if elsewhere and not self.space.cursor:
@@ -225,17 +227,23 @@ class Replica:
             hint = f"`quaid join … --as {name}` makes that collection the shared one again."
             raise AlreadyExists(path=f"The collection {name} with pages of {self.space.name}", hint=hint)
         opened: list[tuple[Change, Bundle]] = []
+        invalid: dict[str, str] = {}
         for change in changes:
             try:
                 bundle = self._open(change)
             except InvalidBundle as error:
-                self._mark(change.uuid, "blocked", str(error.facts["problem"]))
+                invalid[change.uuid] = str(error.facts["problem"])
                 continue
             if change.uuid in elsewhere:
                 problem = f"{bundle.slug} has the uuid of a page in {elsewhere[change.uuid]}"
                 self._mark(change.uuid, "blocked", problem)
             else:
                 opened.append((change, bundle))
+        if invalid and len(invalid) == len(changes) and not self.space.cursor:
+            problem = "its pages cannot be decrypted with this key; join it with the complete invitation link"
+            raise SealKey(space=self.space.name, problem=problem)
+        for uuid, problem in invalid.items():
+            self._mark(uuid, "blocked", problem)
         return opened
 
     def _distrust(self, problem: str) -> UntrustworthyHub:
