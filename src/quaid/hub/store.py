@@ -165,7 +165,7 @@ class HubStore(ABC):
     own; it has the lesser of this and its owner's, never more than `write`. The limit of the token applies to both.
     An admin may list all people, devices and audit entries, revoke any device, and invite to and manage the members
     of any space. An admin reads and writes pages only as a member of a space. OPERATOR is the admin who runs commands
-    on the hub's machine, and lists all spaces, with the right `read`.
+    on the hub's machine, and NODE a hub process that copies spaces; both list all spaces, with the right `read`.
 
     A private space has one person with their devices and agents as members.
     Instances are safe to use from several threads.
@@ -464,12 +464,12 @@ class HubStore(ABC):
             " LEFT JOIN members m ON m.space = s.id AND m.person = ? AND m.agent = ''"
             " LEFT JOIN members a ON a.space = s.id AND a.person = ? AND a.agent = ?"
             " WHERE ? = 1 OR s.kind = 'public' OR m.granted IS NOT NULL ORDER BY s.name, s.id",
-            (caller.person, caller.person, caller.agent, int(caller == OPERATOR)),
+            (caller.person, caller.person, caller.agent, int(caller in (OPERATOR, NODE))),
         )
         spaces = []
         for id, name, kind, sealed, last_seq, own, agents in rows:
             right = right_in_space(caller, kind, own, agents)
-            if right or caller == OPERATOR:
+            if right or caller in (OPERATOR, NODE):
                 spaces.append(Space(id, name, kind, bool(sealed), last_seq, right or "read"))
         return spaces
 
