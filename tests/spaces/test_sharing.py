@@ -169,6 +169,22 @@ def test_a_memory_without_its_credentials_joins_again_with_a_new_invitation(
         noor.run("join", link="team")
 
 
+def test_a_page_renamed_on_two_devices_gets_the_name_that_is_chosen(mira: Memory, memory: Make) -> None:
+    noor = memory("noor")
+    noor.run("join", link=invite(mira), person="noor")
+    noor.run("rename", slug="team::people/ada", new_slug="people/ada-noor")
+    mira.run("rename", slug="people/ada", new_slug="people/ada-mira")
+    noor.run("sync")
+    assert mira.run("sync")["spaces"][0]["conflicts"] == ["people/ada-noor"]
+    record = mira.run("review", slug="people/ada-noor", keep="mira on mira-laptop")
+    assert (record["resolved"], record["conflicts"]) == (1, [])
+    mira.run("sync")
+    noor.run("sync")
+    for old in ("people/ada", "people/ada-noor", "people/ada-mira"):
+        assert noor.run("get", slug=[f"team::{old}"])["slug"] == "people/ada-mira"
+    assert mira.run("review")["conflicts"] == noor.run("review")["conflicts"] == []
+
+
 def test_an_agent_is_named_in_history_and_blame(mira: Memory, memory: Make) -> None:
     box = memory("box")
     box.run("join", link=invite(mira, person="mira", agent="claude", right="write"))

@@ -880,7 +880,8 @@ def resolve_conflict(
     """Return text and front matter with one conflict resolved.
 
     `choice` is the name of the side whose value is used, or ALL_SIDES to keep the texts or list items of all
-    sides. Conflicts of a page (part `page`) are only closed: nothing but the note is removed.
+    sides. Conflicts of a page (part `page`) are only closed: nothing but the note is removed. The caller renames the
+    page if another slug was chosen.
     """
     values = [side.value for side in conflict.sides if choice in (side.name, ALL_SIDES)]
     if not values or conflict not in find_conflicts(truth, frontmatter):

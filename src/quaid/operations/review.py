@@ -468,11 +468,26 @@ def _review_conflicts(
         return build_page(old.slug, front, truth, old.timeline, fallback_title=old.title)
 
     if keep is not None:
+        address, expected = _keep_slug(brain, address, number, keep, expected)
         pages.edit_page(brain, address, expected, change)
     left = _page_conflicts(pages.require_page(brain, address))
     if keep is None and number is not None:
         left = [conflict for conflict in left if conflict.number == number]
     return ReviewRecord((), proposals.count_open(brain.db), (), tuple(left), resolved)
+
+
+def _keep_slug(
+    brain: Brain, address: str, number: int | None, keep: str, expected: int | None
+) -> tuple[str, int | None]:
+    """Rename the page if the other slug of a conflict is chosen. Return its address and the expected version."""
+    page = pages.require_page(brain, address)
+    for place, conflict in enumerate(merging.find_conflicts(page.truth, page.frontmatter), 1):
+        if number in (None, place) and (conflict.part, conflict.key) == ("page", "slug"):
+            for side in conflict.sides:
+                if side.name == keep and side.value != page.slug:
+                    record = cleanup.rename(brain, address, side.value, expected_version=expected)
+                    return slugs.address(page.collection, record.slug), record.version
+    return address, expected
 
 
 def _require_open(brain: Brain, id: int) -> ProposalRow:
