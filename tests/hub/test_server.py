@@ -433,6 +433,16 @@ def test_another_host_name_is_refused(hub: RunningHub) -> None:
     assert (status, answer["error"]["code"]) == (421, "wrong_host")
 
 
+def test_a_body_with_a_length_and_an_encoding_does_not_contain_a_second_request(hub: RunningHub) -> None:
+    host = f"Host: 127.0.0.1:{hub.port}\r\n"
+    first = f"POST /hub/v1/about HTTP/1.1\r\n{host}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", hub.port), timeout=20) as connection:
+        connection.sendall(f"{first}POST /hub/v1/about HTTP/1.1\r\n{host}\r\n".encode())
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 415 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
 def test_the_page_of_an_invitation_explains_it(hub: RunningHub) -> None:
     assert raw_request(hub, "GET", "/join")[0] == 200
     assert raw_request(hub, "GET", "/health")[0] == 200

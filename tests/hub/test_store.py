@@ -988,6 +988,15 @@ def test_a_changed_audit_log_is_noticed(store: HubStore, team: Team, name: str, 
     assert store.verify_audit()[1] == (team.space, number)
 
 
+def test_a_space_that_was_removed_with_its_audit_log_is_noticed(store: HubStore, team: Team) -> None:
+    store.put(team.owner, team.space, [push("a")])
+    tables = "acknowledgements vectors proposals heads revisions invitations members audit".split()
+    with store._write() as tx:
+        for condition in [*(f"{table} WHERE space" for table in tables), "spaces WHERE id"]:
+            tx.many(f"DELETE FROM {condition} = ?", [(team.space,)])
+    assert store.verify_audit()[1] == (team.space, 1)
+
+
 # Several writers
 
 

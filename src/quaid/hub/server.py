@@ -305,6 +305,9 @@ class HubGuard:
         size = sum(len(name) + len(value) for name, value in headers.raw)
         if size > MAX_HEAD:
             raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # A proxy that goes by the other one would take the rest of the body for a request.
+            raise BodyRefused(problem="it has both a length and a transfer encoding")
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._address.hosts:
             raise WrongHost(host=", ".join(hosts)[:100], address=self._address.address)
@@ -521,7 +524,7 @@ def _error_answer(error: QuaidError) -> Response:
     facts = {key: value for key, value in facts.items() if isinstance(value, str | int | float)}
     body = {"error": {"code": error.code, "message": message, "facts": facts}}
     headers = {"retry-after": "1"} if isinstance(error, TooMany) else {}
-    if isinstance(error, TooLarge | TooSlow | TooMany | NotLoggedIn):
+    if isinstance(error, BodyRefused | TooLarge | TooSlow | TooMany | NotLoggedIn):
         headers["connection"] = "close"
     return JSONResponse(body, error.http_status, headers)
 

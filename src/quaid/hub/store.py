@@ -1005,9 +1005,10 @@ class HubStore(ABC):
         """Return the number of entries, and space and number of the first one that does not match, or None.
 
         Each space has a chain of entries with consecutive numbers. The row of the space has the last number and hash,
-        so that entries missing at the end are found too.
+        so that entries missing at the end are found too. The chain of the hub has an entry for each space.
         """
         count = 0
+        created: set[str] = set()
         with self._read() as tx:
             chains = [("", *row) for row in tx.rows("SELECT audit_number, audit_hash FROM hub")]
             chains += tx.rows("SELECT id, audit_number, audit_hash FROM spaces ORDER BY id")
@@ -1018,11 +1019,13 @@ class HubStore(ABC):
                         if entry.number != after + 1 or entry.hash != audit_hash(before, entry):
                             return count, (space, after + 1)
                         before, after, count = entry.hash, entry.number, count + 1
+                        created.update([entry.subject] if entry.action == "create space" else [])
                     if after >= number:
                         break
                 if after != number or before != hash:
                     return count, (space, after + 1)
-        return count, None
+            missing = created - {space for space, *_ in chains}
+        return count, (min(missing), 1) if missing else None
 
 
 def _caller_from(row: Row) -> Caller:
