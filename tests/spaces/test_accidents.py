@@ -340,3 +340,46 @@ def test_bundles_that_a_hub_swaps_in_a_sealed_space_are_not_applied(laptop: Make
     noor.hub = real
     assert noor.sync().problems == ()
     assert noor.slugs() == ["people/ada", "people/bob"]
+
+
+class SlowHub(FlakyHub):
+    """A connection whose changes arrive after another process of the device has synced newer ones."""
+
+    def __init__(self, hub: Any, meanwhile: Callable[[], None]) -> None:
+        super().__init__(hub, 0, after=False)
+        self._meanwhile = [meanwhile]
+
+    def changes(self, space: str, after: int, limit: int) -> ChangePage:
+        page: ChangePage = self._hub.changes(space, after, limit)
+        while self._meanwhile:
+            self._meanwhile.pop()()
+        return page
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_changes_that_another_process_has_overtaken_are_not_merged(
+    laptop: Make, tmp_path: Path, in_folder: bool
+) -> None:
+    mira, noor = laptop("mira", "laptop"), laptop("noor", "phone")
+    mira.put("people/ada", "# Ada\n\nLives in London.")
+    mira.share()
+    if in_folder:
+        (tmp_path / "notes").mkdir()
+        noor.run("collection add", name="team", path=str(tmp_path / "notes"))
+    noor.join(mira)
+    real = noor.hub
+
+    def move_again() -> None:
+        noor.hub = real
+        mira.put("people/ada", "# Ada\n\nLives in Rome.")
+        mira.sync("default")
+        assert noor.sync().pulled == 1
+        noor.hub = slow  # type: ignore[assignment]
+
+    slow = SlowHub(real, move_again)
+    mira.put("people/ada", "# Ada\n\nLives in Paris.")
+    mira.sync("default")
+    noor.hub = slow  # type: ignore[assignment]
+    report = noor.sync()
+    assert (report.problem, report.conflicts, report.pulled, report.pushed) == ("", (), 0, 0)
+    assert noor.text("team::people/ada") == "# Ada\n\nLives in Rome."

@@ -208,10 +208,18 @@ class Replica:
                 return
         self._result = before
         for change, bundle in alive:
+            if self._is_overtaken(self.db):
+                return
             self._apply_alone(change, bundle)
         self.db.write(lambda tx: self._move_cursor(tx, changes[-1]))
 
+    def _is_overtaken(self, db: Database | Transaction) -> bool:
+        """Return True if another process has applied changes meanwhile. Those read here may be older."""
+        return spaces.read_cursor(db, self._id) != self.space.cursor
+
     def _move_cursor(self, tx: Transaction, last: Change) -> None:
+        if self._is_overtaken(tx):
+            return
         spaces.update_space(tx, self._id, cursor=last.seq, cursor_hash="" if last.purged else last.hash)
 
     def _open_all(self, changes: list[Change]) -> list[tuple[Change, Bundle]]:
@@ -250,6 +258,8 @@ class Replica:
         return UntrustworthyHub(hub=self.space.hub_url, problem=problem)
 
     def _apply_batch(self, tx: Transaction, alive: list[tuple[Change, Bundle]], last: Change) -> None:
+        if self._is_overtaken(tx):
+            return
         known = spaces.known_uuids(tx, self._id, [change.uuid for change, _ in alive])
         new = [item for item in alive if item[0].uuid not in known and not item[0].deleted]
         added = self._add_new(tx, new)

@@ -163,6 +163,12 @@ def add_space(tx: "Transaction", space: SpaceRow) -> None:
     )
 
 
+def read_cursor(db: "Database | Transaction", collection_id: int) -> int | None:
+    """Return the sequence number up to which changes are applied; None if the collection is not shared any more."""
+    row = db.one("SELECT cursor FROM spaces WHERE collection_id = ?", (collection_id,))
+    return row[0] if row else None
+
+
 def update_space(tx: "Transaction", collection_id: int, **values: object) -> None:
     """Set columns of a shared collection."""
     columns = ", ".join(f"{name} = ?" for name in values)
