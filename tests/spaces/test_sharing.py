@@ -129,8 +129,10 @@ def test_a_second_device_of_a_person_joins_by_name(mira: Memory, memory: Make, h
     record = desktop.run("join", link=invite(mira, person="mira", right="owner"), as_="default")
     assert (record["created"], record["space"]["collection"]) == (False, "default")
     mira.run("put", slug="people/bob", content="# Bob")
-    mira.run("sync")
+    assert mira.run("sync", name="team")["spaces"][0]["collection"] == "default"
     desktop.run("sync")
+    listed = dispatch.call(mira.brain, dispatch.find_command("devices"), {"space": "team"}, "owner")
+    assert render(listed).count("has read up to change 2") == 2
     assert desktop.run("get", slug=["people/bob"])["slug"] == "people/bob"
     with pytest.raises(AlreadyExists, match="team"):
         desktop.run("join", link="team")

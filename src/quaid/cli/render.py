@@ -322,6 +322,7 @@ ROWS: dict[str, Callable[[Any], Sequence[Any]]] = {
         device.name,
         f"{device.person}{_optional(' with {}', device.agent)}",
         "revoked" if device.revoked_at else f"last seen {device.last_seen_at or 'never'}",
+        f"has read up to change {device.acknowledged:,}" if device.acknowledged >= 0 else "has not joined",
     ),
     "Member": lambda member: (f"{member.person}{_optional(' with {}', member.agent)}", member.right),
     "Setting": _setting_row,
@@ -484,7 +485,7 @@ def _leave(record: Any) -> Lines:
         yield f"{pages} of {record.collection} would be removed from this memory; --keep-pages keeps them"
     else:
         kept = f"its {pages} stay in this memory" if record.kept else f"{pages} removed from this memory"
-        yield f"Left the space {record.space}: {kept}. Nothing changed on the hub"
+        yield f"Left the space {record.space}: {kept}. The hub and other devices keep theirs"
 
 
 # Pages

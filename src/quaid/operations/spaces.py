@@ -494,14 +494,15 @@ def _drop_token(brain: Brain, hub_id: str) -> None:
 @op("owner", examples=("quaid sync", "quaid sync team", "quaid sync --watch"))
 def sync(
     brain: Brain,
-    name: Annotated[str | None, Arg("Only this collection [all].", positional=True)] = None,
+    name: Annotated[str | None, Arg("Only this collection or space [all].", positional=True)] = None,
     watch: Annotated[bool, Arg("Go on: sync whenever something changes, until Ctrl-C.")] = False,
 ) -> SyncRecord:
     """Sync shared spaces with their hubs and folders with the memory. Exits 1 if one needs attention.
 
     A running `quaid serve` or `quaid web` does this by itself."""
     if name is not None:
-        collections.require(brain.db, name)
+        shared_space = None if collections.find(brain.db, name) else store.find_space(brain.db, name)
+        name = shared_space.collection if shared_space else collections.require(brain.db, name).name
     chosen = [space for space in store.list_spaces(brain.db) if name in (None, space.collection)]
     shared = {space.collection for space in chosen}
     roots = [

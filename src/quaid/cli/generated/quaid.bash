@@ -1033,7 +1033,7 @@ restore	@command	Restore a page'\''s file at its old path
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'sync') printf '%s\n' '1	@any	Only this collection [all]
+    'sync') printf '%s\n' '1	@any	Only this collection or space [all]
 --watch	-	Go on: sync whenever something changes, until Ctrl-C
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML

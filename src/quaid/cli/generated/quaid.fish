@@ -1157,7 +1157,7 @@ restore	@command	Restore a page\'s file at its old path
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'sync'
-        printf '%s\n' '1	@any	Only this collection [all]
+        printf '%s\n' '1	@any	Only this collection or space [all]
 --watch	-	Go on: sync whenever something changes, until Ctrl-C
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
