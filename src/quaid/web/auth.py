@@ -97,7 +97,7 @@ class ClientDisconnected(Exception):
     """The client closed the connection before the request was complete."""
 
 
-class Caller(NamedTuple):
+class WebCaller(NamedTuple):
     scope: str  # read, write or owner; empty without credentials
     csrf: str = ""  # token of the browser's session
     session: str = ""
@@ -161,7 +161,7 @@ class AuthMiddleware:
         self._check_origin(request)
         caller = self._caller(request)
         # Streaming responses check the credentials again with `auth`.
-        request.scope["state"].update((caller or Caller(""))._asdict(), auth=self)
+        request.scope["state"].update((caller or WebCaller(""))._asdict(), auth=self)
         needed = self._needed(request.scope)
         if needed != "public":
             self._check_scope(request, caller, needed)
@@ -191,7 +191,7 @@ class AuthMiddleware:
         if site not in (None, "", "same-origin", "none") and not is_navigation(request):
             raise ForeignRequest(problem="another site sent it")
 
-    def _caller(self, request: Request) -> Caller | None:
+    def _caller(self, request: Request) -> WebCaller | None:
         """Return the caller, or None if the request has no credentials.
 
         If there is an Authorization header, the cookie is ignored. Raise NotLoggedIn if the token is invalid.
@@ -205,9 +205,9 @@ class AuthMiddleware:
             if scope is None:
                 problem = "The token is not valid, or was revoked"
                 raise NotLoggedIn(problem=problem, remedy="`quaid token create NAME` makes one")
-            return Caller(self._capped(scope))
+            return WebCaller(self._capped(scope))
         session = self._sessions.of(request.cookies.get(self._sessions.cookie, ""))
-        return Caller(self._capped("owner"), session.csrf, session.id) if session else None
+        return WebCaller(self._capped("owner"), session.csrf, session.id) if session else None
 
     def is_still_valid(self, request: Request) -> bool:
         """Return True if the credentials of a request are still valid."""
@@ -219,7 +219,7 @@ class AuthMiddleware:
     def _capped(self, scope: str) -> str:
         return min(scope, self._most, key=SCOPES.index)
 
-    def _check_scope(self, request: Request, caller: Caller | None, needed: str) -> None:
+    def _check_scope(self, request: Request, caller: WebCaller | None, needed: str) -> None:
         if caller is None:
             remedy = "`quaid web` opens a browser that is logged in"
             if request.url.path.startswith(API_PREFIXES):
