@@ -31,6 +31,7 @@ from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.hub.store import OPERATOR
 from quaid.model.bundle import digest
 from quaid.operations import dispatch, spaces
+from quaid.spaces import credentials
 from quaid.spaces.credentials import new_key
 from quaid.spaces.protocol import Caller, Push, Space, SpaceKind
 from quaid.spaces.replica import SyncedSpace
@@ -624,3 +625,21 @@ def test_changes_of_a_member_who_may_propose_wait_for_a_decision(mira: Memory, m
     with pytest.raises(PageNotFound):
         noor.run("get", slug=["team::people/eve"])
     assert "She writes." in noor.run("get", slug=["team::people/ada"])["compiled_truth"]
+
+
+def test_keys_that_two_processes_add_at_once_are_all_kept(memory: Make) -> None:
+    mira = memory("mira")
+    memories = [Brain(mira.brain.settings) for _ in range(4)]
+
+    def add(number: int) -> None:
+        for key in range(10):
+            spaces.keep_key(memories[number], f"space-{number}-{key}", "key")
+
+    threads = [Thread(target=add, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for other in memories:
+        other.close()
+    assert len(credentials.read(mira.brain.db.path).keys) == 40

@@ -38,7 +38,7 @@ from quaid.spaces.connection import (
     new_token,
     parse_link,
 )
-from quaid.spaces.credentials import HubToken, Seal
+from quaid.spaces.credentials import Credentials, HubToken, Seal
 from quaid.spaces.protocol import Device, Member, Proposal, Right, Space, SpaceKind
 from quaid.spaces.replica import Replica, SyncedSpace
 from quaid.storage import collections, erase as erasure, spaces as store, vectors
@@ -419,8 +419,7 @@ def attach_space(
 
 
 def keep_key(brain: Brain, space_id: str, key: str) -> None:
-    known = credentials.read(brain.db.path)
-    credentials.write(brain.db.path, known._replace(keys={**known.keys, space_id: key}))
+    _change_credentials(brain, lambda known: known._replace(keys={**known.keys, space_id: key}))
 
 
 def _enter(
@@ -478,14 +477,20 @@ def _redeem(
 
 
 def _keep_token(brain: Brain, hub_id: str, hub: HubToken) -> None:
-    known = credentials.read(brain.db.path)
-    credentials.write(brain.db.path, known._replace(hubs={**known.hubs, hub_id: hub}))
+    _change_credentials(brain, lambda known: known._replace(hubs={**known.hubs, hub_id: hub}))
 
 
 def _drop_token(brain: Brain, hub_id: str) -> None:
-    known = credentials.read(brain.db.path)
-    hubs = {id: hub for id, hub in known.hubs.items() if id != hub_id}
-    credentials.write(brain.db.path, known._replace(hubs=hubs))
+    def without(known: Credentials) -> Credentials:
+        return known._replace(hubs={id: hub for id, hub in known.hubs.items() if id != hub_id})
+
+    _change_credentials(brain, without)
+
+
+def _change_credentials(brain: Brain, change: Callable[[Credentials], Credentials]) -> None:
+    """Change the credentials under the writers' lock of the memory, so that no concurrent change is lost."""
+    path = brain.db.path
+    brain.db.write(lambda _: credentials.write(path, change(credentials.read(path))))
 
 
 # Sync
