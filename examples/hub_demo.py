@@ -81,7 +81,7 @@ def walk(folder: str, store: str, nodes: "list[Node]") -> None:
 
     say("What truly disagrees has both sides between markers and is listed for review. Ben resolves it.")
     ben.run("review")
-    ben.run("review", "--page", "team::people/mira", "--keep", "ben on ben-laptop")
+    ben.run("review", "--slug", "team::people/mira", "--keep", "ben on ben-laptop")
     ben.run("sync")
     ana.run("sync")
     ana.run("get", "people/mira")

@@ -383,3 +383,17 @@ def test_changes_that_another_process_has_overtaken_are_not_merged(
     report = noor.sync()
     assert (report.problem, report.conflicts, report.pulled, report.pushed) == ("", (), 0, 0)
     assert noor.text("team::people/ada") == "# Ada\n\nLives in Rome."
+
+
+def test_a_conflict_names_one_author_only_if_the_page_was_changed_once(pair: tuple[Laptop, Laptop]) -> None:
+    mira, noor = pair
+    for slug in ("people/ada", "people/bob"):
+        mira.put(slug, "# P\n\nLives in Oslo.", expected_version=1)
+        noor.put(f"team::{slug}", "# P\n\nLives in Paris.", expected_version=1)
+    mira.sync("default")
+    mira.run("timeline-add", slug="people/bob", date="2026-01-01", summary="Moved")
+    mira.sync("default")
+    noor.sync()
+    assert "mira on laptop" in noor.text("people/ada")
+    assert "others" in noor.text("people/bob")
+    assert "mira" not in noor.text("people/bob")

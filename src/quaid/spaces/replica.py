@@ -49,6 +49,8 @@ OUTBOX_PAGES = 1_000
 PUSH_PAGES = 100
 PUSH_BYTES = 4 * 1024 * 1024
 VECTORS_PER_REQUEST = 1_000
+SEVERAL = "others"
+"""The name of the other side of a conflict if several revisions were made since the common one."""
 BULK_PAGES = 64
 """New pages are inserted in groups of this size."""
 
@@ -417,7 +419,9 @@ class Replica:
             follows = state is not None and change.revision > state.revision
             if not (is_clean and follows):
                 base = self._base(state) if follows else None
-                result, conflicts = merge(base, ours, theirs, self._our_name(), self._their_name(change))
+                is_next = follows and state is not None and change.revision == state.revision + 1
+                their_name = self._their_name(change) if is_next or change.revision == 1 else SEVERAL
+                result, conflicts = merge(base, ours, theirs, self._our_name(), their_name)
         with spaces.replicating(tx, change.person, change.agent, change.device_name):
             page_id, is_open = self._write(tx, local, result, change.at)
         state = PageState(
