@@ -15,13 +15,14 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 from unittest import mock
 
 from bench import devices
 from bench.search import percentile
 from bench.table import show, verdict
+from quaid.errors import AlreadyExists
 from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.hub.store import HubStore
 from quaid.spaces.protocol import Caller, Push
@@ -141,11 +142,8 @@ def _push(uuid: str, base: int, chance: random.Random) -> Push:
 
 def _caller(store: HubStore, person: str, device: str = "laptop") -> Caller:
     token = hashlib.sha256(os.urandom(16)).hexdigest()
-    try:
+    with suppress(AlreadyExists):
         store.add_person(person)
-    except Exception as problem:
-        if type(problem).__name__ != "AlreadyExists":
-            raise
     store.add_device(person, device, token)
     caller = store.authenticate(token)
     assert caller is not None
