@@ -8,6 +8,10 @@ import asyncio
 import errno
 import os
 import socket
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, NamedTuple
@@ -16,14 +20,18 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from quaid.errors import FileTrouble, InvalidArgument, OpenToOthers, PortTaken
+from quaid.errors import FileTrouble, InvalidArgument, OpenToOthers, PortTaken, ServerBusy, TooMany
 
 MAX_HEAD = 32 * 1024
 LOOPBACK = "127.0.0.1"
 ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 (listed to be refused)
 MAX_CONNECTIONS = 256
 HEAD_TIMEOUT = 15.0
+WRITE_TIMEOUT, MIN_READ_BYTES = 30.0, 16 * 1024
+LINGER_SECONDS, MAX_LINGER_BYTES = 2.0, 8 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 20
+MAX_SMALL_CHUNKS, SMALL_CHUNK_BYTES = 1_000, 64
+"""After so many chunks, the chunks of a body must have so many bytes on average. Each chunk costs about 10 µs."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,7 @@ def server_address(options: ListenOptions, port: int) -> ServerAddress:
 def _check_bind(bind: str) -> None:
     """Refuse a bind value that is neither an IP address nor a possible host name."""
     is_name = "." in bind and any(letter.isalpha() for letter in bind) and not set(bind) & set(" :/")
-    if not (bind in ANY_ADDRESS or bind.lower() == "localhost" or is_name or _parse_address(bind)):
+    if not (bind in ANY_ADDRESS or bind.lower() == "localhost" or is_name or parse_address(bind)):
         problem = f"must be an address of this machine, as in 127.0.0.1 or ::1, not {bind!r}"
         raise InvalidArgument(name="--bind", problem=problem)
 
@@ -109,12 +117,13 @@ def is_loopback(bind: str) -> bool:
 
     Other names are not resolved.
     """
-    address = _parse_address(bind)
+    address = parse_address(bind)
     address = getattr(address, "ipv4_mapped", None) or address
     return bind.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
-def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the IP address that a text contains, or None."""
     try:
         return ip_address(text)
     except ValueError:
@@ -143,29 +152,261 @@ def open_listener(bind: str, port: int) -> socket.socket:
     return listener
 
 
-class HeadTimeoutProtocol(H11Protocol):
-    """An HTTP connection that is closed if the head of a request does not arrive within HEAD_TIMEOUT.
+class RequestLimits:
+    """Limits for each caller: requests in a second, and bytes of bodies in memory."""
 
-    This limits the harm that slow clients can do.
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # requests left, and when
+        self._body_bytes: Counter[str] = Counter()
+
+    def count_request(self, who: str, rate: float, burst: float) -> None:
+        """Count a request. Raise TooMany if the caller has sent more than `rate` in a second for some time."""
+        now = self._clock()
+        left, at = self._buckets.pop(who, (burst, now))
+        left = min(burst, left + (now - at) * rate)
+        self._buckets[who] = (max(0.0, left - 1), now)
+        if len(self._buckets) > 10_000:
+            self._buckets.popitem(last=False)
+        if left < 1:
+            raise TooMany(limit=rate, what="requests of this caller in a second")
+
+    @contextmanager
+    def reserve_body(self, who: str, each: int, total: int) -> Iterator[Callable[[int], None]]:
+        """Provide a function that reserves this many bytes for the time of a request.
+
+        It raises TooMany if the caller would have more than `each` bytes, and ServerBusy if all callers together
+        would have more than `total`.
+        """
+        reserved = 0
+
+        def reserve(size: int) -> None:
+            nonlocal reserved
+            more = max(0, size - reserved)
+            if self._body_bytes[who] + more > each:
+                raise TooMany(limit=each, what="bytes in requests of this caller at one time")
+            if self._body_bytes.total() + more > total:
+                raise ServerBusy(limit=total)
+            self._body_bytes[who] += more
+            reserved += more
+
+        try:
+            yield reserve
+        finally:
+            self._body_bytes[who] -= reserved
+            if not self._body_bytes[who]:
+                del self._body_bytes[who]
+
+
+class StrictConnection(h11.Connection):
+    """A parser of requests that refuses what two programs could read differently, with RemoteProtocolError.
+
+    A proxy in front of the server that reads such a request differently would take a part of its body for the
+    request of another client.
+    """
+
+    _chunks = _chunk_bytes = 0
+
+    def next_event(self) -> Any:
+        before = self.trailing_data[0] if self.their_state is h11.IDLE else b""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._chunks = self._chunk_bytes = 0
+            head = before[: len(before) - len(self.trailing_data[0])]
+            return _checked_request(event, head)
+        if isinstance(event, h11.Data):
+            self._chunks += 1
+            self._chunk_bytes += len(event.data)
+            if self._chunks > MAX_SMALL_CHUNKS and self._chunk_bytes < self._chunks * SMALL_CHUNK_BYTES:
+                raise h11.RemoteProtocolError("the chunks of the body are too small")
+        return event
+
+
+def _checked_request(request: h11.Request, head: bytes) -> h11.Request:
+    """Return a request whose head is unambiguous, with the path as its target."""
+    if len(head) > MAX_HEAD or request.http_version not in (b"1.0", b"1.1"):
+        raise h11.RemoteProtocolError("the head is too large, or of another version of HTTP")
+    lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    if not head.endswith(b"\r\n\r\n") or any(set(line) & {0, 10, 13} for line in lines):
+        raise h11.RemoteProtocolError("a line of the head has another end than CR LF")
+    if any(line[:1] in (b" ", b"\t") for line in lines):
+        raise h11.RemoteProtocolError("a header is continued on a second line")
+    headers = [(name.lower(), value) for name, _, value in (line.partition(b":") for line in lines[1:])]
+    lengths = [value for name, value in headers if name == b"content-length"]
+    encodings = [value for name, value in headers if name == b"transfer-encoding"]
+    if len(lengths) + len(encodings) > 1 or b"," in b"".join(lengths):
+        raise h11.RemoteProtocolError("the length of the body is given twice")
+    if encodings and request.http_version < b"1.1":
+        raise h11.RemoteProtocolError("HTTP/1.0 has no transfer encoding")
+    scheme, _, rest = request.target.partition(b"://")
+    if scheme.lower() not in (b"http", b"https"):
+        return request
+    authority, slash, path = rest.partition(b"/")
+    if [authority.lower()] != [value.strip().lower() for name, value in headers if name == b"host"]:
+        raise h11.RemoteProtocolError("the target names another host than the header")
+    return h11.Request(
+        method=request.method,
+        target=(slash or b"/") + path,
+        headers=list(request.headers),
+        http_version=request.http_version,
+    )
+
+
+class _LingeringTransport:
+    """A transport whose close() lets the client read its answer before the connection is cut."""
+
+    def __init__(self, transport: asyncio.Transport, protocol: "GuardedProtocol") -> None:
+        self._transport, self._protocol = transport, protocol
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self._protocol.is_lingering or self._transport.is_closing()
+
+    def close(self) -> None:
+        self._protocol.close_politely(self._transport)
+
+
+class GuardedProtocol(H11Protocol):
+    """An HTTP connection with limits for clients that are slow, ambiguous or many.
+
+    It is closed if the head of a request does not arrive within HEAD_TIMEOUT, if the client reads less than
+    MIN_READ_BYTES of its answer in WRITE_TIMEOUT, and after an answer to a request whose body has not arrived
+    completely. At the limit of connections, a new one replaces another: see _replace_connection().
     """
 
     _timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
+    _idle_since = 0.0
+    _is_known = False  # True after a request with valid credentials
+    is_lingering = False
+    _discarded = 0
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.conn = StrictConnection(h11.SERVER, MAX_HEAD)
+        self._inner_app, self.app = self.app, self._closing_app
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(_LingeringTransport(transport, self))  # type: ignore[arg-type]
+        self._idle_since = self.loop.time()
         self._timer = self.loop.call_later(HEAD_TIMEOUT, self._give_up)
+        if self.limit_concurrency and len(self.connections) >= self.limit_concurrency // 2:
+            self._replace_connection()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        self.resume_writing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self.is_lingering:
+            self._discarded += len(data)
+            if self._discarded > MAX_LINGER_BYTES:
+                self._give_up()
+            return
         super().data_received(data)
-        between = self.cycle is None or self.cycle.response_complete
-        if self.conn.their_state is h11.IDLE and between:
+        if self.transport.is_closing():
+            return
+        if self.conn.their_state is h11.IDLE and self._is_between_requests():
             self._timer = self._timer or self.loop.call_later(HEAD_TIMEOUT, self._give_up)
         else:
             self._disarm()
+
+    def on_response_complete(self) -> None:
+        self._idle_since = self.loop.time()
+        self._is_known = self._is_known or any(self._caller())
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:  # a response has begun
+            self.transport.abort()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._write_timer is None:
+            self._watch_reader()
+
+    def resume_writing(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+        super().resume_writing()
+
+    def _watch_reader(self, before: int | None = None) -> None:
+        """Close the connection if `before`, the size of the write buffer, has not shrunk."""
+        size = self.transport.get_write_buffer_size()
+        if before is not None and size > before - MIN_READ_BYTES:
+            self._give_up()
+        else:
+            self._write_timer = self.loop.call_later(WRITE_TIMEOUT, self._watch_reader, size)
+
+    def close_politely(self, transport: asyncio.Transport) -> None:
+        """Close the connection. While a request is arriving, wait up to LINGER_SECONDS for the client to close it.
+
+        Closing with unread bytes would reset the connection, and the client might not get its answer. The bytes
+        are not parsed.
+        """
+        if self.is_lingering:
+            return
+        if self.conn.their_state not in (h11.SEND_BODY, h11.ERROR) or not transport.can_write_eof():
+            transport.close()
+            return
+        self.is_lingering = True
+        self._unset_keepalive_if_required()
+        self._disarm()
+        transport.resume_reading()
+        transport.write_eof()
+        self._timer = self.loop.call_later(LINGER_SECONDS, self._give_up)
+
+    async def _closing_app(self, scope: Any, receive: Any, send: Any) -> None:
+        """Run the app. If the request has not arrived completely, the response announces that the connection ends."""
+        cycle = self.cycle
+
+        async def send_and_close(message: Any) -> None:
+            if message["type"] == "http.response.start" and cycle.more_body:
+                cycle.keep_alive = False
+                others = [item for item in message.get("headers", []) if item[0].lower() != b"connection"]
+                message = {**message, "headers": [*others, (b"connection", b"close")]}
+            await send(message)
+
+        await self._inner_app(scope, receive, send_and_close)
+
+    def _is_between_requests(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _replace_connection(self) -> None:
+        """Close a connection of the caller who has the most, if that is more than a quarter of all.
+
+        Otherwise, close one without a request, unknown clients first. Of several, it is the one that has been idle
+        for the longest time. All unknown clients count as one caller, and as idle while their request is arriving.
+        """
+        others = [
+            connection
+            for connection in self.connections
+            if isinstance(connection, GuardedProtocol) and connection is not self
+        ]
+        idle = {connection for connection in others if connection._is_idle()}
+        [(most, count)] = Counter(connection._caller() for connection in others).most_common(1) or [((), 0)]
+        if count > len(others) / 4:
+            others = [connection for connection in others if connection._caller() == most]
+        else:
+            others = list(idle)
+        if others:
+            oldest = min(others, key=lambda each: (each not in idle, each._is_known, each._idle_since))
+            self.connections.discard(oldest)
+            oldest._give_up()
+
+    def _caller(self) -> tuple[str, ...]:
+        """Return the credentials of the last request, as the app has stored them in the scope; empty if unknown."""
+        state = (self.scope.get("state") or {}) if self.cycle else {}
+        return tuple(str(state.get(name, "")) for name in ("scope", "session", "token", "token_hash"))
+
+    def _is_idle(self) -> bool:
+        return self._is_between_requests() or (self.cycle.more_body and not any(self._caller()))
 
     def _disarm(self) -> None:
         if self._timer is not None:
@@ -173,8 +414,8 @@ class HeadTimeoutProtocol(H11Protocol):
             self._timer = None
 
     def _give_up(self) -> None:
-        self._timer = None
-        self.transport.close()
+        self._disarm()
+        self.transport.abort()
 
 
 def uvicorn_config(app: Any, options: ListenOptions, connections: int = MAX_CONNECTIONS) -> uvicorn.Config:
@@ -184,7 +425,7 @@ def uvicorn_config(app: Any, options: ListenOptions, connections: int = MAX_CONN
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)
     return uvicorn.Config(
         app,
-        http=HeadTimeoutProtocol,
+        http=GuardedProtocol,
         ws="none",
         lifespan="on",
         loop="asyncio",
@@ -192,7 +433,7 @@ def uvicorn_config(app: Any, options: ListenOptions, connections: int = MAX_CONN
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=connections,
+        limit_concurrency=2 * connections,  # for tasks of connections that are being replaced
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=1,  # seconds, out of SHUTDOWN_SECONDS
         h11_max_incomplete_event_size=MAX_HEAD,

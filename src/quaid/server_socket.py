@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import quaid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from socket import socket
 
 SOCKET_FOLDER = "run"
@@ -119,6 +119,7 @@ def request_of(words: list[str], program: str) -> dict[str, Any]:
         "package": os.path.dirname(os.path.abspath(quaid.__file__)),
         "cwd": os.getcwd(),
         "terminals": [stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)],
+        "width": terminal_size()[0],
         "words": words,
         "program": program,
         "environ": dict(os.environ),
@@ -150,14 +151,52 @@ def delegate(words: list[str], program: str = "quaid") -> int | None:
         status, *texts = json.loads(reply)
         before, out, after = [str(text).encode("utf-8", "replace") for text in texts]
         status = int(status)
-        for stream, data in ((sys.stderr, before), (sys.stdout, out), (sys.stderr, after)):
-            stream.buffer.write(data)
-            stream.flush()
+        sys.stderr.buffer.write(before)
+        sys.stderr.flush()
+        if not show_in_pager(out, words):
+            sys.stdout.buffer.write(out)
+            sys.stdout.flush()
+        sys.stderr.buffer.write(after)
+        sys.stderr.flush()
     except (OSError, ValueError, TypeError, AttributeError):  # AttributeError if a standard stream is closed
         return None
     finally:
         connection.close()
     return status
+
+
+def terminal_size() -> tuple[int, int]:
+    """Return the columns and lines of the terminal on standard output, or zeros if it is not a terminal."""
+    try:
+        return tuple(os.get_terminal_size(sys.stdout.fileno())) if sys.stdout.isatty() else (0, 0)  # type: ignore[return-value]
+    except (OSError, ValueError, AttributeError):
+        return 0, 0
+
+
+NO_PAGER = "--no-pager"
+
+
+def show_in_pager(data: bytes, words: "Sequence[str]") -> bool:
+    """Show a text that is longer than the terminal in $PAGER, or in less. Return False if it has to be printed.
+
+    It is printed if standard output is not a terminal, if the options have --no-pager, and if there is no pager.
+    """
+    height = terminal_size()[1]
+    if not height or data.count(b"\n") < height or NO_PAGER in words or os.environ.get("TERM") == "dumb":
+        return False
+    import shlex
+    import subprocess
+    from signal import SIG_IGN, SIGINT, signal
+
+    command = os.environ.get("PAGER", "less -FRX")
+    before = signal(SIGINT, SIG_IGN)  # Ctrl-C is for the pager
+    try:
+        subprocess.run(shlex.split(command), input=data, check=False)
+    except (OSError, ValueError, IndexError):  # there is no such program, or the setting is empty
+        return False
+    finally:
+        signal(SIGINT, before)
+    return True
 
 
 def _probable_db_path(words: list[str], home: str) -> str:

@@ -22,7 +22,7 @@ try:
     from psycopg import errors as postgres
     from psycopg.conninfo import conninfo_to_dict
 except ImportError as error:
-    remedy = "Install the package with its extra: pip install 'quaid[hub]'"
+    remedy = "Install the package with its extra: pip install 'quaid-memory[hub]'"
     raise HubDatabaseUnavailable(place="PostgreSQL", problem=f"{error}", remedy=remedy) from error
 
 ROLE = "quaid_hub_request"

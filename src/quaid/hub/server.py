@@ -8,7 +8,7 @@ import asyncio
 import inspect
 import json
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -32,13 +32,14 @@ from quaid.errors import (
     NoSuchAddress,
     NotLoggedIn,
     QuaidError,
+    ServerBusy,
     TooLarge,
     TooMany,
     TooSlow,
     WrongHost,
     WrongMethod,
 )
-from quaid.http_server import MAX_HEAD, ServerAddress
+from quaid.http_server import MAX_HEAD, RequestLimits, ServerAddress
 from quaid.hub.direct import NOBODY, StoreHub
 from quaid.hub.replicas import SpaceCopies
 from quaid.hub.store import HubStore
@@ -75,26 +76,17 @@ Copy it with the part after # and run:  quaid join 'ADDRESS'
 Result = TypeVar("Result")
 
 
-class HubLimits:
+class HubLimits(RequestLimits):
     """Limits for each device: requests in a second, at one time, and waiting; and refused invitation codes."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
+        super().__init__(clock)
         self._busy: defaultdict[tuple[str, str], int] = defaultdict(int)
         self._refused: list[float] = []
-        self._body_bytes: Counter[str] = Counter()
 
     def count(self, who: str) -> None:
         """Count a request. Raise TooMany if the device sends more than REQUESTS_PER_SECOND for some time."""
-        now = self._clock()
-        left, at = self._buckets.pop(who, (float(BURST), now))
-        left = min(BURST, left + (now - at) * REQUESTS_PER_SECOND)
-        self._buckets[who] = (max(0.0, left - 1), now)
-        if len(self._buckets) > 10_000:
-            self._buckets.popitem(last=False)
-        if left < 1:
-            raise TooMany(limit=REQUESTS_PER_SECOND, what="requests of this device in a second")
+        self.count_request(who, REQUESTS_PER_SECOND, BURST)
 
     @contextmanager
     def slot(self, who: str, kind: str, limit: int) -> Iterator[None]:
@@ -112,17 +104,12 @@ class HubLimits:
     @contextmanager
     def body(self, who: str, size: int) -> Iterator[None]:
         """Reserve memory for a body, or raise TooMany."""
-        if self._body_bytes[who] + size > MAX_DEVICE_BODIES:
-            raise TooMany(limit=MAX_DEVICE_BODIES, what="bytes in requests of this device at one time")
-        if self._body_bytes.total() + size > MAX_BODIES:
-            raise TooMany(limit=MAX_BODIES, what="bytes in requests at one time")
-        self._body_bytes[who] += size
-        try:
+        with self.reserve_body(who, MAX_DEVICE_BODIES, MAX_BODIES) as reserve:
+            try:
+                reserve(size)
+            except ServerBusy:  # devices repeat a request after a 429
+                raise TooMany(limit=MAX_BODIES, what="bytes in requests at one time") from None
             yield
-        finally:
-            self._body_bytes[who] -= size
-            if not self._body_bytes[who]:
-                del self._body_bytes[who]
 
     def check_codes(self) -> None:
         """Raise TooMany if many invitation codes were refused in the last minute."""
@@ -305,9 +292,6 @@ class HubGuard:
         size = sum(len(name) + len(value) for name, value in headers.raw)
         if size > MAX_HEAD:
             raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
-        if "content-length" in headers and "transfer-encoding" in headers:
-            # A proxy that goes by the other one would take the rest of the body for a request.
-            raise BodyRefused(problem="it has both a length and a transfer encoding")
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._address.hosts:
             raise WrongHost(host=", ".join(hosts)[:100], address=self._address.address)
