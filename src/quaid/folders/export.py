@@ -9,8 +9,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Container
+from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from quaid.errors import (
     DamagedDatabase,
@@ -21,7 +22,7 @@ from quaid.errors import (
     QuaidError,
     RawNeedsImport,
 )
-from quaid.folders import indexer, scanner
+from quaid.folders import attachments, indexer, scanner
 from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.scanner import (
     FILE_FLAGS,
@@ -32,13 +33,32 @@ from quaid.folders.scanner import (
     SkippedEntry,
 )
 from quaid.formats import markdown
+from quaid.formats.note_writers import (
+    NameTable,
+    Note,
+    NoteRef,
+    logseq_page,
+    logseq_path,
+    obsidian_facts,
+    obsidian_links,
+    org_page,
+)
 from quaid.model import dates, page as page_model, slug
 from quaid.model.facts import FACT_TEXT_LIMITS, FactInput, check_fact
 from quaid.model.links import LONGEST_CONTEXT, normalize_relationship
 from quaid.model.markdown_text import shorten
 from quaid.model.page import Page
 from quaid.model.sync_plan import ScannedFile
-from quaid.storage import checks, collections, facts as assertions, history, links, page_edits, pages
+from quaid.storage import (
+    checks,
+    collections,
+    conversations,
+    facts as assertions,
+    history,
+    links,
+    page_edits,
+    pages,
+)
 from quaid.storage.collections import DEFAULT_COLLECTION, Collection
 from quaid.storage.facts import FactRow
 from quaid.storage.pages import PageRow
@@ -478,6 +498,7 @@ class ExportReport(NamedTuple):
     facts: int = 0
     trouble: str = ""
     """Why links or facts are missing from the export, or ""."""
+    format: str = "markdown"
 
     @property
     def exit_status(self) -> int:
@@ -499,6 +520,7 @@ def export_pages(
     written: dict[str, PagesByType] = {name: {} for name in folders}
     with_data: list[str] = []
     places: dict[str, str] = {}
+    roots = {row.name: row.root for row in collections.list_all(db)}
     with FolderWriter(target, force=force) as writer:
         for done, (name, kind, address) in enumerate(addresses):
             progress(done, len(addresses), "Exporting")
@@ -514,6 +536,7 @@ def export_pages(
             path = folders[name] + inside
             writer.write(path, render_page(stored, inside).encode())
             with_data += _write_page_sidecar(writer, data, path)
+            _write_images(db, writer, stored, path, roots.get(name))
             written[name].setdefault(kind, []).append((stored.title, path))
             places[slug.address(name, address)] = path
         if DEFAULT_COLLECTION in folders:  # in an attached folder, index.md would become a page
@@ -526,6 +549,244 @@ def export_pages(
     report = report._replace(links=links, facts=facts, trouble=trouble)
     progress(len(addresses), len(addresses), "Exporting")
     return report._replace(unread=tuple(unread), quarantined=_count_quarantined(db, collection))
+
+
+ExportFormat = Literal["obsidian", "logseq", "org-roam", "jsonl"]
+JSONL_FILE_BYTES = 32 * 1024 * 1024
+"""A file of JSON lines ends after this many bytes, and the next one begins."""
+TURNS_PER_READ = 500
+
+
+class _NoteExport:
+    """One export in the format of another program."""
+
+    def __init__(self, db: Database, writer: FolderWriter, to: ExportFormat, collection: str | None) -> None:
+        self.db, self.writer, self.to, self.collection = db, writer, to, collection
+        self.addresses, self.unread = _list_pages(db, collection)
+        self.folders = {collection: ""} if collection else _collection_folders(self.addresses)
+        self.roots = {row.name: row.root for row in collections.list_all(db)}
+        self.written: dict[str, PagesByType] = {name: {} for name in self.folders}
+        self.with_data: list[str] = []
+        self.places: dict[str, str] = {}
+        self.names = NameTable()
+        self.refs: dict[str, NoteRef] = {}
+        self.facts: dict[str, list[str]] = {}
+        self.links: dict[str, list[tuple[str, str]]] = {}
+        self._lines: list[bytes] = []
+        self._size = self._files = 0
+        self._file_name = "memory"
+
+    def find(self, name: str, page_slug: str) -> PageRow | None:
+        try:
+            return pages.find(self.db, page_slug, name)
+        except DamagedDatabase:
+            return None
+
+    def run(self, progress: Progress) -> tuple[int, int, str]:
+        """Write all pages. Return the numbers of links and facts beside the texts, and a problem or ""."""
+        for name, _, page_slug in self.addresses:
+            if stored := self.find(name, page_slug):
+                self._name_page(stored)
+        link_rows, fact_rows, lost_links, lost_facts = checks.readable_links_and_facts(self.db)
+        chosen = [row for row in link_rows if self.collection in (None, row.from_collection)]
+        told = [(name, page, fact) for name, page, fact in fact_rows if self.collection in (None, name)]
+        for row in chosen:
+            ends = (
+                slug.address(row.from_collection, row.from_slug),
+                slug.address(row.to_collection, row.to_slug),
+            )
+            self.links.setdefault(ends[0], []).append((row.relationship, ends[1]))
+        for name, page, fact in told:
+            self.facts.setdefault(slug.address(name, page), []).append(_fact_line(fact))
+        for done, (name, kind, page_slug) in enumerate(self.addresses):
+            progress(done, len(self.addresses), "Exporting")
+            stored = self.find(name, page_slug)
+            if stored is None:
+                self.unread.append(slug.address(name, page_slug))
+                continue
+            path = self._write_page(stored)
+            self.written[name].setdefault(kind, []).append((stored.title, path))
+        trouble = ""
+        if self.to == "jsonl":
+            self._write_records(chosen, told)
+        elif self.to == "obsidian":
+            trouble = _write_links_and_facts(self.db, self.writer, self.collection, self.places)[2]
+        lost = len(lost_links) + len(lost_facts)
+        return len(chosen), len(told), trouble or ("some links and facts are damaged" if lost else "")
+
+    def _name_page(self, stored: PageRow) -> None:
+        address = slug.address(stored.collection, stored.slug)
+        inside = indexer.page_stem(export_path(stored.slug))
+        own = stored.frontmatter.get("id")
+        identifier = own if isinstance(own, str) and indexer.looks_like_uuid(own) else stored.uuid
+        title = self.names.unique_title(stored.title, address)
+        ref = NoteRef(self.folders[stored.collection] + inside, title, identifier)
+        self.refs[address] = ref
+        names = [name for name, _ in slug.names_of(stored.title, stored.slug, stored.frontmatter)]
+        self.names.add(ref, [*names, address])
+
+    def _write_page(self, stored: PageRow) -> str:
+        address = slug.address(stored.collection, stored.slug)
+        ref = self.refs[address]
+        data = pages.read_raw_data(self.db, stored.id)
+        inside = export_path(stored.slug)
+        path = f"{ref.stem}.md"
+        self.places[address] = path
+        if self.to == "jsonl":
+            path = self.folders[stored.collection] + inside
+            self._add_line(_page_record(stored, address, path, inside, data))
+            return path
+        note = Note(
+            *(ref, stored.frontmatter, stored.truth, stored.timeline, stored.created_at, stored.updated_at),
+            self.facts.get(address, []),
+            [(name, self.refs[end]) for name, end in self.links.get(address, []) if end in self.refs],
+        )
+        if self.to == "obsidian":
+            dates_of_page = {"created": stored.created_at, "updated": stored.updated_at}
+            front = {**stored.frontmatter, **dates_of_page}
+            truth, timeline = (
+                obsidian_links(part, self.names.resolve) for part in (stored.truth, stored.timeline)
+            )
+            own = stored._replace(frontmatter=front, truth=truth, timeline=timeline)
+            text = render_page(own, f"{indexer.page_stem(inside)}.md") + obsidian_facts(note)
+            self.with_data += _write_page_sidecar(self.writer, data, path)
+        elif self.to == "logseq":
+            path = logseq_path(ref.title)
+            text = logseq_page(note, self.names.resolve)
+        else:
+            path = f"{ref.stem}.org"
+            text = org_page(note, self.names.resolve)
+        self.writer.write(path, text.encode())
+        _write_images(self.db, self.writer, stored, path, self.roots.get(stored.collection))
+        return path
+
+    def _add_line(self, record: dict[str, Any]) -> None:
+        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        if self._lines and self._size + len(line) > JSONL_FILE_BYTES:
+            self._end_file()
+        self._lines.append(line)
+        self._size += len(line)
+
+    def _end_file(self) -> None:
+        self._files += 1
+        self.writer.write(f"{self._file_name}-{self._files:03}.jsonl", b"".join(self._lines))
+        self._lines, self._size = [], 0
+
+    def _write_records(self, chosen: list[Any], told: list[tuple[str, str, FactRow]]) -> None:
+        """Write the links and facts that are in no text, and the conversations, as JSON lines."""
+        beside = [
+            (
+                slug.address(row.from_collection, row.from_slug),
+                slug.address(row.to_collection, row.to_slug),
+                row,
+            )
+            for row in chosen
+        ]
+        named = [(slug.address(name, page), fact) for name, page, fact in told]
+        value = json.loads(render_links_and_facts(beside, named, {}))
+        for kind in ("link", "fact"):
+            for record in value[f"{kind}s"]:
+                self._add_line({"kind": kind, **record})
+        if self._lines or not self._files:
+            self._end_file()
+        if self.collection is None:
+            self._write_conversations()
+
+    def _write_conversations(self) -> None:
+        """Write all turns as lines that `quaid conversations add` reads."""
+        self._files, self._file_name = 0, "conversations"
+        for talk in conversations.list_all(self.db, -1)[0]:
+            shared = {
+                "session": talk.session,
+                "client": talk.client,
+                "title": talk.title,
+                "project": talk.project,
+            }
+            turns = conversations.read_turns(self.db, talk.id, 0, TURNS_PER_READ)
+            while turns:
+                for turn in turns:
+                    record = {"role": turn.role, "content": turn.text, "timestamp": turn.said_at, **shared}
+                    self._add_line({key: item for key, item in record.items() if item})
+                turns = conversations.read_turns(self.db, talk.id, turns[-1].turn + 1, TURNS_PER_READ)
+        if self._lines:
+            self._end_file()
+
+
+def _page_record(
+    stored: PageRow, address: str, path: str, inside: str, data: list[pages.RawData]
+) -> dict[str, Any]:
+    return {
+        "kind": "page",
+        "address": address,
+        "id": stored.uuid,
+        "title": stored.title,
+        "type": stored.type,
+        "tags": list(stored.tags),
+        "created_at": stored.created_at,
+        "updated_at": stored.updated_at,
+        "path": path,
+        "text": render_page(stored, inside),
+        "raw": {row.source: row.data for row in data},
+    }
+
+
+def _fact_line(fact: FactRow) -> str:
+    """Return a fact as a field, with the days between which it holds."""
+    days = [
+        f"from {fact.valid_from}" if fact.valid_from else "",
+        f"until {fact.valid_until}" if fact.valid_until else "",
+    ]
+    validity = " ".join(filter(None, days))
+    return f"{fact.predicate}:: {fact.object}" + (f" ({validity})" if validity else "")
+
+
+def export_notes(
+    db: Database,
+    target: str,
+    to: ExportFormat,
+    *,
+    force: bool,
+    progress: Progress,
+    collection: str | None = None,
+) -> ExportReport:
+    """Export all pages, or those of one collection, in the format of another program or as JSON lines."""
+    if collection is not None:
+        collections.require(db, collection)
+    with FolderWriter(target, force=force) as writer:
+        run = _NoteExport(db, writer, to, collection)
+        links, facts, trouble = run.run(progress)
+        # Several pages are in one file of JSON lines, so that files are not counted as pages.
+        report = _count_written(writer, {} if to == "jsonl" else run.written, run.folders, run.with_data)
+    if to == "jsonl":
+        counts = {name: sum(map(len, kinds.values())) for name, kinds in run.written.items()}
+        parts = tuple(ExportedCollection(name, "", number) for name, number in counts.items())
+        report = report._replace(pages=sum(counts.values()), collections=parts)
+    return report._replace(
+        links=links,
+        facts=facts,
+        trouble=trouble,
+        unread=tuple(run.unread),
+        quarantined=_count_quarantined(db, collection),
+        format=to,
+    )
+
+
+def _write_images(db: Database, writer: FolderWriter, page: PageRow, path: str, root: str | None) -> None:
+    """Copy the images that a page shows into the folder beside its exported file. A missing image is skipped."""
+    beside = f"{path.rpartition('/')[0]}/{attachments.FOLDER}/".lstrip("/")
+    for name in attachments.names_in(f"{page.truth}\n{page.timeline}"):
+        if beside + name in writer.written:
+            continue
+        inside = ""
+        if root:
+            seen = collections.file_of_page(db, page.id)[0]
+            inside = f"{(seen.path if seen else page.slug).rpartition('/')[0]}/{attachments.FOLDER}/".lstrip(
+                "/"
+            )
+        with suppress(NotFound, FileTrouble):
+            writer.write(
+                beside + name, attachments.read(root or attachments.memory_folder(db.path), inside, name)
+            )
 
 
 def _write_links_and_facts(

@@ -5,18 +5,31 @@ import are kept.
 """
 
 import errno
+import json
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from shlex import quote
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from quaid.errors import VersionConflict
-from quaid.folders import export as exporter, indexer, page_writer, scanner
+from quaid.folders import attachments, documents, export as exporter, indexer, page_writer, scanner
+from quaid.folders.archives import ConvertedFolder, Source, SourceFile
 from quaid.folders.indexer import SpooledFile
 from quaid.folders.scanner import FileNote, Folder, Progress
 from quaid.folders.sync import FolderRun
-from quaid.formats import markdown
+from quaid.formats import foreign_notes, markdown
+from quaid.formats.foreign_notes import (
+    CONVERSATION_SOURCES,
+    ForeignFact,
+    ForeignLink,
+    ForeignPage,
+    ForeignRecord,
+    InputFile,
+    Item,
+    UnreadPart,
+)
 from quaid.model import slug as slugs
 from quaid.model.page import Page
 from quaid.model.sync_plan import ScannedFile, path_key
@@ -67,6 +80,7 @@ class ImportReport(NamedTuple):
     links: int = 0  # links that are not in any page's text
     facts: int = 0
     links_extracted: int = 0  # links in the content of the pages that were created or changed
+    images: int = 0  # images that the memory did not have
 
 
 class ConcurrentImport(Exception):
@@ -82,24 +96,188 @@ def import_folder(
     new_uuid: Callable[[], str],
     progress: Progress,
     force: bool = False,
+    folder: Folder | None = None,
 ) -> ImportReport:
-    """Import the files of a folder. If the import fails, the database is unchanged.
+    """Import the files of a folder, or of `folder` if it was opened. If that fails, the database is unchanged.
 
     With `force`, unchanged files are imported again, and pages that were edited in the database are
     overwritten.
     """
-    with Folder(os.path.realpath(root)) as folder:
-        while True:
+    with folder or Folder(os.path.realpath(root)) as opened:
+        return _import(lambda: ImportRun(db, opened, now, new_uuid, progress, import_id, force=force))
+
+
+def _import(make_run: "Callable[[], ImportRun]") -> ImportReport:
+    while True:
+        run = make_run()
+        with run.spool:
+            run.read_folder()
+            run.store_images()
+            if not run.spool.count and not run.has_links_and_facts:
+                return run.report(None)
+            try:
+                run.db.write(run.write)
+            except ConcurrentImport:
+                continue
+            return run.report(run.import_id)
+
+
+VAULT_SOURCES = ("obsidian", "logseq", "basic-memory", "org-roam")
+"""Sources of which a person may have several; the others are one account each."""
+
+
+class ForeignImport(NamedTuple):
+    report: ImportReport
+    unread: tuple[UnreadPart, ...]
+    """What could not be read, in the order of the files."""
+    reasons: dict[str, int]
+    """Number of unread parts by reason."""
+
+
+def import_foreign(
+    db: Database,
+    path: str,
+    source: str,
+    *,
+    import_id: str,
+    now: str,
+    new_uuid: Callable[[], str],
+    progress: Progress,
+    force: bool = False,
+) -> ForeignImport:
+    """Import the notes or memories that another program exported, converted to Markdown, in one transaction.
+
+    `path` is a folder, a zip archive or a file. A later export of the same source changes only pages whose notes
+    have changed.
+    """
+    name = os.path.basename(os.path.realpath(path)).removesuffix(".zip")
+    root = f"{source}: {name}" if source in VAULT_SOURCES else source
+    beside = os.path.dirname(db.path)
+    with Source(path) as files, ConvertedFolder(scanner.printable(root), beside) as folder:
+        conversion = _Conversion(folder, source)
+        inputs = conversion.take_own_files(files)
+        progress(0, len(inputs), "Reading")
+        conversion.add_all(foreign_notes.READERS[source](inputs))
+        conversion.write_links_and_facts()
+
+        def make_run() -> ImportRun:
             run = ImportRun(db, folder, now, new_uuid, progress, import_id, force=force)
-            with run.spool:
-                run.read_folder()
-                if not run.spool.count and not run.has_links_and_facts:
-                    return run.report(None)
-                try:
-                    db.write(run.write)
-                except ConcurrentImport:
-                    continue
-                return run.report(import_id)
+            run.created = conversion.created
+            run.remedy = f"quaid import --from {source} {quote(path)} --force"
+            return run
+
+        report = _import(make_run)
+    skipped = [foreign_notes.UnreadPart(entry.path, entry.reason) for entry in files.skipped]
+    unread = (*skipped, *conversion.unread)
+    reasons = Counter(part.reason for part in unread)
+    return ForeignImport(report, unread, dict(reasons.most_common()))
+
+
+class _Conversion:
+    """Writes what a reader of another program's notes yields to a folder that an import can read."""
+
+    def __init__(self, folder: ConvertedFolder, source: str) -> None:
+        self.folder = folder
+        self.source = source
+        self.created: dict[str, str] = {}
+        self.unread: list[UnreadPart] = []
+        self._addresses: dict[str, str] = {}  # address of each page by the path that the reader gave
+        self._names: dict[str, str] = {}  # address by normalized name
+        self._files: dict[str, str] = {}
+        self._links: list[ForeignLink] = []
+        self._records: dict[str, list[dict[str, Any]]] = {"links": [], "facts": []}
+
+    def take_own_files(self, source: Source) -> list[InputFile]:
+        """Return the files for the reader. Sidecars, links and facts of an export of Quaid are added unchanged."""
+        inputs = []
+        top = _common_folder(source.files) if self.source not in CONVERSATION_SOURCES else ""
+        for file in source.files:
+            path = file.path.removeprefix(top)
+            if self.source == "obsidian" and (
+                indexer.is_sidecar(path) or path == exporter.LINKS_AND_FACTS_PATH
+            ):
+                self._add_unchanged(path, source.read(file, exporter.MAX_LINKS_AND_FACTS_BYTES))
+                continue
+            read, pieces = partial(source.read, file), partial(source.pieces, file)
+            inputs.append(InputFile(path, file.size, file.modified, read, pieces))
+        data = source.hidden(exporter.LINKS_AND_FACTS_PATH, exporter.MAX_LINKS_AND_FACTS_BYTES)
+        if data is not None and self.source == "obsidian":
+            self._add_unchanged(exporter.LINKS_AND_FACTS_PATH, data)
+        return inputs
+
+    def _add_unchanged(self, path: str, data: bytes) -> None:
+        if path != exporter.LINKS_AND_FACTS_PATH:
+            self.folder.add(path, data)
+            return
+        try:
+            value = indexer.parse_json(data)
+            self._files.update(value.get("files") or {})
+            for kind, records in self._records.items():
+                records += [record for record in value.get(kind) or [] if isinstance(record, dict)]
+        except (ValueError, AttributeError, TypeError) as error:
+            self.unread.append(UnreadPart(path, f"not the links and facts of an export: {error}"))
+
+    def add_all(self, items: Iterable[Item]) -> None:
+        """Add what a reader yields."""
+        for item in items:
+            if isinstance(item, ForeignPage):
+                self._add_page(item)
+            elif isinstance(item, ForeignFact):
+                self._records["facts"].append(self._fact_record(item))
+            elif isinstance(item, ForeignLink):
+                self._links.append(item)
+            elif isinstance(item, ForeignRecord):
+                self._records[item.kind].append(item.record)
+            else:
+                self.unread.append(UnreadPart(scanner.printable(item.path), item.reason))
+
+    def _add_page(self, page: ForeignPage) -> None:
+        path = self.folder.add(page.path, page.data)
+        address = slugs.from_path(path)
+        self._addresses[page.path] = address
+        if f"{address}.md" != path:
+            self._files[address] = path
+        if self.source == "jsonl" and page.names[0]:
+            self._files[page.names[0]] = path
+        if page.created:
+            self.created[path] = page.created
+        if page.sidecar:
+            self.folder.add(indexer.sidecar_path(indexer.page_stem(path)), page.sidecar)
+        for name in (*page.names, address):
+            self._names.setdefault(slugs.fold_name(name), address)
+
+    def _fact_record(self, fact: ForeignFact) -> dict[str, Any]:
+        return {
+            "page": self._addresses[fact.path],
+            "subject": fact.subject,
+            "predicate": fact.predicate,
+            "object": fact.object,
+            "asserted_by": "import",
+            "source_ref": self.source,
+            "evidence_text": fact.evidence,
+            "created_at": fact.created or None,
+        }
+
+    def write_links_and_facts(self) -> None:
+        """Write the links and facts to the file that the import restores them from."""
+        for link in self._links:
+            target = self._names.get(slugs.fold_name(link.target))
+            start = self._addresses[link.path]
+            if target is None or target == start:
+                reason = "a relation to itself" if target else "a relation to a note that does not exist"
+                self.unread.append(UnreadPart(link.path, f"{reason}; it stays in the text"))
+                continue
+            record = {"from": start, "to": target, "relationship": link.relationship, "context": link.context}
+            self._records["links"].append(record)
+        if any(self._records.values()):
+            value = {"format": exporter.LINKS_AND_FACTS_FORMAT, **self._records, "files": self._files}
+            self.folder.add(exporter.LINKS_AND_FACTS_PATH, json.dumps(value, ensure_ascii=False).encode())
+
+
+def _common_folder(files: list[SourceFile]) -> str:
+    """Return the folder, with a slash, that contains all files of a zip archive, or ""."""
+    tops = {file.path.partition("/")[0] if "/" in file.path else "" for file in files if file.handle}
+    return f"{tops.pop()}/" if len(tops) == 1 and "" not in tops else ""
 
 
 class ImportRun(FolderRun):
@@ -127,6 +305,10 @@ class ImportRun(FolderRun):
         self.import_id = import_id
         self.files = history.NewImport(import_id, now)
         self.force = force
+        self.created: Mapping[str, str] = {}
+        """Creation times of converted pages, by path."""
+        self.remedy = ""
+        """The command that replaces pages edited here, for files that exist only during this import."""
         with db.reading():
             imports = history.list_imports(db)
             last = next((row.import_id for row in imports if row.source_dir == self.root), None)
@@ -155,6 +337,7 @@ class ImportRun(FolderRun):
         self.written: set[str] = set()  # slugs of pages whose version was already incremented
         self.new: set[str] = set()  # slugs of pages that this import created
         self.conflicts: list[ImportConflict] = []
+        self.images: list[str] = []  # paths of the images of an export
 
     def report(self, import_id: str | None) -> ImportReport:
         gone = self.past.keys() - self.seen if self.is_same_folder else ()
@@ -175,6 +358,7 @@ class ImportRun(FolderRun):
             links=counts["links"],
             facts=counts["facts"],
             links_extracted=counts["links_extracted"],
+            images=counts["images"],
         )
 
     @property
@@ -194,6 +378,8 @@ class ImportRun(FolderRun):
             self.counts["seen"] += 1
             if isinstance(entry, ScannedFile):
                 files.append(entry)
+            elif self._is_image(entry.path):
+                self.images.append(entry.path)
             elif entry.path != f"{exporter.DATA_FOLDER}/" or not self._read_links_and_facts():
                 self._leave_out(entry.path, entry.reason)
         # Sidecars come last, because an unchanged sidecar has to be applied again if its page is new.
@@ -202,6 +388,23 @@ class ImportRun(FolderRun):
             self.progress(done, len(files), "Reading")
             self._read_one(file, len(files) - done - 1)
         self.progress(len(files), len(files), "Reading")
+
+    def _is_image(self, path: str) -> bool:
+        """Return True if a file is an image of an export: in a folder "attachments", and named by its content."""
+        folder, _, name = path.rpartition("/")
+        if not attachments.NAME.fullmatch(name) or folder.rpartition("/")[2] != attachments.FOLDER:
+            return False
+        try:
+            return attachments.image_name(self.folder.read(path, attachments.MAX_BYTES)) == name
+        except OSError:
+            return False
+
+    def store_images(self) -> None:
+        """Copy the images of an export to the folder beside the memory."""
+        for path in self.images:
+            data = self.folder.read(path, attachments.MAX_BYTES)
+            root = attachments.make_memory_folder(self.db.path)
+            self.counts["images"] += attachments.store(root, "", data, self.new_uuid())[1]
 
     @property
     def has_links_and_facts(self) -> bool:
@@ -236,6 +439,9 @@ class ImportRun(FolderRun):
             self.note(path, f"left out: {reason}")
 
     def unreadable(self, path: str, error: OSError) -> None:
+        if isinstance(error, documents.ConversionFailed):
+            self.fail(path, f"not taken in: it {error}")
+            return
         self._leave_out(path, scanner.GONE if isinstance(error, FileNotFoundError) else scanner.UNREADABLE)
 
     def too_large(self, path: str, problem: str) -> None:
@@ -353,6 +559,12 @@ class ImportRun(FolderRun):
             self._has_page(item.path, item.page.slug)
             self.written.add(item.page.slug)
             self.new.add(item.page.slug)
+        for page_id, item in items:
+            self._set_created(tx, page_id, item)
+
+    def _set_created(self, tx: Transaction, page_id: int, item: SpooledFile) -> None:
+        if created := self.created.get(item.path):
+            page_edits.set_created(tx, page_id, created)
 
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
         assert item.page is not None
@@ -373,6 +585,7 @@ class ImportRun(FolderRun):
             self._write_over(tx, item, indexer.with_slug(made, stored.slug), stored)
             return
         self._wrote(tx, "new", item, made, saved.id, saved.version)
+        self._set_created(tx, saved.id, item)
         self.new.add(made.slug)
 
     def _write_over(self, tx: Transaction, item: SpooledFile, made: Page, stored: PageRow) -> None:
@@ -468,7 +681,7 @@ class ImportRun(FolderRun):
 
     def _add_conflict(self, path: str, slug: str) -> None:
         self.counts["conflict"] += 1
-        remedy = f"quaid put {slug} {quote(os.path.join(self.root, path))}"
+        remedy = self.remedy or f"quaid put {slug} {quote(os.path.join(self.root, path))}"
         self.conflicts.append(ImportConflict(scanner.printable(path), slug, remedy))
 
     def _has_page(self, path: str, slug: str) -> None:

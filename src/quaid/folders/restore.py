@@ -13,7 +13,7 @@ from collections import Counter
 from typing import Any, Literal, NamedTuple
 
 from quaid.errors import AlreadyExists, FileChanged, FileTrouble, NoPlaceToRestore, NotFound
-from quaid.folders import atomic_write, export as exporter, ignore, indexer, page_writer, scanner
+from quaid.folders import atomic_write, documents, export as exporter, ignore, indexer, page_writer, scanner
 from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import LARGEST_FILE, Folder, Progress
@@ -377,7 +377,7 @@ def audit_collection(db: Database, collection: Collection, progress: Progress) -
     work = AuditRun(db, collection, progress)
     files = collections.page_files(db, collection.id)
     try:
-        with Folder(collection.root or "", scanner.page_endings(collection.kind)) as folder:
+        with documents.open_folder(collection.root or "", collection.kind) as folder:
             work.read(folder)
     except (NotFound, FileTrouble) as trouble:
         work.say("folder", collection.root or "", str(trouble).rstrip("."))

@@ -15,6 +15,17 @@ from quaid.model.sync_plan import FileKind, FileSignature, ScannedFile
 
 MARKDOWN = (".md", ".markdown")
 PAGE_ENDINGS = (*MARKDOWN, ".org")
+DOCUMENT_KINDS = {
+    **{f".{kind}": kind for kind in ("pdf", "docx", "pptx", "xlsx", "html", "epub", "eml", "mbox", "ics")},
+    **dict.fromkeys((".htm", ".xhtml"), "html"),
+    **{f".{ending}": "text" for ending in "txt text rst adoc tex log csv tsv".split()},
+    **{
+        f".{ending}": "code"
+        for ending in "py js ts jsx tsx c h cc cpp hpp rs go java kt swift rb pl php sh bash lua r sql el lisp hs"
+        " scala cs css json toml yaml yml xml ini".split()
+    },
+}
+"""Kinds of documents by file extension. Collections of kind documents and `quaid import --documents` read them."""
 RAW_FOLDER = ".raw"
 SPECIAL_NAMES = ("index.md", "schema.md", "readme.md")  # at the root, in any letter case
 SKIPPED_FOLDERS = ("node_modules",)
@@ -55,7 +66,14 @@ class SkippedEntry(NamedTuple):
 
 def page_endings(kind: str) -> tuple[str, ...]:
     """Return the file extensions of pages in a collection of this kind; a notebook has markdown only."""
+    if kind == "documents":
+        return (*PAGE_ENDINGS, *DOCUMENT_KINDS)
     return MARKDOWN if kind == "notebook" else PAGE_ENDINGS
+
+
+def document_kind(path: str) -> str:
+    """Return the kind of document that a file extension stands for, or ""."""
+    return DOCUMENT_KINDS.get(os.path.splitext(path)[1].lower(), "")
 
 
 def is_visible(path: str) -> bool:

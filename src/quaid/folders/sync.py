@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from quaid.errors import FileTrouble, NotFound, QuaidError
-from quaid.folders import atomic_write, ignore, indexer, page_writer, scanner
+from quaid.folders import atomic_write, documents, ignore, indexer, page_writer, scanner
 from quaid.folders.indexer import Spool, SpooledFile
 from quaid.folders.scanner import (
     FOLDER_FLAGS,
@@ -344,7 +344,7 @@ def sync_collection(
     run.may_hide_many = confirm_deletes or confirm_ignored
     run.authored = authored
     try:
-        with Folder(collection.root or "", scanner.page_endings(collection.kind)) as run.folder, run.spool:
+        with documents.open_folder(collection.root or "", collection.kind) as run.folder, run.spool:
             return run.run(None if only is None else sorted(set(only)), retry)
     except (NotFound, FileTrouble) as trouble:
         if trouble.facts.get("path") == db.path:
@@ -503,6 +503,9 @@ class SyncRun(FolderRun):
         return reads
 
     def unreadable(self, path: str, error: OSError) -> None:
+        if isinstance(error, documents.ConversionFailed):
+            self.fail(path, f"not taken in: it {error}")
+            return
         self.is_complete = False
         if isinstance(error, PermissionError):
             self.fail(path, f"cannot be read: {error.strerror}")

@@ -7,14 +7,14 @@ whole.
 import codecs
 import hashlib
 import os
-import re
 import stat
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from quaid.errors import Cancelled, NotFound, ReadingStopped
+from quaid.folders import archives
 from quaid.folders.scanner import FILE_FLAGS, Progress, is_utf8, printable
 from quaid.formats import transcripts
 from quaid.formats.transcripts import BrokenTranscript, TranscriptTurn, iter_json_list, parse_line
@@ -23,26 +23,7 @@ from quaid.storage import conversations
 from quaid.storage.conversations import NewTurn, TranscriptState, TurnBatch
 from quaid.storage.sqlite.connection import Database, Transaction
 
-if TYPE_CHECKING:
-    from zipfile import ZipInfo
-
-MAX_EXPORT_BYTES = 4 * 1024**3
-"""Maximum total size, in bytes, of the unpacked conversations.json files in an archive."""
-
-MAX_COMPRESSION_RATIO = 100
-"""Maximum compression ratio of a large archive. The ratio of conversation text is 4 to 10."""
-
-RATIO_CHECK_BYTES = 20 * 1024 * 1024
-MAX_ZIP_DIRECTORY_BYTES = 4 * 1024 * 1024
-"""Maximum size of a zip archive's central directory in bytes, enough for about 30,000 entries."""
 ARCHIVE_READ_SIZE = 1 << 20
-
-_EXPORT_NAME = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
-
-
-def is_export(name: str) -> bool:
-    """Return True if a file of this name contains exported conversations."""
-    return _EXPORT_NAME.fullmatch(name.lower()) is not None
 
 
 def exported_conversations(file: BinaryIO, is_archive: bool) -> Iterator[Any]:
@@ -51,50 +32,32 @@ def exported_conversations(file: BinaryIO, is_archive: bool) -> Iterator[Any]:
     Raise BrokenTranscript if the export is invalid.
     """
     file.seek(0)
-    if is_archive:
-        yield from _read_archive(file)
-    else:
-        yield from iter_json_list(_decode_pieces(file))
+    values = _read_archive(file) if is_archive else iter_json_list(_decode_pieces(file))
+    yield from transcripts.activity_in_order(values)
 
 
 def _read_archive(file: BinaryIO) -> Iterator[Any]:
     import zipfile
 
     try:
-        if _zip_directory_size(file) > MAX_ZIP_DIRECTORY_BYTES:
+        if archives.zip_directory_size(file) > archives.MAX_ZIP_DIRECTORY_BYTES:
             raise BrokenTranscript("its list of files is far too long for an export")
         with zipfile.ZipFile(file) as archive:
-            members = [member for member in archive.infolist() if is_export(member.filename)]
+            members = [member for member in archive.infolist() if transcripts.is_export_name(member.filename)]
             if not members:
                 raise BrokenTranscript(
-                    "holds no conversations.json; name the archive that ChatGPT or Claude.ai sent"
+                    "holds no conversations.json; name the archive that ChatGPT, Claude.ai or Google Takeout sent"
                 )
-            _refuse_zip_bomb(members)
+            archives.refuse_zip_bomb(members)
             for member in members:
                 with archive.open(member) as packed:
                     yield from iter_json_list(_decode_pieces(packed))
+    except archives.BrokenArchive as error:
+        raise BrokenTranscript(str(error)) from None
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise BrokenTranscript(f"is a damaged archive ({error})") from None
     except (RuntimeError, NotImplementedError) as error:  # it has a password or an unknown compression
         raise BrokenTranscript(f"cannot be unpacked ({error})") from None
-
-
-def _zip_directory_size(file: BinaryIO) -> int:
-    """Return the size of a zip archive's central directory, as stated in the end record of the archive."""
-    file.seek(0, 2)
-    file.seek(max(0, file.tell() - 65_557))
-    tail = file.read()
-    at = tail.rfind(b"PK\x05\x06")
-    size = int.from_bytes(tail[at + 12 : at + 16], "little") if at >= 0 else 0
-    file.seek(0)
-    return size if size != 0xFFFFFFFF else MAX_ZIP_DIRECTORY_BYTES + 1
-
-
-def _refuse_zip_bomb(members: "list[ZipInfo]") -> None:
-    size = sum(member.file_size for member in members)
-    packed = sum(member.compress_size for member in members)
-    if size > MAX_EXPORT_BYTES or (size > RATIO_CHECK_BYTES and size > MAX_COMPRESSION_RATIO * packed):
-        raise BrokenTranscript(f"would unpack {packed:,} bytes to {size:,}; no export does, so it is refused")
 
 
 def _decode_pieces(file: Any) -> Iterator[str]:
@@ -239,7 +202,7 @@ def find_transcripts(path: str) -> list[str]:
 def may_be_transcript(name: str) -> bool:
     """Return True if a file of this name may be a transcript."""
     lower = name.lower()
-    return lower.endswith((".jsonl", ".zip")) or is_export(lower)
+    return lower.endswith((".jsonl", ".zip")) or transcripts.is_export_name(lower)
 
 
 def read_transcripts(

@@ -139,6 +139,19 @@ def list_items(text: str) -> list[ListItem]:
     return items
 
 
+def with_box(line: str, mark: str) -> str:
+    """Return a list line with this mark in its checkbox, which is added if the line has none."""
+    match = LIST_ITEM.match(line)
+    if match is None:
+        return line
+    start = match.start(5) if match[5] is not None else match.start(6)
+    return (
+        f"{line[:start]}{mark}{line[start + 1 :]}"
+        if match[5] is not None
+        else f"{line[:start]}[{mark}] {line[start:]}"
+    )
+
+
 def format_items(texts: list[str], body: str, box: bool) -> str:
     """Format entries as items that continue the last list in `body`, or start a new list.
 

@@ -1,4 +1,4 @@
-"""Conversation transcripts of Claude Code and Codex, and exports of ChatGPT and Claude.ai, as turns.
+"""Conversation transcripts of Claude Code and Codex, and exports of ChatGPT, Claude.ai and Gemini, as turns.
 
 A turn is a message of the user or an agent; tool calls, reasoning and notes of the client program are left
 out.
@@ -34,6 +34,9 @@ IGNORED_ROLES = frozenset(
 
 _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 _BLANK = re.compile(r"[\s,]*")
+_EXPORT_NAME = re.compile(
+    r"(?:.*/)?conversations(?:-\d+)?\.json|(?:.*/)?[^/]*(?:gemini|bard)[^/]*/[^/]+\.json|my ?activity\.json"
+)
 
 
 class TranscriptTurn(NamedTuple):
@@ -68,6 +71,11 @@ class ExportedConversation(NamedTuple):
 
 class BrokenTranscript(ValueError):
     """A line or an export does not have the expected format."""
+
+
+def is_export_name(name: str) -> bool:
+    """Return True if a file of this name, with its path in an archive, contains exported conversations."""
+    return _EXPORT_NAME.fullmatch(name.lower()) is not None
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
@@ -286,7 +294,54 @@ def read_export(value: Any) -> ExportedConversation | None:
         return _chatgpt_conversation(value)
     if isinstance(value.get("chat_messages"), list):
         return _claude_conversation(value)
-    return None
+    return _gemini_activity(value) if _is_gemini_activity(value) else None
+
+
+def _is_gemini_activity(value: Any) -> bool:
+    header = value.get("header") if isinstance(value, dict) else None
+    return (
+        isinstance(header, str)
+        and header.startswith(("Gemini", "Bard"))
+        and isinstance(value.get("time"), str)
+    )
+
+
+def activity_in_order(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield the items of an export. Entries of My Activity, newest first in the file, are reversed day by day."""
+    day: list[dict[str, Any]] = []
+    for value in values:
+        is_activity = _is_gemini_activity(value)
+        if day and not (is_activity and value["time"][:10] == day[0]["time"][:10]):
+            yield from reversed(day)
+            day.clear()
+        if is_activity:
+            day.append(value)
+        else:
+            yield value
+    yield from reversed(day)
+
+
+def _gemini_activity(value: dict[str, Any]) -> ExportedConversation | None:
+    """Return a prompt and its answer. Activity has no ids of conversations, so those of a day are one."""
+    from quaid.formats.html_text import html_to_markdown
+
+    at = parse_time(value["time"])
+    title = value.get("title")
+    if not at or not isinstance(title, str):
+        return None
+    parts = value.get("safeHtmlItem")
+    answers = (
+        [part.get("html") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    )
+    answer = "\n\n".join(html_to_markdown(part) for part in answers if isinstance(part, str))
+    if not answer and not title.startswith("Prompted "):
+        return None  # other activity, such as feedback
+    turns = (
+        make_turn("user", title.removeprefix("Prompted ").strip(), at, f"{value['time']}/user"),
+        make_turn("assistant", answer, at, f"{value['time']}/assistant"),
+    )
+    day = at[:10]
+    return ExportedConversation("gemini", day, f"Gemini on {day}", tuple(turn for turn in turns if turn))
 
 
 def _chatgpt_conversation(value: dict[str, Any]) -> ExportedConversation | None:

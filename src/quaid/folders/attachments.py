@@ -1,0 +1,126 @@
+"""Images of pages, named by a hash of their content: beside the page's file, or beside the memory."""
+
+import os
+import re
+from contextlib import suppress
+from hashlib import sha256
+
+from quaid.errors import FileChanged, InvalidArgument, NotFound
+from quaid.folders import atomic_write
+from quaid.folders.scanner import Folder
+from quaid.model import markdown_text
+from quaid.storage import files as durable_files
+from quaid.storage.sqlite.errors import translate_os_errors
+
+FOLDER = markdown_text.ATTACHMENTS
+MAX_BYTES = 5 * 1024 * 1024
+MAX_BASE64 = 4 * (MAX_BYTES + 3) // 3
+TYPES = {"png": "image/png", "jpg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
+NAME = markdown_text.ATTACHMENT_NAME
+_IN_TEXT = re.compile(rf"\({FOLDER}/({NAME.pattern})\)")
+
+
+def image_ending(data: bytes) -> str:
+    """Return the ending for an image by its first bytes. Return "" if it is no PNG, JPEG, GIF or WebP image."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "jpg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "gif"
+    return "webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else ""
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names of the images that a text shows."""
+    return list(dict.fromkeys(_IN_TEXT.findall(text)))
+
+
+def memory_folder(database_path: str) -> str:
+    """Return the folder with the images of pages that have no file: memory.attachments beside memory.db."""
+    return f"{os.path.splitext(database_path)[0]}.{FOLDER}"
+
+
+def store(root: str, inside: str, data: bytes, token: str) -> tuple[str, bool]:
+    """Store an image in a folder below `root`. Return its name, and False if it was there already."""
+    if len(data) > MAX_BYTES:
+        problem = f"must have at most {MAX_BYTES:,} bytes; make the image smaller"
+        raise InvalidArgument(name="image", problem=problem)
+    if not image_ending(data):
+        raise InvalidArgument(name="image", problem="must be a PNG, JPEG, GIF or WebP image")
+    name = image_name(data)
+    with Folder(root) as folder:
+        try:
+            atomic_write.create_file(folder, f"{inside}{name}", data, token)
+        except FileChanged:
+            return name, False
+    return name, True
+
+
+def image_name(data: bytes) -> str:
+    """Return the name under which an image is stored: a hash of its content, and the ending of its kind."""
+    return f"{sha256(data).hexdigest()[:32]}.{image_ending(data)}"
+
+
+def make_memory_folder(database_path: str) -> str:
+    folder = memory_folder(database_path)
+    with translate_os_errors(folder):
+        durable_files.make_folders(folder)
+    return folder
+
+
+def read(root: str, inside: str, name: str) -> bytes:
+    """Return an image. Raise NotFound if there is none, or if the file is something else."""
+    missing = NotFound(what="image", name=name, hint="")
+    if not NAME.fullmatch(name) or not os.path.isdir(root):
+        raise missing
+    with Folder(root) as folder:
+        try:
+            data = folder.read(f"{inside}{name}", MAX_BYTES)
+        except OSError:
+            raise missing from None
+    if len(data) > MAX_BYTES or image_ending(data) != name.rpartition(".")[2]:
+        raise missing
+    return data
+
+
+def is_intact(root: str, name: str) -> bool:
+    """Return True if an image of this name is in the folder, with the content that its name promises."""
+    try:
+        return image_name(read(root, "", name)) == name
+    except NotFound:
+        return False
+
+
+def back_up(database_path: str, backup_path: str) -> int:
+    """Copy the images beside a memory to the folder that belongs to its backup. Return their number."""
+    source, target = memory_folder(database_path), memory_folder(backup_path)
+    names = [name for name in _names_in_folder(source) if is_intact(source, name)]
+    for name in names:
+        if not is_intact(target, name):
+            make_memory_folder(backup_path)
+            with translate_os_errors(target):
+                durable_files.write_file(os.path.join(target, name), read(source, "", name))
+    return len(names)
+
+
+def remove_folder(database_path: str) -> None:
+    """Delete the images beside a backup, and their folder if nothing else is in it."""
+    folder = memory_folder(database_path)
+    for name in _names_in_folder(folder):
+        remove(database_path, name)
+    with suppress(OSError):
+        os.rmdir(folder)
+
+
+def _names_in_folder(folder: str) -> list[str]:
+    if not os.path.isdir(folder):
+        return []
+    with translate_os_errors(folder):
+        return sorted(name for name in os.listdir(folder) if NAME.fullmatch(name))
+
+
+def remove(database_path: str, name: str) -> None:
+    """Delete an image beside the memory, if it is there."""
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(memory_folder(database_path), name))
