@@ -563,7 +563,8 @@ def _ended_contradiction(
             predicate_family(tie.relationship),
             departure.first,
         ),
-        f"The text says that it is over between {who} and {tie.shown}{when}, but {tie.relationship} still stands.",
+        f"The text says that it is over between {who} and {tie.shown}{when},"
+        f" but “{tie.relationship}” is recorded as still true.",
         (Citation(text.page_id, departure.quote, part, departure.line, ""), tie.cite),
         # If the text gives only a month or year, the relation has certainly ended by the last day of that
         # period.

@@ -2,6 +2,7 @@
 
 import re
 import time
+from functools import cache
 from typing import NamedTuple
 
 from quaid.errors import InvalidDate
@@ -184,3 +185,164 @@ def _date_range(match: "re.Match[str]") -> tuple[str, str]:
 
 def _month_number(month: str) -> int:
     return _MONTHS.index(month[:3].lower()) + 1
+
+
+class DueDate(NamedTuple):
+    """The day on which something is due, as a sentence names it."""
+
+    day: str
+    is_deadline: bool
+    """True if the sentence says by, before, until or due, so that something is to be done until that day."""
+
+
+_WEEKDAYS = {
+    **{name: number for number, name in enumerate(("mon", "tue", "wed", "thu", "fri", "sat", "sun"))},
+    **{name: number for number, name in enumerate("montag dienstag mittwoch donnerstag freitag".split())},
+    "samstag": 5,
+    "sonntag": 6,
+}
+_GERMAN_MONTHS = {"mär": "mar", "mai": "may", "okt": "oct", "dez": "dec"}
+_COUNTS = {
+    **{
+        name: number
+        for number, name in enumerate("one two three four five six seven eight nine ten".split(), 1)
+    },
+    **{name: number for number, name in enumerate("einer zwei drei vier fünf sechs".split(), 1)},
+    "a": 1,
+    "an": 1,
+    "einem": 1,
+    "einigen": 3,
+}
+_DEADLINE_WORDS = ("no", "by", "before", "until", "till", "due", "bis", "deadline")
+_UNIT_DAYS = {"day": 1, "tag": 1, "week": 7, "woch": 7, "fortnight": 14}
+_FEASTS = {"christmas": "12-25", "christmas eve": "12-24", "new years": "01-01", "new years eve": "12-31"}
+
+
+@cache
+def _due_pattern() -> "re.Pattern[str]":
+    """Return the pattern of a due day, compiled at first use, because that takes 5 ms."""
+    return re.compile(
+        rf"""(?<![\w/-])(?<!every\ )(?<!each\ )(?<!last\ )(?<!of\ )(?<!from\ )(?<!since\ )(?<!jeden\ )(?<!vom\ )
+        (?<!seit\ )
+        (?P<lead>(?:no\ later\ than|by|before|until|till|due(?:\ (?:on|by))?|bis(?:\ zum|\ spätestens)?|deadline:?)
+            \s+(?:the\s+)?
+          |(?:on|for|am|in|within)\s+(?:the\s+)?)?
+        (?:(?P<word>today|tonight|heute|tomorrow|tmrw|tmr|morgen|übermorgen|(?:the\ )?day\ after\ tomorrow)
+        | (?P<end>end\ of)\ (?:the\ |this\ )?(?:(?P<of_week>week)|(?P<of_month>month)|(?P<of_year>year))
+        | (?P<which>next|this|coming|nächste[nr]?|diese[nr]?)\ (?:(?P<week>week|woche)|(?P<span>month|monat))
+        | (?:(?P<that>next|this|coming|nächsten|kommenden|diesen)\ )?
+          (?P<weekday>(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?
+            |montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag)
+        | (?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?
+          (?P<month>{_MONTH}|märz|mai|januar|februar|juni|juli|oktober|dezember)
+          (?:,?\s+(?P<year>20\d\d))?
+        | (?P<nth>\d{{1,2}})(?:st|nd|rd|th)(?=\s*(?:$|[,.:;!)]))
+        | (?P<feast>(?:christmas|xmas)(?:\ eve)?|new\ year[’']?s(?:\ eve)?)
+        | (?P<us_month>{_MONTH})\s+(?P<us_day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<us_year>20\d\d))?
+        | (?P<iso>20\d\d-\d\d-\d\d)
+        | (?P<count>\d{{1,2}}|{"|".join(_COUNTS)})\s+
+          (?P<unit>days?|weeks?|fortnights?|months?|tage?n?|wochen?|monate?n?)
+        )(?![\w-])""",
+        re.VERBOSE | re.IGNORECASE,
+    )
+
+
+def find_due(text: str, today: str) -> DueDate | None:
+    """Return the day on which a to-do is due, in English or German; None if the text names no day.
+
+    A day without a year is the next one that is not over. A weekday is the next one; with "next", that of the next
+    week. A week ends on its Friday. A phrase with by, before, until or due is preferred.
+    """
+    dues = []
+    for match in _due_pattern().finditer(text):
+        lead = (match["lead"] or "").lower().split()[:1]
+        day = _due_day(match, today, lead)
+        if day and is_date(day):
+            dues.append(DueDate(day, bool(lead) and lead[0].rstrip(":") in _DEADLINE_WORDS))
+    return next((due for due in dues if due.is_deadline), dues[0] if dues else None)
+
+
+def _due_day(match: "re.Match[str]", today: str, lead: list[str]) -> str:
+    weekday = (day_number(today) + 3) % 7  # 0 is Monday; 1970-01-01 was a Thursday
+    which = (match["which"] or match["that"] or "").lower()
+    is_next = which.startswith(("next", "nächste"))
+    if word := (match["word"] or "").lower():
+        is_today = word in ("today", "tonight", "heute")
+        return shift_date(today, 0 if is_today else 2 if "after" in word or word == "übermorgen" else 1)
+    if name := (match["weekday"] or "").lower():
+        if len(name) == 3 and not match["weekday"][0].isupper() and not lead and not which:
+            is_last = not match.string[match.end() :].strip(" .!")
+            if not is_last or name in ("sat", "sun"):  # these are words, too
+                return ""
+        wanted = _WEEKDAYS.get(name, _WEEKDAYS.get(name[:3], 0))
+        return shift_date(today, wanted - weekday + 7 if is_next else (wanted - weekday) % 7 or 7)
+    if match["nth"] or match["feast"]:
+        return _day_named_after(match, today) if lead and lead[0].rstrip(":") in _DEADLINE_WORDS else ""
+    if match["week"] or match["of_week"]:
+        return shift_date(today, 11 - weekday if is_next else 4 - weekday if weekday < 5 else 6 - weekday)
+    if match["of_year"]:
+        return f"{today[:4]}-12-31"
+    if match["span"] or match["of_month"]:
+        return _month_end(_shift_month(today, 1 if is_next else 0)[:7])
+    if match["count"]:
+        if lead not in (["in"], ["within"]):
+            return ""
+        count = int(match["count"]) if match["count"].isdigit() else _COUNTS[match["count"].lower()]
+        unit = match["unit"].lower()
+        days = next((days for name, days in _UNIT_DAYS.items() if unit.startswith(name)), 0)
+        return shift_date(today, count * days) if days else _shift_month(today, count)
+    return match["iso"] or _day_of_year(match, today)
+
+
+def _day_named_after(match: "re.Match[str]", today: str) -> str:
+    """Return the next day such as "the 25th" or "xmas eve"."""
+    if match["nth"]:
+        months = (
+            f"{_shift_month(f'{today[:7]}-01', ahead)[:7]}-{int(match['nth']):02}" for ahead in range(3)
+        )
+        return next((day for day in months if day >= today and is_date(day)), "")
+    name = match["feast"].lower().replace("xmas", "christmas")
+    rest = _FEASTS[name.replace("’", "").replace("'", "")]
+    this = f"{today[:4]}-{rest}"
+    return this if this >= today else f"{int(today[:4]) + 1}-{rest}"
+
+
+def _shift_month(day: str, by: int) -> str:
+    """Return the same day of a later month, or the last day of that month if it is shorter."""
+    months = int(day[:4]) * 12 + int(day[5:7]) - 1 + by
+    month = f"{months // 12:04}-{months % 12 + 1:02}"
+    return min(f"{month}-{day[8:]}", _month_end(month))
+
+
+def _day_of_year(match: "re.Match[str]", today: str) -> str:
+    """Return a day such as 20 November, in its year or in the next year in which it is not over."""
+    name = (match["month"] or match["us_month"])[:3].lower()
+    month = _MONTHS.index(_GERMAN_MONTHS.get(name, name)) + 1
+    rest = f"{month:02}-{int(match['day'] or match['us_day']):02}"
+    year = match["year"] or match["us_year"]
+    if year:
+        return f"{year}-{rest}"
+    this = f"{today[:4]}-{rest}"
+    return this if this >= today else f"{int(today[:4]) + 1}-{rest}"
+
+
+_DUE_MARK = re.compile(r"\(due ((?:19|20)\d\d-\d\d-\d\d)\)")
+
+
+def due_day_of(todo: str) -> str:
+    """Return the day on which a stored to-do is due, or "".
+
+    This is the day in "(due 2026-11-20)", else the first day in the text, else the end of the first month in it.
+    """
+    if mark := _DUE_MARK.search(todo):
+        return mark[1]
+    phrases = find_dates(todo)
+    near = [phrase for phrase in phrases if phrase.exact] or [
+        phrase for phrase in phrases if phrase.first[:7] == phrase.last[:7]
+    ]
+    return near[0].last if near else ""
+
+
+def without_due_mark(todo: str) -> str:
+    """Return a to-do without "(due 2026-11-20)"."""
+    return _DUE_MARK.sub("", todo).rstrip()

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 # The pattern starts with \n instead of ^ and is searched in "\n" + text, which is several times as fast.
 _FENCE_LINE = re.compile(r"\n {0,3}(`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})([^\n]*)")
 
+ATTACHMENTS = "attachments"
+"""The folder with images, as a page names it."""
+ATTACHMENT_NAME = re.compile(r"[0-9a-f]{32}\.(?:png|jpg|gif|webp)")
 
 MOST_FENCES = 50_000
 """At most this many fenced blocks are parsed in one text; later fences count as plain text."""
