@@ -110,5 +110,5 @@ def test_without_its_package_it_is_listed_with_the_command_that_installs_it() ->
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     listed, refused = done.stdout.splitlines()
-    assert listed == "True its package is not installed: `pip install 'quaid[multilingual]'`"
-    assert "pip install 'quaid[multilingual]'" in refused
+    assert listed == "True its package is not installed: `pip install 'quaid-memory[multilingual]'`"
+    assert "pip install 'quaid-memory[multilingual]'" in refused

@@ -495,5 +495,5 @@ def test_an_older_memory_that_may_not_be_written_says_what_it_needs(
     v5: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("quaid.storage.sqlite.connection.is_writable", lambda path: False)
-    with pytest.raises(ReadOnly, match="schema 5 must be brought to 11"):
+    with pytest.raises(ReadOnly, match="schema 5 must be brought to 12"):
         Database.open(v5, NOW)

@@ -8,6 +8,7 @@ from quaid.model.page import build_page
 from quaid.storage import embedding_queue, page_edits, vectors
 from quaid.storage.embedding_queue import ChunkQueue
 from quaid.storage.sqlite.connection import Database, Transaction
+from quaid.storage.vector_index import COVERAGE_SECONDS, ChunkIndex
 
 NOW = "2026-04-25T12:00:00Z"
 MODEL = "small"
@@ -116,3 +117,23 @@ def test_large_memory_is_checked_from_the_newest_chunk_back(
         assert estimated(other, model) == (150, 160)
         monkeypatch.undo()
         assert counted(other, model) == (150, 160)
+
+
+def test_a_question_in_a_large_memory_counts_vectors_once_a_second(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_queue, "FEW_CHUNKS", 100)
+    moment = 100.0
+    monkeypatch.setattr("quaid.storage.sqlite.connection.time.monotonic", lambda: moment)
+    model = vectors.find_model(db, MODEL)
+    assert model is not None
+    index = ChunkIndex(db)
+    assert index.made(model) == (0, 150)
+    fill(db, 60)
+    assert index.made(model) == (60, 150)  # the first vectors are noticed at once
+    moment += COVERAGE_SECONDS
+    assert index.made(model) == (60, 150)
+    fill(db, 60)
+    assert index.made(model) == (60, 150)
+    moment += COVERAGE_SECONDS
+    assert index.made(model) == (120, 150)

@@ -1,9 +1,9 @@
-"""An array that grows."""
+"""Arrays of vectors: one that grows, and 16-bit floats as 32-bit floats."""
 
 import numpy as np
 import pytest
 
-from quaid.storage.vector_index import LEAST_GROWTH, GrowingArray
+from quaid.storage.vector_index import LEAST_GROWTH, GrowingArray, widen_halves
 
 
 @pytest.mark.parametrize("axis", [0, -1])
@@ -30,3 +30,9 @@ def test_initial_array_is_not_changed() -> None:
     first = np.arange(3)
     GrowingArray(first).add(np.array([9]))
     assert first.tolist() == [0, 1, 2]
+
+
+def test_every_finite_half_is_widened_as_numpy_does() -> None:
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    finite = halves[np.isfinite(halves)].reshape(-1, 16)
+    assert widen_halves(finite).tobytes() == finite.astype(np.float32).tobytes()

@@ -402,3 +402,19 @@ def test_schema_10_is_extended_in_place_and_keeps_the_authors(tmp_path: Path) ->
         assert checks.validate(old) == []
     assert len(authors) == 5
     assert rows(f"{path}.backup-v10", "PRAGMA user_version") == [(10,)]
+
+
+def test_schema_11_is_extended_in_place_and_keeps_the_gaps(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    old_schema.make(path, 3, 11)
+    connection = apsw.Connection(str(path))
+    connection.execute(
+        "INSERT INTO knowledge_gaps (query_hash, times_seen, detected_at, last_seen_at) VALUES ('h', 4, ?1, ?1)",
+        (NOW,),
+    )
+    connection.close()
+    with Database.open(str(path), NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
+        assert shape(old) == shape(new)
+        assert old.rows("SELECT query_hash, times_seen, sealed_query FROM knowledge_gaps") == [("h", 4, None)]
+        assert checks.validate(old) == []
+    assert rows(f"{path}.backup-v11", "PRAGMA user_version") == [(11,)]

@@ -9,7 +9,7 @@ def test_a_new_memory_has_its_defaults(db: Database) -> None:
         ("chunk_strategy", "section"),
         ("default_token_budget", "1500"),
         ("search_merge_strategy", "sum"),
-        ("version", "11"),
+        ("version", "12"),
     ]
 
 

@@ -57,14 +57,14 @@ def test_figures_of_an_empty_memory_are_noughts(db: Database) -> None:
     stats = briefing.database_stats(db)
     assert stats.pages_by_type == {}
     assert (stats.pages, stats.links, stats.chunks, stats.imports) == (0, 0, 0, 0)
-    assert (stats.model, stats.updated_at, stats.schema_version) == (None, None, 11)
+    assert (stats.model, stats.updated_at, stats.schema_version) == (None, None, 12)
 
 
 def test_everything_is_counted(full: Database) -> None:
     stats = briefing.database_stats(full)
     assert stats._replace(size=0, wal_size=0) == briefing.Stats(
         path=full.path,
-        schema_version=11,
+        schema_version=12,
         pages=3,
         pages_by_type={"person": 2, "concept": 1},
         links=1,

@@ -118,6 +118,26 @@ def test_a_count_is_about_right_in_a_large_memory(db: Database) -> None:
     assert TextIndex(db, SPACED).count('"often"', SearchFilters(type="person"), highest) == 0
 
 
+def test_after_a_write_only_estimates_of_common_words_last(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_index, "MOST_COUNTED", 3)
+    moment = 100.0
+    monkeypatch.setattr("quaid.storage.text_index.time.monotonic", lambda: moment)
+    for number in range(4):
+        put(db, f"a/{number}", "often")
+    index = TextIndex(db, SPACED)
+
+    def counts() -> list[int]:
+        return index.document_counts(['"often"', '"seldom"'], index.highest_id())
+
+    assert counts() == [4, 0]
+    put(db, "a/next", "often seldom")
+    assert counts() == [4, 1]
+    moment += text_index.ESTIMATE_SECONDS
+    assert counts() == [5, 1]
+
+
 def test_a_filter_never_needs_a_scan_of_the_pages(db: Database) -> None:
     put(db, "a/page", "river", tags=["x"])
     for name in SearchFilters._fields:

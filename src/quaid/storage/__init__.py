@@ -3,7 +3,7 @@
 A memory is one SQLite database file with its pages, facts, links and conversations.
 """
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """The version of the tables in schema.sql.
 
 It is defined here so that it can be imported without opening a memory.
@@ -15,8 +15,9 @@ IMPORTED_VERSION = 5
 A memory with this version is imported when it is opened.
 """
 
-PREVIOUS_VERSIONS = (8, 9, 10)
-"""The schema versions without authors and proposals (8), entries of chunks (9), and shared spaces (10).
+PREVIOUS_VERSIONS = (8, 9, 10, 11)
+"""The schema versions without authors and proposals (8), entries of chunks (9), shared spaces (10), and calls of
+agents (11).
 
 A memory with one of these versions is migrated in place when it is opened.
 """

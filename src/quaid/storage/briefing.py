@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from quaid.model.links import GraphLink
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
 
 MOST_PAGES_OF_THREADS = 100
 TODO_LIST = "lists/todos"
@@ -237,6 +237,162 @@ def checklist_pages(db: "Database", collection_id: int) -> list[tuple[str, str]]
         " AND quarantined_at IS NULL AND slug NOT GLOB 'daily/*' AND (slug = ?"
         " OR instr(compiled_truth, '[ ]') OR instr(timeline, '[ ]')) ORDER BY slug",
         (collection_id, TODO_LIST),
+    )
+
+
+class ChecklistPage(NamedTuple):
+    """A page with open checkboxes, or the notebook's list of to-dos."""
+
+    page_id: int
+    address: str
+    slug: str
+    title: str
+    is_notebook: bool
+    is_plain: bool
+    """True if the page has no front matter, so that lines of its text are lines of its file."""
+    truth: str
+    timeline: str
+
+
+def all_checklists(db: "Database") -> list[ChecklistPage]:
+    """Return the pages of all collections that may have open to-dos, without the daily logs of notebooks.
+
+    Which pages these are is cached, because that reads every text; only pages changed since then are read again.
+    """
+
+    def compute() -> tuple[str, list[int]]:
+        return _latest_update(db), [page.page_id for page in _read_checklists(db, "1")]
+
+    def update(known: tuple[str, list[int]]) -> tuple[str, list[int]]:
+        changed = _read_checklists(
+            db, "p.quarantined_at IS NULL AND p.updated_at >= :since", {"since": known[0]}
+        )
+        return _latest_update(db), sorted({*known[1], *(page.page_id for page in changed)})
+
+    _, ids = db.cached("checklists", compute, update)
+    return _read_checklists(db, "p.id IN (SELECT value FROM json_each(:ids))", {"ids": str(ids)})
+
+
+def _latest_update(db: "Database") -> str:
+    return _first_value(db, "SELECT max(updated_at) FROM pages WHERE quarantined_at IS NULL") or ""
+
+
+def _read_checklists(db: "Database", where: str, values: dict[str, str] = {}) -> list[ChecklistPage]:  # noqa: B006
+    rows = db.rows(
+        f"SELECT p.id, {_ADDRESS}, p.slug, p.title, c.kind = 'notebook', p.frontmatter = '{{}}', p.compiled_truth,"  # noqa: S608
+        f" p.timeline FROM {_PAGES} WHERE {where} AND p.quarantined_at IS NULL AND (instr(p.compiled_truth, '[ ]')"
+        " OR instr(p.timeline, '[ ]') OR (c.kind = 'notebook' AND p.slug = :todos))"
+        " AND NOT (c.kind = 'notebook' AND p.slug GLOB 'daily/*') ORDER BY p.id",
+        {**values, "todos": TODO_LIST},
+    )
+    return [ChecklistPage(*row) for row in rows]
+
+
+class ChangedPage(NamedTuple):
+    """A page that was changed, with who wrote its current version."""
+
+    slug: str
+    title: str
+    type: str
+    version: int
+    at: str
+    is_new: bool
+    collection: str
+    author: str
+    """The author of the last version: "owner", a client, the name of a member, or "" if unknown."""
+    agent: str
+    """The program that wrote the last version, or ""."""
+    source: str
+    batch: str
+    """The id of the import or sync that read the last version from a file, or ""."""
+    base: int
+    """The version before the change, or 0 if it is unknown or the page is new."""
+
+
+def changed_pages(db: "Database", since: str, limit: int) -> list[ChangedPage]:
+    """Return the pages that were changed since a time, latest first.
+
+    If a later version only has another fact, the author of the fact counts.
+    """
+    rows = db.rows(
+        f"SELECT {_ADDRESS}, p.title, p.type, p.version, p.updated_at, p.created_at >= :since, c.name,"  # noqa: S608
+        " coalesce(a.author, ''), coalesce(a.agent, ''), coalesce(a.source, ''), a.version, a.base_version,"
+        " r.import_id, r.page_version, CASE WHEN a.version IS NULL OR a.version < p.version THEN (SELECT s.author"
+        " FROM assertions AS s WHERE s.page_id = p.id AND s.created_at >= :since ORDER BY s.id DESC LIMIT 1) END"
+        f" FROM {_PAGES} LEFT JOIN page_authors AS a ON a.page_id = p.id AND a.version ="
+        " (SELECT max(version) FROM page_authors WHERE page_id = p.id)"
+        " LEFT JOIN raw_imports AS r ON r.page_id = p.id AND r.is_active = 1"
+        " WHERE p.quarantined_at IS NULL AND p.updated_at >= :since"
+        " ORDER BY p.updated_at DESC, p.id DESC LIMIT :limit",
+        {"since": since, "limit": limit},
+    )
+    pages = []
+    for row in rows:
+        slug, title, kind, version, at, is_new, collection, author, agent, source, written, base = row[:12]
+        batch, read, stated_by = row[12:]
+        is_file = bool(batch) and not batch.startswith("edit-") and (written or 0) < (read or 0)
+        if is_file:
+            author, agent, source, base = "", "", "", 0
+        elif stated_by:
+            author, agent, source, base = stated_by, stated_by if stated_by != "owner" else "", "", 0
+        batch = batch if is_file or not author else ""
+        page = (slug, title, kind, version, at, bool(is_new), collection)
+        base = (base or 0) if written == version else 0
+        pages.append(ChangedPage(*page, author, agent, source, batch or "", base))
+    return pages
+
+
+def count_changed(db: "Database", since: str) -> int:
+    """Return the number of visible pages that were changed since a time."""
+    return int(
+        db.rows("SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND updated_at >= ?", (since,))[0][0]
+    )
+
+
+class OpenCounts(NamedTuple):
+    """How many things wait for a decision of a person."""
+
+    proposals: int
+    contradictions: int
+    gaps: int
+    quarantined: int
+    stale: int
+    """Pages whose text is older than their timeline, as of the last check."""
+
+
+def open_counts(db: "Database") -> OpenCounts:
+    row = db.one(
+        "SELECT (SELECT count(*) FROM proposals WHERE decided_at IS NULL),"
+        " (SELECT count(*) FROM contradictions WHERE resolved_at IS NULL AND type <> 'stale'),"
+        " (SELECT count(*) FROM knowledge_gaps WHERE resolved_at IS NULL),"
+        " (SELECT count(*) FROM pages) - (SELECT count(*) FROM pages WHERE quarantined_at IS NULL),"
+        " (SELECT count(*) FROM contradictions WHERE resolved_at IS NULL AND type = 'stale')"
+    )
+    return OpenCounts(*row) if row else OpenCounts(0, 0, 0, 0, 0)
+
+
+class LastLook(NamedTuple):
+    """When the owner looked at what changed."""
+
+    seen_until: str
+    """Changes before this time have been seen."""
+    visit_started: str
+    loaded_at: str
+    """The last time in the visit at which the changes were shown."""
+
+
+LAST_LOOK_KEY = "last_look"
+"""Key in quaid_config under which the fields of LastLook are stored, separated by spaces."""
+
+
+def read_last_look(db: "Database") -> LastLook | None:
+    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_LOOK_KEY,))
+    return LastLook(*str(row[0]).split()) if row else None
+
+
+def set_last_look(tx: "Transaction", look: LastLook) -> None:
+    tx.execute(
+        "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (LAST_LOOK_KEY, " ".join(look))
     )
 
 

@@ -150,8 +150,57 @@ class Contradiction(NamedTuple):
     resolution: str
 
 
-def _load_snapshot(db: "Database", today: str, page_ids: "Iterable[int] | None" = None) -> Snapshot:
-    """Return a snapshot of the whole memory, or only of the data related to the given pages."""
+class DepartureTexts:
+    """The pages whose text may mention that someone left a job, school or home.
+
+    Reading all texts takes most of the time of a check. A process that checks repeatedly reads a text again only
+    if the version of its page has changed.
+    """
+
+    def __init__(self) -> None:
+        self._versions: dict[int, int] = {}
+        self._mentioning: set[int] = set()
+
+    def update(self, db: "Database") -> list[int]:
+        """Read the texts that have changed, and return the ids of all pages that may mention a departure."""
+        versions: dict[int, int] = dict(db.rows("SELECT id, version FROM pages WHERE quarantined_at IS NULL"))
+        changed = [page_id for page_id, version in versions.items() if self._versions.get(page_id) != version]
+        self._mentioning = {
+            *(self._mentioning.intersection(versions).difference(changed)),
+            *(
+                text.page_id
+                for text in _select_texts(db, changed)
+                if may_mention_departure(text.truth) or may_mention_departure(text.timeline)
+            ),
+        }
+        self._versions = versions
+        return sorted(self._mentioning)
+
+
+def state_of_pages(db: "Database") -> tuple[int, int]:
+    """Return two numbers of which at least one changes when a page, or a fact or link of a page, changes."""
+    row = db.one("SELECT count(*), coalesce(sum(version), 0) FROM pages WHERE quarantined_at IS NULL")
+    return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+def changed_pages(db: "Database") -> int:
+    """Return how many pages changed after the last check of the whole memory; all if there was none."""
+    row = db.one(
+        "SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND updated_at > ?", (last_check(db) or "",)
+    )
+    return int(row[0]) if row else 0
+
+
+def _load_snapshot(
+    db: "Database",
+    today: str,
+    page_ids: "Iterable[int] | None" = None,
+    departures: DepartureTexts | None = None,
+) -> Snapshot:
+    """Return a snapshot of the whole memory, or only of the data related to the given pages.
+
+    With `departures`, texts that mention no departure are left out, which does not change the findings.
+    """
     if page_ids is not None:
         return _snapshot_around(db, page_ids, today)
     links = "l.to_page_id IS NOT NULL AND l.relationship <> 'mentions'"
@@ -160,7 +209,7 @@ def _load_snapshot(db: "Database", today: str, page_ids: "Iterable[int] | None" 
         names=NameIndex(db.rows(_NAMES)),
         facts=_select_facts(db, "1", ()),
         links=[SnapshotLink(*row) for row in db.rows(f"{_LINKS} WHERE {links}")],
-        texts=_select_texts(db, None),
+        texts=_select_texts(db, departures.update(db) if departures else None),
         stale=_select_stale(db, None),
         single=assertions.single_valued_predicates(db),
         today=today,
@@ -246,17 +295,21 @@ def _evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict
 
 
 def check(
-    db: "Database", page_id: int | None, type: str | None, today: str
+    db: "Database",
+    page_id: int | None,
+    type: str | None,
+    today: str,
+    departures: DepartureTexts | None = None,
 ) -> tuple[list[ContradictionFinding], dict[str, str], list[int] | None]:
     """Find the contradictions in the whole memory, or only those that involve one page or have one type.
 
-    Return the findings, the evidence for unresolved findings as JSON by fingerprint, and the ids of the pages
-    that were checked (None for all).
+    `departures` makes repeated checks of the whole memory faster. Return the findings, the evidence for
+    unresolved findings as JSON by fingerprint, and the ids of the pages that were checked (None for all).
     """
     page_ids = _affected_pages(db, page_id) if page_id is not None else None
     findings = [
         finding
-        for finding in find_contradictions(_load_snapshot(db, today, page_ids), type)
+        for finding in find_contradictions(_load_snapshot(db, today, page_ids, departures), type)
         if page_ids is None or finding.page_id in page_ids or finding.other_page_id == page_id
     ]
     return findings, _evidence_json(db, findings), page_ids

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.model import chunker, plain_text
+from quaid.model import chunker, plain_text, slug as slugs
 from quaid.storage import vectors
 
 if TYPE_CHECKING:
@@ -114,6 +114,18 @@ class ConversationRow(NamedTuple):
     ended_at: str | None
     turns: int
     masked: int
+    opening: str = ""
+    """The first words of the first turn of the user, if the conversation has no title."""
+
+
+class LearnedPage(NamedTuple):
+    """A page that came from a conversation."""
+
+    slug: str
+    """The address of the page."""
+    title: str
+    why: str
+    """"source" if the page names the conversation as its source, "written" if the client wrote it meanwhile."""
 
 
 class TurnRow(NamedTuple):
@@ -133,7 +145,9 @@ It is counted while one file is read.
 
 _CONVERSATION_COLUMNS = (
     "c.id, c.client, c.session, c.title, c.project, c.started_at, c.ended_at,"
-    " (SELECT count(*) FROM conversation_turns WHERE conversation_id = c.id), c.masked"
+    " (SELECT count(*) FROM conversation_turns WHERE conversation_id = c.id), c.masked,"
+    " iif(c.title <> '', '', coalesce((SELECT substr(text, 1, 80) FROM conversation_turns"
+    " WHERE conversation_id = c.id AND role = 'user' ORDER BY turn LIMIT 1), ''))"
 )
 _TURN_COLUMNS = "id, conversation_id, turn, role, said_at, text"
 
@@ -370,6 +384,31 @@ def read_turns(db: "Database", conversation: int, first: int, limit: int) -> lis
         (conversation, first, limit),
     )
     return [TurnRow(*row) for row in rows]
+
+
+MIN_SOURCE_NAME = 8
+"""Shorter names of sessions may be part of other sources by chance."""
+
+
+def learned_pages(db: "Database", conversation: ConversationRow, limit: int = 50) -> list[LearnedPage]:
+    """Return the pages that name a conversation as their source, and those that its client wrote meanwhile."""
+    named = conversation.session if len(conversation.session) >= MIN_SOURCE_NAME else "\0"
+    rows = db.rows(
+        "SELECT c.name, p.slug, p.title, min(f.why) FROM ("
+        " SELECT page_id, 'source' AS why FROM assertions WHERE instr(source_ref, ?1)"
+        " UNION ALL SELECT page_id, 'source' FROM page_authors WHERE instr(source, ?1)"
+        " UNION ALL SELECT page_id, 'source' FROM timeline_entries WHERE instr(source, ?1)"
+        " UNION ALL SELECT l.page_id, 'written' FROM activity AS a JOIN activity_pages AS l ON l.activity_id = a.id"
+        " WHERE a.is_write AND l.last_version IS NOT NULL AND a.called_at BETWEEN ?2 AND ?3"
+        " AND replace(lower(a.client), ' ', '-') = ?4"
+        ") AS f JOIN pages AS p ON p.id = f.page_id AND p.quarantined_at IS NULL"
+        " JOIN collections AS c ON c.id = p.collection_id GROUP BY p.id ORDER BY 4, p.title LIMIT ?5",
+        (
+            *(named, conversation.started_at or "9", conversation.ended_at or ""),
+            *(conversation.client, limit),
+        ),
+    )
+    return [LearnedPage(slugs.address(collection, slug), title, why) for collection, slug, title, why in rows]
 
 
 class TranscriptState(NamedTuple):

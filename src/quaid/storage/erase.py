@@ -237,6 +237,8 @@ _LAYERS: tuple[tuple[str, str], ...] = (
     ("gaps that it answered", "knowledge_gaps WHERE resolved_by_slug IN (SELECT value FROM json_each(?2))"),
     ("raw data", "raw_data WHERE page_id = ?1"),
     ("authors", "page_authors WHERE page_id = ?1"),
+    ("calls of agents", "activity_pages WHERE page_id = ?1"),
+    ("similar pages", "duplicate_pairs WHERE ?1 IN (page_id, other_page_id)"),
     ("shared revisions", "space_pages WHERE page_id = ?1"),
     ("proposals", "proposals WHERE EXISTS (SELECT 1 FROM json_each(?2) WHERE value = slug"
      " OR instr(diff, '+++ ' || value || char(10)))"),
@@ -317,6 +319,8 @@ def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> 
     hashes = [row for (row,) in tx.execute(_PAGE_HASHES, (target.id,))]
     names = links.detach_page(tx, target.id)
     _execute_layer(tx, _LEAVE_GAPS, values)
+    # The words are encrypted, so that those about this page cannot be told from others.
+    tx.execute("UPDATE knowledge_gaps SET sealed_query = NULL WHERE sealed_query IS NOT NULL")
     _execute_layer(tx, _FEWER_PAGES, values)
     _execute_layer(tx, _LEAVE_LOG, values)
     had_files = [row for (row,) in tx.execute("SELECT DISTINCT import_id FROM import_files")]
@@ -494,6 +498,7 @@ _ROW_NAMES = {
     "knowledge_gaps": "'gap ' || t.id",
     "proposals": "'proposal ' || t.id",
     "page_authors": _SLUG_OF.format(column="page_id"),
+    "duplicate_pairs": _SLUG_OF.format(column="page_id"),
     "raw_imports": "'the imported file ' || t.file_path",
     "import_files": "'the imported file ' || t.file_path",
     "import_manifest": "'the import ' || t.import_id",

@@ -42,11 +42,17 @@ APPROVED_BY_SETTING = "log_gaps"
 
 
 def log_gap(
-    tx: "Transaction", query_hash: str, context: str, score: float | None, now: str, text: str | None = None
+    tx: "Transaction",
+    query_hash: str,
+    context: str,
+    score: float | None,
+    now: str,
+    text: str | None = None,
+    sealed: bytes | None = None,
 ) -> Gap:
     """Record that a query found no answer, or increment the counter of its open gap.
 
-    `text` is the query, if the owner has approved in advance that it is stored.
+    `text` is the query, if the owner has approved in advance that it is stored; `sealed` is the encrypted query.
     """
     approval = (text, APPROVED_BY_SETTING, now) if text else (None, None, None)
     rows: list[tuple[Any, ...]] = tx.execute(
@@ -54,16 +60,17 @@ def log_gap(
         " context = coalesce(nullif(?, ''), context), confidence_score = coalesce(?, confidence_score),"
         # A person's decision on the text is kept.
         " query_text = iif(approved_by IS NULL, ?, query_text), approved_at = coalesce(approved_at, ?),"
-        " approved_by = coalesce(approved_by, ?)"
+        " approved_by = coalesce(approved_by, ?), sealed_query = coalesce(?, sealed_query)"
         f" WHERE query_hash = ? AND resolved_at IS NULL RETURNING {_COLUMNS}",
-        (now, context, score, text, approval[2], approval[1], query_hash),
+        (now, context, score, text, approval[2], approval[1], sealed, query_hash),
     ).fetchall()
     rows = (
         rows
         or tx.execute(
             "INSERT INTO knowledge_gaps (query_hash, context, confidence_score, detected_at, last_seen_at,"  # noqa: S608
-            f" query_text, approved_by, approved_at) VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7) RETURNING {_COLUMNS}",
-            (query_hash, context, score, now, *approval),
+            " query_text, approved_by, approved_at, sealed_query) VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6,"
+            f" ?7, ?8) RETURNING {_COLUMNS}",
+            (query_hash, context, score, now, *approval, sealed),
         ).fetchall()
     )
     return Gap(*rows[0])
@@ -87,6 +94,12 @@ def listing(
     )
     (total,) = db.one(f"SELECT count(*) FROM knowledge_gaps WHERE {where}", (resolved, with_text)) or (0,)  # noqa: S608
     return [Gap(*row) for row in rows], total
+
+
+def sealed_queries(db: "Database") -> dict[int, bytes]:
+    """Return the encrypted questions of open gaps, by the id of the gap."""
+    rows = db.rows("SELECT id, sealed_query FROM knowledge_gaps WHERE sealed_query IS NOT NULL")
+    return {int(id): bytes(data) for id, data in rows}
 
 
 def require(db: "Database", gap_id: int) -> Gap:
@@ -134,7 +147,8 @@ def resolve(tx: "Transaction", gap_id: int | None, slug: str | None, now: str) -
     `slug` names the page that answers the gap, if there is one. Return the number of gaps resolved.
     """
     tx.execute(
-        "UPDATE knowledge_gaps SET resolved_at = ?1, resolved_by_slug = ?2 WHERE resolved_at IS NULL"
+        "UPDATE knowledge_gaps SET resolved_at = ?1, resolved_by_slug = ?2, sealed_query = NULL"
+        " WHERE resolved_at IS NULL"
         " AND iif(?3 IS NULL, coalesce(query_text, redacted_query) IS NULL, id = ?3)",
         (now, slug, gap_id),
     )

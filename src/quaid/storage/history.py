@@ -84,6 +84,7 @@ def keep_versions(
 
 def record_author(tx: "Transaction", page_id: int, version: int, source: str = "") -> None:
     """Record who wrote a version of a page, on which device and from which source."""
+    tx.written.append((page_id, version, True))
     device = tx.device if tx.device or tx.replicating else device_name(tx)
     tx.execute(
         "INSERT OR REPLACE INTO page_authors (page_id, version, author, source, agent, device, base_version)"

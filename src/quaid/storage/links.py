@@ -5,6 +5,7 @@ removed, the link is resolved again.
 """
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import LinkFromText, LinkOverlaps, NotFound, TextSaysSo
@@ -16,6 +17,7 @@ from quaid.model.links import (
     resolve_link,
     target_key,
 )
+from quaid.model.slug import address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -446,6 +448,61 @@ def edges(
         )
         links_by_id.update((row[0], GraphLink(*row)) for row in rows)
     return list(links_by_id.values())
+
+
+class MapPage(NamedTuple):
+    """A page of the whole graph."""
+
+    id: int
+    address: str
+    title: str
+    type: str
+    wing: str
+    updated: str
+    """The day of the last change."""
+
+
+def whole_graph(db: "Database", limit: int) -> tuple[list[tuple[MapPage, int]], list[GraphLink], int]:
+    """Return the pages with their numbers of links, the links between them, and the number of all pages.
+
+    The pages with the most links come first. At most `limit` pages are returned.
+    """
+    pages = {
+        row[0]: MapPage(row[0], address(row[1], row[2]), *row[3:])
+        for row in db.rows(
+            "SELECT p.id, c.name, p.slug, p.title, p.type, p.wing, substr(p.updated_at, 1, 10)"
+            " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id WHERE p.quarantined_at IS NULL"
+        )
+    }
+    rows = db.rows(
+        f"SELECT min(l.id), {_LINK_KEY} FROM links AS l"  # noqa: S608 (fixed parts)
+        f" WHERE l.to_page_id IS NOT NULL AND l.to_page_id <> l.from_page_id GROUP BY {_LINK_KEY}"
+    )
+    found = [GraphLink(*row) for row in rows if row[1] in pages and row[2] in pages]
+    counts = Counter(end for link in found for end in (link.from_id, link.to_id))
+    chosen = sorted(pages, key=lambda page: (-counts[page], page))[:limit]
+    if len(chosen) < len(pages):
+        kept = set(chosen)
+        found = [link for link in found if link.from_id in kept and link.to_id in kept]
+    return [(pages[page], counts[page]) for page in chosen], found, len(pages)
+
+
+MAX_MENTIONS = 20
+"""A title that occurs on more pages than this is too common to suggest links."""
+
+
+def unlinked_mentions(db: "Database", page_id: int, title: str) -> list[int]:
+    """Return the visible pages whose text contains this page's title, and that have no link to or from it."""
+    words = title.replace('"', " ").strip()
+    if len(words) < 4:
+        return []
+    rows = db.rows(
+        "SELECT f.rowid, EXISTS (SELECT 1 FROM links WHERE from_page_id = f.rowid AND to_page_id = ?1)"
+        " OR EXISTS (SELECT 1 FROM links WHERE from_page_id = ?1 AND to_page_id = f.rowid)"
+        " FROM page_fts AS f WHERE page_fts MATCH ?2 AND f.rowid <> ?1 ORDER BY f.rowid LIMIT ?3",
+        (page_id, f'{{compiled_truth timeline}} : "{words}"', MAX_MENTIONS + 1),
+    )
+    return [] if len(rows) > MAX_MENTIONS else [row[0] for row in rows if not row[1]]
 
 
 def _select_links(

@@ -1,6 +1,6 @@
 """Create databases, and bring older databases to the current schema.
 
-A database with schema 8, 9 or 10 is extended in place. A database of the predecessor written in Rust (schema 5) is
+A database with schema 8 to 11 is extended in place. A database of the predecessor written in Rust (schema 5) is
 imported: its rows are copied and derived rows are rebuilt. Either way the database is backed up first,
 changed in one transaction and checked before the commit.
 """
@@ -307,6 +307,25 @@ def extend_v10(tx: Transaction) -> None:
     tx.execute(statements["page_authors"])
     tx.execute(f"INSERT INTO page_authors ({columns}) SELECT {columns} FROM page_authors_v10")  # noqa: S608
     tx.execute("DROP TABLE page_authors_v10")
+
+
+def extend_v11(tx: Transaction) -> None:
+    """Add the tables of schema 12: calls of agents, similar pages, and encrypted words of gaps."""
+    statements = schema_statements()
+    for name in (
+        *("activity", "activity_by_session", "activity_by_proposal"),
+        *("activity_pages", "activity_pages_by_page", "duplicate_pairs", "duplicate_pairs_by_other"),
+    ):
+        tx.execute(statements[name])
+    columns = ", ".join(str(row[1]) for row in tx.execute("PRAGMA table_info(knowledge_gaps)"))
+    tx.execute("ALTER TABLE knowledge_gaps RENAME TO knowledge_gaps_v11")
+    for name in ("knowledge_gaps_open", "knowledge_gaps_told"):
+        tx.execute(f"DROP INDEX {name}")
+    tx.execute(statements["knowledge_gaps"])
+    tx.execute(f"INSERT INTO knowledge_gaps ({columns}) SELECT {columns} FROM knowledge_gaps_v11")  # noqa: S608
+    tx.execute("DROP TABLE knowledge_gaps_v11")
+    for name in ("knowledge_gaps_open", "knowledge_gaps_told"):
+        tx.execute(statements[name])
     tx.execute("UPDATE config SET value = ? WHERE key = 'version'", (str(SCHEMA_VERSION),))
     tx.execute("UPDATE quaid_config SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
     tx.pragma("user_version", SCHEMA_VERSION)
@@ -341,7 +360,7 @@ def _run_migration(connection: Transaction, version: int, now: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if version in PREVIOUS_VERSIONS:
-            for before, extend in ((8, extend_v8), (9, extend_v9), (10, extend_v10)):
+            for before, extend in ((8, extend_v8), (9, extend_v9), (10, extend_v10), (11, extend_v11)):
                 if version <= before:
                     extend(connection)
         else:

@@ -259,6 +259,7 @@ def touch(
         raise _version_conflict(slug, expected_version, present.version)
     _check_right(tx, require_collection_id(tx, collection), present, None)
     tx.execute("UPDATE pages SET version = version + 1, updated_at = ? WHERE id = ?", (now, present.id))
+    tx.written.append((present.id, present.version + 1, False))
     return present.id, present.version + 1
 
 
@@ -364,6 +365,11 @@ def _update(tx: Transaction, present: _ExistingPage, page: "Page", frontmatter: 
             present.id,
         ),
     )
+
+
+def set_created(tx: Transaction, page_id: int, created_at: str) -> None:
+    """Set the time at which a page was created, as another program recorded it, unless it is later than now."""
+    tx.execute("UPDATE pages SET created_at = min(created_at, ?) WHERE id = ?", (created_at, page_id))
 
 
 def free_slug(tx: Transaction, collection_id: int, slug: str) -> None:

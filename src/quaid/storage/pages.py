@@ -193,6 +193,56 @@ def count(
     return int(row[0]) if row else 0
 
 
+class MemoryCounts(NamedTuple):
+    pages: int
+    """Visible pages, without the files of notebooks."""
+    notes: int
+    """Files of notebooks."""
+    chunks: int
+    unindexed: int
+    """Pages with text that are not split into chunks yet."""
+    proposals: int
+    contradictions: int
+    gaps: int
+    quarantined: int
+    due: int
+    """Open commitments and action items that are due."""
+
+
+def memory_counts(db: "Database", today: str) -> MemoryCounts:
+    """Return the counts that `quaid` shows, without reading the text of pages."""
+    notes = "collection_id IN (SELECT id FROM collections WHERE kind = 'notebook')"
+    row = db.one(
+        f"SELECT (SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND NOT {notes}),"  # noqa: S608 (fixed parts)
+        f" (SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND {notes}),"
+        " (SELECT count(*) FROM chunks),"
+        " (SELECT count(*) FROM (SELECT id AS bare FROM pages INDEXED BY pages_by_filter WHERE quarantined_at IS NULL"
+        "  AND NOT EXISTS (SELECT 1 FROM chunks WHERE page_id = pages.id)) CROSS JOIN pages ON pages.id = bare"
+        "  WHERE compiled_truth <> '' OR timeline <> ''),"
+        " (SELECT count(*) FROM proposals WHERE decided_at IS NULL),"
+        " (SELECT count(*) FROM contradictions WHERE resolved_at IS NULL AND type <> 'stale'),"
+        " (SELECT count(*) FROM knowledge_gaps WHERE resolved_at IS NULL),"
+        " (SELECT count(*) FROM pages WHERE quarantined_at IS NOT NULL)"
+    )
+    assert row is not None
+    return MemoryCounts(*(*row, _count_due(db, today)))
+
+
+def _count_due(db: "Database", today: str) -> int:
+    """Count the open commitments and action items that are due until today."""
+    rows = db.rows(
+        "SELECT type, lower(trim(coalesce(frontmatter ->> '$.status', ''))) FROM pages INDEXED BY pages_due"
+        " WHERE quarantined_at IS NULL AND instr(frontmatter, '\"due\"') AND type IN ('commitment', 'action_item')"
+        " AND frontmatter ->> '$.due' GLOB '[0-9][0-9][0-9][0-9]-*' AND substr(frontmatter ->> '$.due', 1, 10) <= ?",
+        (today,),
+    )
+    if not rows:
+        return 0
+    from quaid.model.page import CLOSED_STATUSES  # imported late, because most memories have none
+
+    return sum(status not in CLOSED_STATUSES[type] for type, status in rows)
+
+
 def timeline_entries(db: "Database", page_id: int, limit: int | None = None) -> "list[TimelineEntry]":
     """Return a page's timeline entries, newest first. Entries of the same day are in page order."""
     rows = db.rows(
@@ -669,6 +719,16 @@ def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
         yield from rows
 
 
+def any_page_contains(db: "Database", text: str) -> bool:
+    """Return True if a page without a file, also one in quarantine, contains these characters."""
+    row = db.one(
+        "SELECT 1 FROM pages p JOIN collections c ON c.id = p.collection_id"
+        " WHERE c.root_path IS NULL AND (instr(p.compiled_truth, ?) OR instr(p.timeline, ?)) LIMIT 1",
+        (text, text),
+    )
+    return row is not None
+
+
 def namesake_and_distinct_pairs(db: "Database") -> tuple[list[tuple[int, int, str]], set[tuple[int, int]]]:
     """Return the pairs of visible pages that share a title or alias, and the pairs marked as distinct.
 
@@ -693,6 +753,52 @@ def namesake_and_distinct_pairs(db: "Database") -> tuple[list[tuple[int, int, st
     return [(first, second, str(name)) for first, second, name in rows], {
         (first, second) for first, second in distinct
     }
+
+
+class StoredPair(NamedTuple):
+    """Two similar pages, as the last comparison of all pages found them."""
+
+    page_id: int
+    other_page_id: int
+    likeness: float | None
+    why: tuple[str, ...]
+
+
+COMPARED_KEY = "compared_at"
+"""Key in quaid_config of the time of the last comparison of all pages, followed by the number of pages."""
+
+
+def store_pairs(tx: "Transaction", pairs: "Iterable[StoredPair]", pages: int, now: str) -> None:
+    """Replace the stored pairs of similar pages by those of a new comparison."""
+    tx.execute("DELETE FROM duplicate_pairs")
+    tx.executemany(
+        "INSERT INTO duplicate_pairs (page_id, other_page_id, page_version, other_version, likeness, why)"
+        " SELECT a.id, b.id, a.version, b.version, ?, ? FROM pages AS a, pages AS b WHERE a.id = ? AND b.id = ?",
+        [(pair.likeness, json.dumps(pair.why), pair.page_id, pair.other_page_id) for pair in pairs],
+    )
+    tx.execute(
+        "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (COMPARED_KEY, f"{now} {pages}")
+    )
+
+
+def stored_pairs(db: "Database") -> tuple[list[StoredPair], str | None, int]:
+    """Return the stored pairs, the time of the comparison (None if there was none), and its number of pages.
+
+    Pairs with a page that has changed since, and pairs that were declared distinct, are left out.
+    """
+    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (COMPARED_KEY,))
+    at, _, count = str(row[0]).partition(" ") if row else ("", "", "0")
+    rows = db.rows(
+        "SELECT d.page_id, d.other_page_id, d.likeness, d.why FROM duplicate_pairs AS d"
+        " JOIN pages AS a ON a.id = d.page_id AND a.version = d.page_version AND a.quarantined_at IS NULL"
+        " JOIN pages AS b ON b.id = d.other_page_id AND b.version = d.other_version AND b.quarantined_at IS NULL"
+        " WHERE NOT EXISTS (SELECT 1 FROM quaid_config"
+        " WHERE key = ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid))"
+        " ORDER BY coalesce(d.likeness, 0) DESC, a.slug, b.slug",
+        (DISTINCT_KEY,),
+    )
+    pairs = [StoredPair(one, other, likeness, tuple(json.loads(why))) for one, other, likeness, why in rows]
+    return pairs, at or None, int(count)
 
 
 def mark_distinct(tx: "Transaction", one: int, other: int, now: str) -> bool:

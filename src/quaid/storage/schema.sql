@@ -1,4 +1,4 @@
--- The tables of a memory, schema version 11.
+-- The tables of a memory, schema version 12.
 --
 -- Each table is marked "kept" or "derived". Rows of kept tables exist nowhere else; rows of derived tables can
 -- be deleted and rebuilt from kept rows or files. Times are UTC, as in 2026-04-25T12:00:00Z; dates are as in
@@ -365,6 +365,34 @@ CREATE TABLE proposals (
 
 CREATE INDEX proposals_open ON proposals (id) WHERE decided_at IS NULL;
 
+-- kept: tool calls of agents, without their arguments; the newest 10,000 of the last 90 days
+CREATE TABLE activity (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session TEXT NOT NULL,                       -- random id of a connection
+    client TEXT NOT NULL,                        -- client name
+    tool TEXT NOT NULL,
+    is_write INTEGER NOT NULL CHECK (is_write IN (0, 1)),
+    outcome TEXT NOT NULL CHECK (outcome IN ('done', 'proposed', 'failed')),
+    called_at TEXT NOT NULL,
+    ms INTEGER NOT NULL,                         -- duration in milliseconds
+    proposal_id INTEGER,                         -- of a call that became a proposal
+    decision TEXT CHECK (decision IN ('accepted', 'undone'))   -- of a person, about a write; NULL if open
+) STRICT;
+
+CREATE INDEX activity_by_session ON activity (session, id);
+CREATE INDEX activity_by_proposal ON activity (proposal_id) WHERE proposal_id IS NOT NULL;
+
+-- kept: the pages that a tool call returned or changed
+CREATE TABLE activity_pages (
+    activity_id INTEGER NOT NULL REFERENCES activity (id) ON DELETE CASCADE,
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    first_version INTEGER,                       -- first version with a text of this call; NULL if none changed
+    last_version INTEGER,                        -- last version that this call made; NULL for a page that it read
+    PRIMARY KEY (activity_id, page_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX activity_pages_by_page ON activity_pages (page_id);
+
 -- kept: the collections that are shared through a hub; tokens and keys are in a file beside this one
 CREATE TABLE spaces (
     collection_id INTEGER PRIMARY KEY REFERENCES collections (id) ON DELETE CASCADE,
@@ -501,7 +529,7 @@ CREATE TABLE contradictions (
 
 CREATE INDEX contradictions_by_page ON contradictions (page_id);
 
--- kept: questions without an answer; their words are stored only after approval
+-- kept: questions without an answer; their words are stored only encrypted or after approval
 CREATE TABLE knowledge_gaps (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     query_hash TEXT NOT NULL,                    -- SHA-256 of the question
@@ -517,6 +545,8 @@ CREATE TABLE knowledge_gaps (
     times_seen INTEGER NOT NULL DEFAULT 1,
     detected_at TEXT NOT NULL,
     last_seen_at TEXT NOT NULL,
+    sealed_query BLOB,                           -- the question, encrypted; the key is in a file beside this one
+    CHECK (sealed_query IS NULL OR resolved_at IS NULL),
     CHECK (query_text IS NULL OR (approved_by IS NOT NULL AND approved_at IS NOT NULL)),
     CHECK (sensitivity = 'internal' OR (approved_by IS NOT NULL AND approved_at IS NOT NULL))
 ) STRICT;
@@ -524,6 +554,19 @@ CREATE TABLE knowledge_gaps (
 -- A repeated question increments the existing gap.
 CREATE UNIQUE INDEX knowledge_gaps_open ON knowledge_gaps (query_hash) WHERE resolved_at IS NULL;
 CREATE INDEX knowledge_gaps_told ON knowledge_gaps (times_seen) WHERE query_text IS NOT NULL AND resolved_at IS NULL;
+
+-- kept: pairs of similar pages, as the last comparison of all pages found them
+CREATE TABLE duplicate_pairs (
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    other_page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    page_version INTEGER NOT NULL,               -- a pair with a page that has changed since is not listed
+    other_version INTEGER NOT NULL,
+    likeness REAL,                               -- share of common text; NULL if only the names are equal
+    why TEXT NOT NULL,                           -- reasons as JSON
+    PRIMARY KEY (page_id, other_page_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX duplicate_pairs_by_other ON duplicate_pairs (other_page_id);
 
 -- kept: exports of quarantined pages
 CREATE TABLE quarantine_exports (
@@ -648,13 +691,13 @@ CREATE TABLE config (
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO config (key, value) VALUES
-    ('version', '11'),
+    ('version', '12'),
     ('chunk_strategy', 'section'),
     ('search_merge_strategy', 'sum'),
     ('default_token_budget', '1500');
 
-INSERT INTO quaid_config (key, value) VALUES ('schema_version', '11');
+INSERT INTO quaid_config (key, value) VALUES ('schema_version', '12');
 
 -- Numbers in the file header. user_version is authoritative; the two rows above repeat it for readers.
 PRAGMA application_id = 0x51414944;
-PRAGMA user_version = 11;
+PRAGMA user_version = 12;

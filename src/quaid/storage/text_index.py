@@ -7,6 +7,7 @@ characters as one token, a longer word as a phrase and a single character as a p
 """
 
 import json
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import InvalidArgument, InvalidSearch
@@ -34,6 +35,9 @@ COUNT_WINDOWS, COUNT_WINDOW = 4, 256
 
 MOST_COUNTED = 2_000
 """`document_counts` is exact up to this many matches."""
+
+ESTIMATE_SECONDS = 1.0
+"""How long `document_counts` uses an estimate after writes."""
 
 MOST_CACHED_COUNTS = 10_000
 """The numbers of documents are cached for at most about this many words."""
@@ -267,12 +271,23 @@ class TextIndex:
 
         Counts below MOST_COUNTED are exact and take a third of the time of `count`; higher counts are
         estimated. They are cached until the next write, because most questions share their common words.
+        Estimates are used for ESTIMATE_SECONDS also after a write, which hardly changes them.
         """
         index = self._index
         counts: dict[str, int] = self._db.cached(f"words counted in {index}", dict)
-        if len(counts) > MOST_CACHED_COUNTS:
-            counts.clear()
-        new = [term for term in dict.fromkeys(terms) if term not in counts]
+        estimates: dict[str, tuple[int, float]] = self._db.cached(
+            f"words estimated in {index}", dict, lambda kept: kept
+        )
+        for cached in (counts, estimates):
+            if len(cached) > MOST_CACHED_COUNTS:
+                cached.clear()
+        now = time.monotonic()
+        found = {
+            term: counts[term] if term in counts else estimates[term][0]
+            for term in terms
+            if term in counts or estimates.get(term, (0, now))[1] > now
+        }
+        new = [term for term in dict.fromkeys(terms) if term not in found]
         if new:
             rows = self._db.rows(
                 f"SELECT value, (SELECT count(*) FROM (SELECT 1 FROM {index} WHERE {index} MATCH term.value LIMIT ?))"  # noqa: S608
@@ -280,9 +295,11 @@ class TextIndex:
                 (MOST_COUNTED, json.dumps(new)),
             )
             for term, pages in rows:
-                is_exact = pages < MOST_COUNTED
-                counts[term] = pages if is_exact else max(pages, self.count(term, SearchFilters(), highest))
-        return [counts[term] for term in terms]
+                found[term] = counts[term] = pages
+                if pages >= MOST_COUNTED:
+                    found[term] = counts[term] = max(pages, self.count(term, SearchFilters(), highest))
+                    estimates[term] = counts[term], now + ESTIMATE_SECONDS
+        return [found[term] for term in terms]
 
     def pages_named(self, phrase: str, names: list[str], slug: str, filters: SearchFilters) -> list[int]:
         """Return the ids of pages with one of the names as title, then of pages with the slug.

@@ -14,7 +14,7 @@ from quaid.storage.sqlite.connection import file_size
 from quaid.storage.sqlite.errors import BUSY_SECONDS, translate_os_errors, translate_sqlite_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from quaid.storage.erase import EraseTarget
     from quaid.storage.sqlite.connection import Database
@@ -38,6 +38,8 @@ class BackedUp(NamedTuple):
 
     path: str
     size: int
+    images: int = 0
+    """Number of images in the folder beside the backup."""
 
 
 class Compacted(NamedTuple):
@@ -53,11 +55,14 @@ class Compacted(NamedTuple):
     """Number of vectors deleted because their content no longer exists."""
 
 
-def create_backup(db: "Database", target: str, new_id: str = "") -> BackedUp:
+def create_backup(
+    db: "Database", target: str, new_id: str = "", copy_images: "Callable[[str], int]" = lambda _: 0
+) -> BackedUp:
     """Copy a snapshot of the database to a new file, verify the copy and sync it to disk.
 
     Other processes can keep writing. If the memory has no id, it is given `new_id` first, so that the copy
-    can be recognised later.
+    can be recognised later. `copy_images` gets the path of the backup, after the snapshot was taken and before the
+    file has its name, so that no finished backup lacks an image.
     """
 
     target = os.path.realpath(target)
@@ -76,12 +81,13 @@ def create_backup(db: "Database", target: str, new_id: str = "") -> BackedUp:
             except DiskFull:
                 raise DiskFull(path=target) from None
             _check_copy(unfinished)
+            images = copy_images(target)
             _check_target_free(target)
             durable_files.rename_durably(unfinished, target)
         except BaseException:
             durable_files.remove_with_sidecars(unfinished)
             raise
-    return BackedUp(path=target, size=file_size(target))
+    return BackedUp(path=target, size=file_size(target), images=images)
 
 
 def _remove_unfinished_backups(ours: str) -> None:
@@ -214,8 +220,8 @@ def copies_beside(path: str, target: "EraseTarget") -> list[DatabaseCopy]:
     return copies
 
 
-def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | None:
-    """Return path and modification time of the newest copy of this memory in `folders`, or None.
+def backups_of(path: str, folders: "Iterable[str]") -> "Iterator[tuple[str, float]]":
+    """Yield path and modification time of the copies of this memory in `folders`, newest first.
 
     Backups made by migrations are left out.
     """
@@ -226,8 +232,20 @@ def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | No
             and mine is not None
             and _is_same_database(mine, _read_identity(other))
         ):
-            return other, made
-    return None
+            yield other, made
+
+
+def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | None:
+    """Return path and modification time of the newest copy of this memory in `folders`, or None."""
+    return next(backups_of(path, folders), None)
+
+
+def verify_backup(path: str) -> IntactCopy:
+    """Check a backup and return what it contains. Raise DamagedDatabase if it is not an intact memory."""
+    copy = _check_intact(path, os.path.getmtime(path))
+    if copy is None:
+        raise DamagedDatabase(path=path, problem="it is damaged, or not a memory")
+    return copy
 
 
 def newest_copy_with_id(id: str, folders: "Iterable[str]", *, but: str) -> str | None:

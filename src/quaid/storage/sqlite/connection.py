@@ -13,6 +13,7 @@ import os
 import stat
 import time
 from _thread import RLock
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
 
@@ -62,6 +63,11 @@ class Transaction(apsw.Connection):
     """The device recorded for page versions; "" for the setting device_name, else the name of this machine."""
     replicating = False
     """True while changes of a hub are applied, which the right of this member does not limit."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.written: deque[tuple[int, int, bool]] = deque(maxlen=200)
+        """Page id, version, and whether the text changed, of the latest versions that were written."""
 
     def rows(self, sql: str, params: Values = ()) -> list[Row]:
         """Return all rows of a query."""
@@ -453,7 +459,7 @@ class Database:
         self._open = True
         self._seen = file_stamp(path)
         self._undo: list[Callable[[], None]] = []
-        self._cache: dict[str, tuple[int, Any]] = {}
+        self._cache: dict[str, tuple[int, Any, float]] = {}
 
     @classmethod
     def create(cls, path: str, now: str, memory_id: str = "") -> Self:
@@ -578,10 +584,13 @@ class Database:
         """
         return _ReadTransaction(self)
 
-    def cached(self, key: str, compute: Callable[[], T], update: Callable[[T], T] | None = None) -> T:
+    def cached(
+        self, key: str, compute: Callable[[], T], update: Callable[[T], T] | None = None, lasts: float = 0.0
+    ) -> T:
         """Return the cached value of `key`. Call `compute` if there is none or the database has changed since.
 
-        If `update` is given, it is called to update an outdated value, which may be cheaper than `compute`.
+        If `update` is given, it is called to update an outdated value, which may be cheaper than `compute`. A value
+        is not outdated for the first `lasts` seconds.
         Within a write, the value is always computed and not cached, because the write may be rolled back.
         """
         with self.lock.turn:
@@ -589,10 +598,10 @@ class Database:
                 return compute()
         with self.reading():
             version = self.snapshot_version()
-            seen, value = self._cache.get(key, (None, None))
-            if seen != version:
+            seen, value, until = self._cache.get(key, (None, None, 0.0))
+            if seen != version and time.monotonic() >= until:
                 value = compute() if seen is None or update is None else update(value)  # type: ignore[arg-type]
-                self._cache[key] = version, value
+                self._cache[key] = version, value, time.monotonic() + lasts
             return value  # type: ignore[return-value]
 
     def snapshot_version(self) -> int:
@@ -704,6 +713,12 @@ class Database:
         `device` is "" unless the environment or the config file names this device.
         """
         self.connection.author, self.connection.agent, self.connection.device = author, agent, device
+
+    def take_written(self) -> list[tuple[int, int, bool]]:
+        """Return page id, version, and whether the text changed, of the versions written since the last call."""
+        written = list(dict.fromkeys(self.connection.written))
+        self.connection.written.clear()
+        return written
 
     def set_cancel_check(self, unwanted: Callable[[], bool]) -> None:
         """Call `unwanted` regularly while a statement runs; interrupt the statement if the result is True."""
