@@ -270,7 +270,7 @@ def test_facts_that_answer_come_first_with_what_holds_before_what_has_ended(jobs
         "Ada Moreau works at Birchworks, since 2024-06-01 (people/ada-moreau)",
         "Ada Moreau works at Aldertech, ended 2024-06-01 (people/ada-moreau)",
     )
-    assert list(answer.agent_view())[:2] == ["strength", "facts"]
+    assert list(answer.agent_view())[:3] == ["strength", "answer", "facts"]
     assert answer.strength == "strong"
     assert "* Ada Moreau works at Birchworks" in render(answer)
 

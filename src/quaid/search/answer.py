@@ -74,6 +74,7 @@ from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters, TextIndex
 
 if TYPE_CHECKING:  # not imported at run time, because it loads numpy
+    from quaid.search.direct_answer import DirectAnswer
     from quaid.search.rerank import Reranker
     from quaid.storage.vector_index import ChunkIndex
 
@@ -205,6 +206,8 @@ class Answer(NamedTuple):
     lanes: tuple[LaneTrace, ...] = ()
     facts: tuple[str, ...] = ()
     """Facts that answer the question directly (see `origins.MatchingFacts`)."""
+    direct: "DirectAnswer | None" = None
+    """The answer in one sentence, if facts or links give one."""
 
     def agent_view(self) -> dict[str, Any]:
         """Return the fields that agents need, in few tokens, or all fields if the results are explained."""
@@ -213,6 +216,7 @@ class Answer(NamedTuple):
             return {**self._asdict(), "results": rows, "lanes": [lane._asdict() for lane in self.lanes]}
         view = {
             "strength": self.strength,
+            "answer": self.direct.line if self.direct else "",
             "facts": list(self.facts),
             "results": [{**result.agent_fields(), "text": result.text} for result in self.results],
             "notes": list(self.notes),
@@ -504,6 +508,7 @@ def build_answer(
     is_answered: bool = False,
     is_concise: bool = False,
     is_past: bool = False,
+    direct: "DirectAnswer | None" = None,
 ) -> Answer:
     """Build the answer within the token budget.
 
@@ -526,7 +531,8 @@ def build_answer(
     entries = _fit_latest(entries, token_budget)
     texts = [ServableTexts(entry.result.agent_fields(), *entry[1:4]) for entry in entries]
     notes = _notes(ranked, has_pages=bool(shown) or bool(pages.listing(db, limit=1)))
-    extras = count_tokens(json_text(notes)) + count_tokens(json_text({"facts": list(facts)}))
+    sure = direct.line if direct else ""
+    extras = count_tokens(json_text(notes)) + count_tokens(json_text({"answer": sure, "facts": list(facts)}))
     servings = spend_budget(texts, token_budget - RESERVED_TOKENS - extras, depth)
     served = tuple(
         entry.result._replace(
@@ -539,13 +545,14 @@ def build_answer(
         strengths.append("weak")
     answer = Answer(
         question=_echo(ranked.question),
-        strength=_strongest(["strong"] if is_answered else [builder.strength(shown), *strengths]),
+        strength=_strongest(["strong"] if is_answered or direct else [builder.strength(shown), *strengths]),
         results=served,
         total_tokens=0,
         budget_remaining=0,
         notes=tuple(notes + _notes_on_budget(len(served), len(entries) - len(served))),
         lanes=(),
         facts=tuple(facts),
+        direct=direct,
     )
     spent = count_tokens(LABEL + json_text(answer.agent_view()))
     return answer._replace(
@@ -631,7 +638,7 @@ def _without_repeated(entries: list[_Entry]) -> list[_Entry]:
     An entry is a repetition if it has the same text as an earlier one. It is also one if the earlier text
     contains its line, and the earlier entry has the same status and at least the same words of the question.
     """
-    kept: list[tuple[_Entry, str]] = []
+    kept: list[tuple[_Entry, str, str]] = []
     for entry in entries:
         rows = [row for row in entry.section.splitlines() if not row.startswith("#")]
         text = " ".join(" ".join(rows).split())
@@ -640,15 +647,15 @@ def _without_repeated(entries: list[_Entry]) -> list[_Entry]:
             (text and text == earlier_text)
             or (
                 len(line.split()) >= LEAST_REPEATED
-                and line in fold_name(earlier_text)
+                and line in folded
                 and entry.held <= earlier.held
                 and entry.result.status == earlier.result.status
             )
-            for earlier, earlier_text in kept
+            for earlier, earlier_text, folded in kept
         )
         if not is_repeated:
-            kept.append((entry, text))
-    return [entry for entry, _ in kept]
+            kept.append((entry, text, fold_name(text)))
+    return [entry for entry, _, _ in kept]
 
 
 def _without_unrelated(entries: list[_Entry]) -> list[_Entry]:

@@ -400,7 +400,7 @@ class _NamedPages(NamedTuple):
     def find(cls, db: Database, ranked: RankedQuestion) -> "_NamedPages":
         named = ranked.candidates.named
         words = _capitalized_words(ranked.question)
-        partly, ambiguous, namesakes = ({}, set(), set()) if named.exact else _pages_by_part(db, words)
+        partly, ambiguous, namesakes = ({}, set(), set()) if named.exact else pages_by_part(db, words)
         heads = pages.page_heads(db, [*dict.fromkeys([*named.exact, *named.mentioned, *partly])])
         page_ids = [page for page in [*named.exact, *named.mentioned, *partly] if page in heads]
         page_ids = list(dict.fromkeys(page_ids))[:MOST_PAGES_NAMED]
@@ -460,7 +460,7 @@ def _is_part_of_name(question: str, word: str) -> bool:
     )
 
 
-def _pages_by_part(db: Database, words: list[str]) -> tuple[dict[int, str], set[str], set[str]]:
+def pages_by_part(db: Database, words: list[str]) -> tuple[dict[int, str], set[str], set[str]]:
     """Find the pages that a word names: as first or last name of a person, or as first word of another title.
 
     Return three values: the pages that a word names uniquely, each with that word; the words that name several
