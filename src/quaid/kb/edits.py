@@ -8,9 +8,10 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
 from typing import NamedTuple
 
-from quaid.errors import FileTrouble, InvalidArgument, NearDuplicate, NotFound, OppositeAdded
+from quaid.errors import FileChanged, FileTrouble, InvalidArgument, NearDuplicate, NotFound, OppositeAdded
 from quaid.formats import org
 from quaid.kb import catalog as catalogs, layout, node as nodes
 from quaid.kb.catalog import Catalog
@@ -118,6 +119,27 @@ def plan_node(
     files = {path: _encode_text(text), **_contested_files(catalog, opposites, local[:10])}
     details = (nodes.parse_node(path, text).node, opposites)
     return StoreChange(files, f"remember: {' '.join(draft.title.split())[:100]}", details)
+
+
+def plan_edit(catalog: Catalog, node: Node, text: str, *, expected: str | None, today: str) -> StoreChange:
+    """Plan replacing the text of a node. Raise FileChanged if the current text does not have the expected SHA-256."""
+    old = catalog.text(node.path)
+    if expected is not None and sha256(old.encode()).hexdigest() != expected:
+        raise FileChanged(path=node.path)
+    text = text.replace("\r\n", "\n").replace("\0", "").rstrip("\n") + "\n"
+    new = nodes.parse_node(node.path, text).node
+    if new.id != node.id:
+        raise InvalidArgument(
+            name="content", problem=f"must keep the line :ID: {node.id}, by which others link to it"
+        )
+    if text == old:
+        return StoreChange({}, "", (node,))
+    if new.updated == node.updated:
+        text = set_properties(text, {"UPDATED": today})
+    final = nodes.parse_node(node.path, text).node
+    return StoreChange(
+        {node.path: _encode_text(text)}, f"edit: {' '.join(final.title.split())[:100]}", (final,)
+    )
 
 
 def plan_addition(

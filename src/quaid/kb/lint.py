@@ -188,7 +188,8 @@ def _check_values(values: dict[str, str], lines: dict[str, int]) -> Iterator[Fil
     if values.get("ID") and not nodes.UUID_PATTERN.match(values["ID"]):
         yield wrong("ID", "is no UUID", "id-invalid")
     for name, allowed in nodes.ALLOWED_VALUES.items():
-        if values.get(name) and values[name] not in allowed:
+        is_agent = name == "CREATED_BY" and nodes.CREATOR_PATTERN.match(values.get(name, ""))
+        if values.get(name) and values[name] not in allowed and not is_agent:
             yield wrong(name, f"cannot be {values[name][:60]!r}")
     for name in ("CREATED", "UPDATED", nodes.CURATED_PROPERTY):
         if values.get(name) and not _is_day(nodes.parse_day(values[name])):
@@ -204,6 +205,8 @@ def _check_values(values: dict[str, str], lines: dict[str, int]) -> Iterator[Fil
 
 
 def _expected_value(name: str) -> str:
+    if name == "CREATED_BY":
+        return f"one of {', '.join(nodes.CREATORS)}, or the name of an agent of a-z, 0-9, - and _"
     if name in nodes.ALLOWED_VALUES:
         return f"one of {', '.join(nodes.ALLOWED_VALUES[name])}"
     return {

@@ -372,6 +372,22 @@ def _changed_files(catalog: Catalog, files: Mapping[str, bytes | None]) -> dict[
     }
 
 
+def check_change(catalog: Catalog, change: StoreChange) -> list[LintFinding]:
+    """Return what lint finds in the files of a change that is not written yet, links to other nodes included."""
+    every = {node.path: node for node in catalog.nodes}
+    findings: list[LintFinding] = []
+    for path, data in change.files.items():
+        every.pop(path, None)
+        if data is None:
+            continue
+        read = nodes.parse_node(path, data.decode("utf-8", "replace"))
+        every[path] = read.node
+        findings += [lint.finding(path, *problem) for problem in lint.check_file(path, data, read)]
+    across = lint.lint_across_files(every.values())
+    findings += [finding for finding in across if finding.path in change.files]
+    return sorted(findings, key=lambda item: (not item.fatal, item.path, item.line, item.code))
+
+
 def index_change(catalog: Catalog) -> StoreChange:
     """Return a change that only regenerates the index."""
     return StoreChange(_index_changes(catalog), INDEX_MESSAGE)

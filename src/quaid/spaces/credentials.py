@@ -92,7 +92,7 @@ class Seal:
         try:
             from nacl.secret import SecretBox
         except ImportError:
-            problem = "the package for encryption is missing; install quaid[sealed]"
+            problem = "the package for encryption is missing; install quaid-memory[sealed]"
             raise SealKey(space=space, problem=problem) from None
         self._nonce_key = hashlib.blake2b(b"quaid nonce", key=raw, digest_size=32).digest()
         self._box = SecretBox(raw)
