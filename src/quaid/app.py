@@ -5,6 +5,7 @@ A Brain opens its database on first use, so that commands that need no database 
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from quaid.folders.sync import FileStatCache
     from quaid.search.rerank import Reranker
+    from quaid.storage.activity import NewCall
     from quaid.storage.sqlite.connection import Database, Rehearsal
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
     from quaid.storage.vectors import ViewCache
@@ -53,6 +55,11 @@ def local_offset(seconds: float) -> int:
 
 def no_progress(done: int, total: int, what: str) -> None:
     """Report nothing; this is the default callback. A callback may raise Cancelled to stop the work."""
+
+
+def new_calls() -> "deque[NewCall]":
+    """Return an empty queue of calls of agents that are to be stored. Beyond its limit, the oldest are dropped."""
+    return deque(maxlen=1_000)
 
 
 def make_view_cache() -> "ViewCache":
@@ -94,11 +101,16 @@ class Brain:
         self._views = views
         self._device = str(settings.configured("device_name")[0] or "")
         self.agent = ""  # name of the calling program; "" for a person
+        self.session = ""  # id of its connection
+        # Calls of agents that are not stored yet, shared by the workers of a server; None if none are recorded.
+        self.calls: deque[NewCall] | None = None
         self.created: list[str] = []  # descriptions of what was created because it was missing
         self.asked_up_to = 0  # chunk id up to which the last query found nothing to embed
         self.asked_at: float | None = None  # time of the call if it is carried out later, after a review
         # False for read-only callers, which neither log unanswered questions nor rebuild a deleted database.
         self.leaves_marks = True
+        # Runs operations elsewhere, in a worker process of a server. It gets operation, arguments and scope.
+        self.runner: Callable[..., Any] | None = None
         # False for callers that may replace the text of a page only if they name the version that they have read.
         self.may_overwrite = True
 
@@ -120,6 +132,10 @@ class Brain:
     def rehearsal(self) -> "Rehearsal | None":
         """In a dry run, the changes recorded so far; otherwise None."""
         return self._db.rehearsal if self._db is not None else None
+
+    def take_written(self) -> list[tuple[int, int, bool]]:
+        """Return the page versions written since the last call; see Database.take_written()."""
+        return self._db.take_written() if self._db is not None else []
 
     @property
     def author(self) -> str:
@@ -245,7 +261,9 @@ class Brain:
         """Create the memory if `is_creatable` allows it. Return True if it exists now."""
         if self.is_creatable:
             try:
-                collections.write_folder_list(self.create(self.settings.db_path))
+                db = self.create(self.settings.db_path)
+                db.write(lambda tx: collections.set_setting(tx, "welcome", "ask"))
+                collections.write_folder_list(db)
             except AlreadyExists:
                 return True  # another process has created it
             self.report_created(f"the memory {self.settings.db_path}")

@@ -23,6 +23,14 @@ class QuaidError(Exception):
         hint = f" {facts['hint']}" if facts.get("hint") else ""
         super().__init__((type(self).__doc__ or "").format(**{**facts, "hint": hint}))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Allow pickling, for errors of other processes."""
+        return _restore_error, (type(self), self.facts)
+
+
+def _restore_error(kind: type[QuaidError], facts: dict[str, Any]) -> QuaidError:
+    return kind(**facts)
+
 
 class Cancelled(QuaidError):
     """Stopped on request; nothing was changed."""
@@ -592,6 +600,12 @@ class TooMany(QuaidError):
     """There are already {limit:,} {what}, which is the limit. Try again in a moment."""
 
     code, exit_status, http_status, rpc_code = "too_many", 5, 429, -32014
+
+
+class ServerBusy(QuaidError):
+    """Requests of all callers hold {limit:,} bytes, which is the limit. Try again in a moment."""
+
+    code, exit_status, http_status, rpc_code = "server_busy", 5, 503, -32014
 
 
 class NoSuchAddress(QuaidError):

@@ -1,12 +1,17 @@
-"""The worker processes of a server, which embed text, watch folders and sync shared spaces, and their supervision.
+"""The worker processes of a server, which embed text, watch folders, sync shared spaces and run operations.
 
 A server decides here whether work is due and starts `python -m quaid.worker JOB PATH`. The standard input of
 a worker is a pipe held open by the server; when the pipe closes, the worker exits. Leases
 (storage/leases.py), each held by one process at a time, keep several servers of a memory from doing the same
 job. Embedding is a process apart, because a loaded model takes ten times the RAM of the others, and is freed when
 its process exits. Shared spaces are synced by another one, which waits for hubs.
+
+An HTTP server runs questions and long operations in processes (OperationProcess), because threads of one process
+wait for Python's lock.
 """
 
+import gc
+import itertools
 import json
 import os
 import sys
@@ -14,19 +19,22 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from threading import Event, Lock, Thread, Timer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid import config
 from quaid.app import Brain
-from quaid.errors import QuaidError
+from quaid.errors import Cancelled, Defect, QuaidError
 from quaid.storage import collections as stored_collections, embedding_queue, leases, spaces as stored_spaces
 from quaid.storage.embedding_queue import EmbeddedRange
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
+    from quaid.config import Settings
     from quaid.folders.watcher import WatchPace
+    from quaid.operations.registry import Scope
+    from quaid.storage.sqlite.connection import Database
 
     EventListener = Callable[[dict[str, Any]], None]
 
@@ -41,6 +49,16 @@ CALL_DELAY = 2.0  # delay between a call and the next check for missing vectors
 FAILURE_DELAY = 60.0
 EXIT_TIMEOUT = 1.0
 STOP_TIMEOUT = 0.7  # time in which a watcher must finish its sync; less than EXIT_TIMEOUT
+REPORT_INTERVAL = 0.1  # between two reports of an operation's progress
+TRIM_SECONDS = 60.0
+ANSWER_SECONDS = 120.0  # a process that does not answer a question in this time is killed
+CANCEL_SECONDS = 10.0  # likewise after the question was cancelled
+
+CACHE_KIB = 8 * 1024
+"""Size of the page cache of each connection of a server, in KiB."""
+
+TRIM_AFTER = 10
+"""A process that has run this many operations begins to return freed RAM to the system."""
 
 MAX_EARLY_EXITS = 3
 """After this many watchers in a row have exited early, the next start is delayed by FAILURE_DELAY."""
@@ -48,7 +66,7 @@ MAX_EARLY_EXITS = 3
 WORKER_MODULE = "quaid.worker"
 WINDOWS_CREATION_FLAGS = 0x08004000  # CREATE_NO_WINDOW | BELOW_NORMAL_PRIORITY_CLASS
 # From 0 to 19; higher values yield more to other processes, but a watcher should notice edits soon.
-NICENESS = {"embed": 10, "watch": 5, "sync": 5}
+NICENESS = {"embed": 10, "watch": 5, "sync": 5, "run": 0, "run-long": 10}
 
 
 class EmbeddingMonitor:
@@ -268,14 +286,307 @@ class Supervisor:
         self._embed.end()
 
 
+class ServerBrain(Brain):
+    """A Brain whose connection has a small page cache.
+
+    A server has many connections, and the operating system caches the file anyway.
+    """
+
+    @property
+    def db(self) -> "Database":
+        is_new = self._db is None
+        db = super().db
+        if is_new:
+            db.limit_cache(CACHE_KIB)
+        return db
+
+
+class OperationCall(NamedTuple):
+    """An operation that another process runs."""
+
+    operation: str
+    """Its key in the registry, such as query.query."""
+    arguments: dict[str, Any]
+    scope: "Scope"
+    agent: str = ""
+    settings: "Settings | None" = None
+    """Settings of this call, if they differ from those of the server."""
+
+
+class OperationProcess:
+    """A process that runs operations for a server, one at a time. It is started by the first operation.
+
+    Messages are pickled. The server sends its settings, then each OperationCall, and None to cancel it. The process
+    replies with any number of ("progress", …) and ("notice", …), then with ("result", …) or ("error", …).
+    """
+
+    def __init__(self, settings: "Settings", job: str = "run") -> None:
+        self._settings, self._job = settings, job
+        self._process: Popen[bytes] | None = None
+        self._writing = Lock()
+        self._is_released = self._is_cancelled = self._is_hung = False
+        self._watchdog: Timer | None = None
+        self._watching = Lock()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, or None if no process was started."""
+        return self._process.pid if self._process else None
+
+    def run(self, call: OperationCall, brain: Brain, repeatable: bool) -> Any:
+        """Run an operation for this Brain and return its record.
+
+        If the process dies and the operation is `repeatable`, a new process tries once more. A process that does not
+        answer a question in time is killed.
+        """
+        for is_last in (not repeatable, True):
+            try:
+                return self._ask(call, brain)
+            except (EOFError, OSError, ValueError) as error:  # the process has died
+                self.end()
+                if self._is_released or self._is_cancelled:
+                    raise Cancelled from error
+                if is_last or self._is_hung:
+                    raise Defect(problem="a worker process ended unexpectedly") from error
+        raise AssertionError
+
+    def _ask(self, call: OperationCall, brain: Brain) -> Any:
+        process = self._process
+        if process is None or process.poll() is not None:
+            process = self._start()
+        self._is_cancelled = self._is_hung = False
+        self._send(call)
+        with self._watching:
+            self._watchdog = self._start_watchdog(ANSWER_SECONDS)
+        try:
+            return self._read_answer(process, brain)
+        finally:
+            with self._watching:
+                self._watchdog.cancel()
+                self._watchdog = None
+
+    def _start_watchdog(self, seconds: float) -> Timer:
+        """Return a timer that kills the process if it answers questions."""
+        process = self._process
+
+        def give_up() -> None:
+            if process is not None and self._job == "run":
+                self._is_hung = True
+                process.kill()
+
+        watchdog = Timer(seconds, give_up)
+        watchdog.daemon = True
+        watchdog.start()
+        return watchdog
+
+    def _read_answer(self, process: "Popen[bytes]", brain: Brain) -> Any:
+        import pickle
+
+        while process.stdout is not None:
+            kind, *values = pickle.load(process.stdout)  # noqa: S301 (our own process)
+            if kind == "result":
+                brain.created += values[1]
+                return values[0]
+            if kind == "error":
+                raise values[0]
+            if kind == "notice" and brain.notice is not None:
+                brain.notice(*values)
+            elif kind == "progress":
+                try:
+                    brain.progress(*values)
+                except Cancelled:
+                    self.cancel()
+        raise EOFError
+
+    def _start(self) -> "Popen[bytes]":
+        import subprocess
+
+        self.end()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", WORKER_MODULE, self._job, self._settings.db_path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            creationflags=WINDOWS_CREATION_FLAGS if os.name == "nt" else 0,
+        )
+        # Mappings such as os.environ cannot be pickled.
+        settings = self._settings
+        self._send(settings._replace(environ=dict(settings.environ), options=dict(settings.options)))
+        return self._process
+
+    def _send(self, message: Any) -> None:
+        import pickle
+
+        with self._writing:
+            if self._is_released or self._process is None or self._process.stdin is None:
+                raise EOFError
+            self._process.stdin.write(pickle.dumps(message))
+            self._process.stdin.flush()
+
+    def cancel(self) -> None:
+        """Cancel the running operation. It ends with Cancelled. This may be called by any thread."""
+        with suppress(EOFError, OSError, ValueError):
+            self._send(None)
+        with self._watching:
+            if self._watchdog is not None:
+                self._is_cancelled = True
+                self._watchdog.cancel()
+                self._watchdog = self._start_watchdog(CANCEL_SECONDS)
+
+    def release(self) -> None:
+        """Make the process exit at once, and start no other one. This may be called by any thread."""
+        self._is_released = True
+        process = self._process
+        if process is not None:
+            process.kill()  # safe at any point, because SQLite rolls back unfinished transactions
+
+    def end(self) -> None:
+        """End the process. The next operation starts a new one."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            with suppress(OSError):
+                process.communicate()
+
+
+# Memory of a server process
+
+_M_ARENA_MAX = -8
+"""The number of the option "largest number of arenas" in glibc's malloc.h."""
+
+
+def share_one_arena() -> None:
+    """Let all threads allocate RAM from one heap, on platforms with glibc.
+
+    Otherwise each worker thread keeps a heap as large as its largest question needed: 30 to 60 MB in total.
+    """
+    import ctypes
+
+    try:
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+    except (AttributeError, OSError, TypeError):
+        pass
+
+
+def start_memory_trim() -> None:
+    """Return freed RAM to the system every TRIM_SECONDS, on a daemon thread.
+
+    Objects that exist when this is called, mostly code, are frozen, so that later garbage collections skip
+    them.
+    """
+    gc.collect()
+    gc.freeze()
+    Thread(target=_trim_loop, args=(_malloc_trim(),), name="trimming", daemon=True).start()
+
+
+def _trim_loop(give_back: Callable[[int], int]) -> None:
+    while True:
+        time.sleep(TRIM_SECONDS)
+        gc.collect()
+        give_back(0)
+
+
+def _malloc_trim() -> Callable[[int], int]:
+    """Return glibc's malloc_trim, or a no-op on other platforms."""
+    import ctypes
+
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return lambda _pad: 0
+
+
 # In the worker process
+
+
+class OperationRunner:
+    """Runs the operations that a server sends, one at a time, until it closes the pipe. See OperationProcess."""
+
+    def __init__(self) -> None:
+        from queue import SimpleQueue
+
+        self._requests, self._replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)  # so that stray output does not disturb the messages
+        self._settings: Settings = self._receive()
+        self._calls: SimpleQueue[OperationCall] = SimpleQueue()
+        self._cancelled = Event()
+        self._reported = 0.0
+        self._brain = ServerBrain(
+            self._settings,
+            unwanted=self._cancelled.is_set,
+            progress=self._report,
+            notice=lambda text: self._send("notice", text),
+        )
+
+    def run(self) -> None:
+        Thread(target=self._accept, daemon=True).start()
+        for number in itertools.count(1):
+            self._send(*self._reply(self._calls.get()))
+            if number == TRIM_AFTER:
+                start_memory_trim()
+
+    def _reply(self, call: OperationCall) -> tuple[Any, ...]:
+        from quaid.operations import dispatch
+
+        brain = self._brain
+        brain.agent, brain.settings, brain.created = call.agent, call.settings or self._settings, []
+        try:
+            operation = dispatch.operation_by_key(call.operation)
+            return "result", dispatch.call(brain, operation, call.arguments, call.scope), brain.created
+        except QuaidError as error:
+            return "error", error
+        except Exception as error:  # the message of the exception must not be leaked
+            return "error", Defect(problem=type(error).__name__)
+
+    def _accept(self) -> None:
+        """Read requests while an operation runs, because one of them may cancel it."""
+        try:
+            while True:
+                call = self._receive()
+                if call is None:
+                    self._cancelled.set()
+                else:
+                    self._cancelled.clear()
+                    self._calls.put(call)
+        finally:
+            os._exit(0)  # the server has closed the pipe; unfinished transactions are rolled back
+
+    def _receive(self) -> Any:
+        import pickle
+
+        return pickle.load(self._requests)  # noqa: S301 (from the server)
+
+    def _send(self, *message: Any) -> None:
+        import pickle
+
+        self._replies.write(pickle.dumps(message))
+        self._replies.flush()
+
+    def _report(self, done: int, total: int, what: str) -> None:
+        if self._cancelled.is_set():
+            raise Cancelled
+        if time.monotonic() - self._reported >= REPORT_INTERVAL:
+            self._reported = time.monotonic()
+            self._send("progress", done, total, what)
 
 
 def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> int:
     """Embed the text without vectors in the memory at this path, watch its folders, or sync its shared spaces.
 
-    With --tell, print one line of JSON per event, with counts and collection names but no page text.
+    With --tell, print one line of JSON per event, with counts and collection names but no page text. The jobs `run`
+    and `run-long` run operations (see OperationRunner).
     """
+    if job.startswith("run"):
+        import signal
+
+        signal.signal(
+            signal.SIGINT, signal.SIG_IGN
+        )  # Ctrl-C also reaches the server, which ends this process
+        if hasattr(os, "nice"):
+            os.nice(NICENESS[job])
+        share_one_arena()
+        OperationRunner().run()
+        return 0
     from quaid.folders import watcher
     from quaid.operations import background, collections, spaces
 

@@ -71,7 +71,7 @@ def test_agent_works_with_the_knowledge_base(ann: Person) -> None:
         linked = await record(client, "kb_backlinks", node=made["node"]["id"])
         assert [backlink["id"] for backlink in linked["backlinks"]] == [against["node"]["id"]]
         names = {tool.name for tool in (await client.list_tools()).tools if tool.name.startswith("kb_")}
-        assert names == {"kb_query", "kb_show", "kb_remember", "kb_backlinks", "kb_status"}
+        assert names == {"kb_query", "kb_list", "kb_show", "kb_remember", "kb_backlinks", "kb_status"}
         for only_people in ("kb_delete", "kb_merge", "kb_supersede", "kb_contest", "kb_push"):
             _, unknown = await test_client.protocol_error(client, only_people, node=made["node"]["id"])
             assert unknown["code"] == "unknown_tool"

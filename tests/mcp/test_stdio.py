@@ -11,7 +11,10 @@ import pytest
 from tests import commands
 from tests.mcp.pipes import HELLO, PATIENCE, Pipes, command, content_of, environment, failure_of
 
+from quaid.app import Brain
+from quaid.config import Settings
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES as MAX_LINE, MAX_RAW_LINE_BYTES
+from quaid.operations import dispatch
 
 Start = Callable[..., Pipes]
 
@@ -374,3 +377,16 @@ def test_an_unknown_selection_of_tools_is_refused_before_serving(db: str) -> Non
     assert done.returncode == 2
     assert done.stdout == b""
     assert done.stderr.decode().startswith("quaid: Unknown tool: 'memory_gte'. Did you mean 'memory_get'?")
+
+
+def test_calls_are_recorded_when_the_client_leaves(start: Start, db: str, settings: Settings) -> None:
+    server = start(db)
+    server.greet()
+    server.record("memory_query", query="Where does Alice live?")
+    server.record("memory_put", slug="people/bo", content="# Bo", expected_version=0)
+    assert server.end()[0] == 0
+    with Brain(settings) as brain:
+        (session,) = dispatch.call(brain, dispatch.find_command("activity"), {}, "owner").sessions
+    assert (session.client, session.reads, session.writes) == ("test", 1, 1)
+    assert [page.slug for page in session.calls[0].written] == ["people/bo"]
+    assert "people/alice" in [page.slug for page in session.calls[1].read]

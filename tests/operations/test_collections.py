@@ -17,6 +17,7 @@ from quaid.errors import (
     FileChanged,
     FileTrouble,
     InvalidArgument,
+    NotFound,
     PageNotFound,
     PageOfFolder,
     QuaidError,
@@ -467,3 +468,57 @@ def test_headings_of_org_that_are_pages_count(brain: Brain, tmp_path: Path) -> N
     sync = run(brain, "collection add", name="org", path=str(tmp_path / "org"))["sync"]
     assert sum(sync["types"].values()) == 2
     assert (sync["tags"], sync["links_extracted"]) == (1, 1)
+
+
+def test_folders_are_listed_only_below_the_home_folder_and_attached_folders(
+    brain: Brain, tmp_path: Path
+) -> None:
+    home = Path(brain.settings.user_home)
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    for folder in (home / "notes" / "deep", home / ".secret" / "in", home / "node_modules", outside / "wiki"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (home / "notes" / "one.md").write_text("# One\n")
+    (home / "shortcut").symlink_to(outside)
+    (home / "notes" / "away").symlink_to("/")
+
+    def listing(under: str = "") -> dict[str, Any]:
+        return run(brain, "collection folders", under=under or None)
+
+    def names(under: str = "") -> list[str]:
+        return [entry["name"] for entry in listing(under)["folders"]]
+
+    assert "notes" in names()
+    assert not {".secret", "shortcut", "node_modules"} & set(names())
+    below = listing(str(home / "notes"))
+    assert (names(str(home / "notes")), below["notes"], below["parent"]) == (["deep"], 1, str(home))
+    assert listing()["parent"] == ""
+    for wrong in (
+        *("/", "/etc", str(outside), str(home / ".secret"), str(home / ".secret" / "in"), f"{home}\0x"),
+        *(f"{home}/../..", f"{home}/notes/../../..", f"{home}x", str(home.parent)),
+    ):
+        with pytest.raises(InvalidArgument):
+            names(wrong)
+    for link in ("shortcut", "shortcut/wiki", "notes/away", "notes/away/etc", "missing"):
+        with pytest.raises(FileTrouble):
+            names(str(home / link))
+    run(brain, "collection add", name="wiki", path=str(outside))
+    assert names(str(outside)) == ["wiki"]
+    assert listing(str(outside / "wiki"))["collection"] == "wiki"
+
+
+def test_sample_is_added_and_removed_without_a_trace_except_files_of_the_user(brain: Brain) -> None:
+    added = run(brain, "sample add")
+    pages = added["collection"]["pages"]
+    assert pages > 20
+    with pytest.raises(AlreadyExists):
+        run(brain, "sample add")
+    folder = Path(f"{os.path.splitext(os.path.realpath(brain.settings.db_path))[0]}-sample")
+    (folder / "people" / "me.md").write_text("# Me\n")
+    link: dict[str, Any] = {"from": "sample::people/ines-karvonen", "to": "sample::companies/saltmarsh"}
+    run(brain, "link", **link)
+    assert run(brain, "sample remove") == {"pages": pages, "kept_in": str(folder)}
+    assert tree(folder).keys() == {"people/me.md"}
+    assert run(brain, "stats")["pages"] == 0
+    assert run(brain, "collection quarantine list") == {"pages": []}
+    with pytest.raises(NotFound):
+        run(brain, "sample remove")

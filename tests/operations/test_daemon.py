@@ -15,7 +15,7 @@ from tests.mcp.pipes import SOURCE
 from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.config import Settings
-from quaid.errors import NoService, ServiceMissing
+from quaid.errors import InvalidArgument, NoService, ServiceMissing
 from quaid.operations import dispatch
 
 Keeper = Callable[[str], Brain]
@@ -83,6 +83,11 @@ def test_a_service_is_installed_stopped_started_and_removed(
             assert word in text
         assert call(brain, "daemon status").exit_status == 0
         assert call(brain, "daemon install", port=4400).changed is False
+        assert "--host-name" not in text
+        assert call(brain, "daemon install", port=4400, host_name="LOCALHOST").changed
+        assert "localhost" in Path(made.path).read_text()
+        with pytest.raises(InvalidArgument):
+            call(brain, "daemon install", host_name="evil.example")
         assert call(brain, "daemon stop").done
         status = call(brain, "daemon status")
         assert (status.state, status.exit_status) == ("stopped", 1)

@@ -260,3 +260,32 @@ def test_a_redacted_approval_needs_no_raw_question_and_an_external_one_does(boat
     }
     gap = call(boats, "gap_approve", gap_id=gap_id, **redacted).gap
     assert (gap.query_text, gap.redacted_query, gap.approved_by) == (None, "Who maintains cranes?", "Mira")
+
+
+def test_encrypted_words_are_shown_to_the_owner_only(boats: Brain) -> None:
+    dispatch.call(boats, dispatch.find_command("config set"), {"key": "log_gaps", "value": "words"}, "owner")
+    call(boats, "query", question="Who maintains the zyxwvut crane?")
+    (gap,) = call(boats, "gaps", "owner").gaps
+    assert (gap.query_text, gap.approved_by) == ("Who maintains the zyxwvut crane?", None)
+    assert call(boats, "gaps", "write").gaps[0].query_text is None
+    assert call(boats, "gaps", "read").gaps[0].query_text is None
+    key = os.path.join(os.path.dirname(boats.db.path), f"key-of-{os.path.basename(boats.db.path)}")
+    assert os.stat(key).st_mode & 0o777 == 0o600
+    for name in (boats.db.path, boats.db.path + "-wal"):
+        with open(name, "rb") as file:
+            assert b"zyxwvut" not in file.read()
+    os.unlink(key)
+    assert call(boats, "gaps", "owner").gaps[0].query_text is None
+    assert not os.path.exists(key)  # reading makes no other one
+
+
+def test_closing_a_gap_or_forgetting_a_page_deletes_encrypted_words(boats: Brain) -> None:
+    dispatch.call(boats, dispatch.find_command("config set"), {"key": "log_gaps", "value": "words"}, "owner")
+    for question in (QUESTION, "Who paints the zyxwvut crane?"):
+        call(boats, "gap", query_text=question)
+    stored = "SELECT count(*) FROM knowledge_gaps WHERE sealed_query IS NOT NULL"
+    assert boats.db.one(stored) == (2,)
+    call(boats, "gap_resolve", gap_id=1)
+    assert boats.db.one(stored) == (1,)
+    dispatch.call(boats, dispatch.find_command("forget"), {"slug": "people/bo", "yes": True}, "owner")
+    assert boats.db.one(stored) == (0,)

@@ -708,7 +708,7 @@ def test_page_that_a_user_edited_is_not_overwritten(brain: Brain, standup: Path)
         (None, FileTrouble, "no such file"),
         (b"", FileTrouble, "is empty"),
         (b" \n", FileTrouble, "is empty"),
-        (b"\x00\x01\xff\xfe" * 99, FileTrouble, "not text"),
+        (b"\x00\x01\xff\xfe" * 99, FileTrouble, "neither text nor"),
         (b"---\na: [\n---\nx", InvalidFrontMatter, "front matter"),
         (b"---\ntitle: x\n\n# Never closed\n", InvalidFrontMatter, "line 1 opens it"),
         (b"---\nslug: Bad Slug\n---\nx", InvalidSlug, "not a slug"),

@@ -737,7 +737,9 @@ def test_an_agent_does_not_sign_as_a_person(call: Call, brain: Brain, kb: Path) 
     for agent, asked, output in (
         ("claude-code", None, "claude-code"),
         ("claude-code", "human", "claude-code"),
-        ("some-editor", None, "agent"),
+        ("some-editor", None, "some-editor"),
+        ("some-editor", "human", "some-editor"),
+        ("Some Editor", None, "agent"),
         ("", None, "human"),
         ("", "codex", "codex"),
     ):

@@ -79,7 +79,7 @@ def test_a_new_memory_has_the_built_in_model(brain: Brain) -> None:
     assert (built_in.name, built_in.dimensions) == ("bge-small-en-v1.5", 384)
     assert (built_in.active, built_in.ready) == (True, True)
     assert (optional.name, optional.dimensions, optional.active) == ("use-multilingual-v3", 512, False)
-    assert optional.ready or "pip install 'quaid[multilingual]'" in str(optional.problem)
+    assert optional.ready or "pip install 'quaid-memory[multilingual]'" in str(optional.problem)
     assert render(record).startswith("*  bge-small-en-v1.5    384  ready\n   use-multilingual-v3  512")
 
 

@@ -392,3 +392,22 @@ def test_a_reminder_not_to_forget_is_no_removal(brain: Brain, notebook: Path, co
     call(brain, "remember", content="Todo: Milch, melk, mjölk, lait bestellen")
     assert call(brain, "remember", content=content)["action"] == "added"
     assert "- [ ] Milch, melk, mjölk, lait bestellen" in (notebook / "lists" / "todos.md").read_text()
+
+
+def test_a_todo_gets_the_day_on_which_it_is_due(brain: Brain, notebook: Path) -> None:
+    result = call(brain, "remember", content="book flights by 20 November")
+    (line,) = result["lines"]
+    today = brain.local()[:10]
+    year = int(today[:4]) + (today[5:] > "11-20")
+    assert (result["category"], result["due"]) == ("todo", f"{year}-11-20")
+    assert line["text"] == f"Book flights by 20 November (due {year}-11-20)"
+    assert f"- [ ] {line['text']}\n" in (notebook / "lists/todos.md").read_text()
+    again = call(brain, "remember", content="book flights by 20 November")
+    assert not again["lines"][0]["written"]
+    done = call(brain, "remember", content="done: book flights")
+    assert done["action"] == "ticked"
+
+
+def test_something_to_buy_by_a_day_is_a_todo(brain: Brain, notebook: Path) -> None:
+    assert call(brain, "remember", content="buy milk and eggs")["category"] == "shopping"
+    assert call(brain, "remember", content="buy a present by Friday")["category"] == "todo"

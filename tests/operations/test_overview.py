@@ -1,5 +1,6 @@
 """The memory from afar: dated things across pages, wings, contradictions as they were found, and a glance."""
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from quaid.app import Brain
 from quaid.errors import InvalidDate, NotFound
 from quaid.operations import dispatch
+from quaid.operations.overview import LINK_FIELDS
 
 
 def call(brain: Brain, command: str, /, **arguments: Any) -> Any:
@@ -100,6 +102,54 @@ def test_a_wing_shows_its_pages_and_the_links_between_them(memory: Brain) -> Non
     assert len(call(memory, "wing", wing="people", limit=1).nodes) == 1
     with pytest.raises(NotFound):
         call(memory, "wing", wing="nowhere")
+
+
+def test_map_has_every_page_and_link_of_the_memory(memory: Brain) -> None:
+    call(memory, "put", slug="people/bo", content="# Bo Lindqvist\n\nKnows [[people/ada]].\n")
+    call(
+        *(memory, "link"),
+        from_="people/bo",
+        to="companies/river",
+        relationship="worked_at",
+        valid_from="2020-01-02",
+        valid_until="2021-01-02",
+    )
+    result = call(memory, "map")
+    assert result.pages == len(result.nodes) == 5
+    assert [node.links for node in result.nodes] == sorted(
+        (node.links for node in result.nodes), reverse=True
+    )
+    links = [result.links[at : at + LINK_FIELDS] for at in range(0, len(result.links), LINK_FIELDS)]
+    readable = {
+        (result.nodes[a].slug, result.relationships[name], result.nodes[b].slug): (begins, ends)
+        for a, b, name, begins, ends, _ in links
+    }
+    first, last = date(2020, 1, 2).toordinal(), date(2021, 1, 2).toordinal()
+    assert readable["people/bo", "worked_at", "companies/river"] == (first, last)
+    assert [ends for (a, _, b), (_, ends) in readable.items() if (a, b) == ("people/bo", "people/ada")] == [0]
+    few = call(memory, "map", limit=2)
+    assert (len(few.nodes), few.pages) == (2, 5)
+    assert all(place < 2 for at in range(0, len(few.links), LINK_FIELDS) for place in few.links[at : at + 2])
+
+
+def test_map_follows_every_write(memory: Brain) -> None:
+    first = call(memory, "map")
+    assert call(memory, "map") is first
+    call(memory, "forget", slug="people/ada", yes=True)
+    assert "people/ada" not in {node.slug for node in call(memory, "map").nodes}
+
+
+def test_link_suggestions_are_pages_named_without_a_link(memory: Brain) -> None:
+    call(memory, "put", slug="people/bo", content="# Bo Lindqvist\n\nA carpenter.\n")
+    call(memory, "put", slug="notes/pier", content="# Pier\n\nBo Lindqvist mends the pier.\n")
+
+    def pairs(**chosen: Any) -> set[tuple[str, str]]:
+        return {(each.slug, each.to_slug) for each in call(memory, "link-suggestions", **chosen).value}
+
+    assert ("notes/pier", "people/bo") in pairs()
+    assert pairs(wing="people") == {("notes/pier", "people/bo")}
+    call(memory, "link", from_="notes/pier", to="people/bo")
+    assert pairs(wing="people") == set()
 
 
 def test_contradictions_are_listed_as_the_last_check_left_them(memory: Brain) -> None:

@@ -15,7 +15,7 @@ from tests import commands
 from quaid import config
 from quaid.app import Brain
 from quaid.config import Settings
-from quaid.errors import MissingDatabase
+from quaid.errors import DamagedDatabase, MissingDatabase, NotFound
 from quaid.operations import dispatch
 from quaid.storage import checks, collections, pages
 
@@ -258,3 +258,20 @@ def test_a_rebuild_that_is_killed_leaves_no_half_memory(
     call(brain, "query", question="pod")
     assert pages.count(brain.db) == 600
     assert not [name for name in os.listdir(tmp_path) if "unfinished" in name]
+
+
+def test_backups_are_made_without_a_name_listed_and_verified(brain: Brain) -> None:
+    call(brain, "put", slug="people/ada", content="# Ada\n\nA pilot.\n")
+    assert call(brain, "backups list").value == ()
+    made = call(brain, "backup")
+    assert os.path.dirname(made.path) == os.path.realpath(brain.settings.backup_folders[-1])
+    (listed,) = call(brain, "backups list").value
+    assert (os.path.realpath(listed.path), listed.size) == (made.path, made.size)
+    assert call(brain, "backups verify", file=made.path).pages == 1
+    with open(made.path, "r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(8192))
+    with pytest.raises(DamagedDatabase):
+        call(brain, "backups verify", file=made.path)
+    with pytest.raises(NotFound):
+        call(brain, "backups verify", file="elsewhere.db")

@@ -97,7 +97,16 @@ REQUIRED = {
     "setup": ("quaid init", "quaid serve", "mcpServers", "quaid import", "quaid backup", "quaid skills show"),
     "upgrade": (
         *("quaid version", "quaid backup", "quaid validate --all", "quaid stats", "quaid embed --stale"),
-        *("pipx install", "uv tool install", "pip install", "quaid==", "hash", ".backup-v", "-wal", "-shm"),
+        *(
+            "pipx install",
+            "uv tool install",
+            "pip install",
+            "quaid-memory==",
+            "hash",
+            ".backup-v",
+            "-wal",
+            "-shm",
+        ),
         *("stop every client", "going back", "quaid skills doctor", "quaid export", "quaid serve"),
     ),
 }

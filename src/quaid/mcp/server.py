@@ -16,7 +16,7 @@ from threading import Condition, Thread
 from typing import Any, NamedTuple
 
 import quaid
-from quaid.app import Brain, Progress
+from quaid.app import Brain, Progress, new_calls
 from quaid.config import Settings
 from quaid.errors import Cancelled, Defect, MissingDatabase, QuaidError, UnknownTool
 from quaid.mcp import jsonrpc, resources, tools
@@ -51,13 +51,16 @@ Params = dict[str, Any]
 class Connection:
     """The state of one client connection: the selected tools, its scope and its log level."""
 
-    def __init__(self, selection: str, scope: Scope = "write") -> None:
+    def __init__(self, selection: str, scope: Scope = "write", token: str = "") -> None:
         self.selection = selection
+        self.token = token  # of an HTTP client; its name is recorded as the author of the client's writes
+        self.has_log = True  # False over HTTP, where no log messages are sent
         self.scope = scope
         self.served = tools.selected_tools(selection)
         self.version: str | None = None  # negotiated in the handshake; None before it
         self.level = "warning"
         self.client = "agent"
+        self.session = os.urandom(4).hex()  # identifies the connection in the list of what agents did
 
     def hears(self, request: Request, level: str) -> bool:
         """Return True if the client wants log messages of this level for this request."""
@@ -189,7 +192,7 @@ def _initialize(call: MethodCall) -> dict[str, Any]:
     call.connection.client = _client_name(call.params.get("clientInfo"))
     return {
         "protocolVersion": call.connection.version,
-        "capabilities": {**CAPABILITIES, "logging": {}},
+        "capabilities": {**CAPABILITIES, **({"logging": {}} if call.connection.has_log else {})},
         "serverInfo": SERVER_INFO,
         "instructions": _instructions(call),
     }
@@ -242,7 +245,8 @@ def _list_tools(call: MethodCall) -> dict[str, Any]:
 def _call_tool(call: MethodCall) -> dict[str, Any]:
     name = _text_param(call.params, "name")[:MAX_NAME_LENGTH]
     arguments = _object_param(call.params, "arguments")
-    call.brain.agent = call.connection.client
+    call.brain.agent = call.connection.token or call.connection.client
+    call.brain.session = call.connection.session
     return tools.call_tool(call.brain, call.connection.served, name, arguments, call.connection.scope)
 
 
@@ -335,6 +339,7 @@ class CancellableBrain(Brain):
         super().__init__(
             settings, unwanted=self.is_unwanted, notice=lambda text: log_to_stderr(f"quaid: {text}.")
         )
+        self.calls = new_calls()
         self.call: PendingCall | None = None
         self.should_stop: Callable[[], bool] | None = (
             None  # set during background work; returns True if that work should stop
@@ -414,9 +419,16 @@ class CallThread:
         else:
             self._close()
 
+    def _flush_calls(self) -> None:
+        if self._memory.calls:
+            from quaid.operations import activity  # imported late, for a fast start
+
+            activity.flush(self._memory)
+
     def _close(self) -> None:
         self._supervisor.end()
         try:
+            self._flush_calls()
             self._memory.close()
         except QuaidError as error:
             log_to_stderr(f"quaid: closing the memory failed: {error}")
@@ -438,6 +450,7 @@ class CallThread:
         """Start the background work that is due. If idle, stop when a call arrives. Errors do not affect calls."""
         self._memory.should_stop = self._is_wanted if is_idle else None
         try:
+            self._flush_calls()
             self._supervisor.start_due_workers(self._memory)
         except QuaidError:
             pass  # the next call fails with the same error and reports it to the client

@@ -212,7 +212,9 @@ def create_memory(brain: Brain, path: str) -> str:
     These folders are not attached to the new memory.
     """
     former = collections.read_folder_list(os.path.realpath(path))
-    collections.write_folder_list(brain.create(path))
+    db = brain.create(path)
+    db.write(lambda tx: collections.set_setting(tx, "welcome", "ask"))
+    collections.write_folder_list(db)
     return ", ".join(f"{folder.name} ({folder.root})" for folder in former.folders) if former else ""
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, PageMoved, VersionConflict
-from quaid.folders import indexer, page_writer
+from quaid.folders import attachments, indexer, page_writer
 from quaid.formats import markdown
 from quaid.model import markdown_text, page as page_model, page_merge, slug as slugs, timeline
 from quaid.model.page import Page
@@ -54,10 +54,16 @@ class DuplicatePages(NamedTuple):
     command: str
 
 
+DEFAULT_THRESHOLD = 0.8
+MAX_STORED_PAIRS = 1_000
+
+
 class DupesRecord(NamedTuple):
     pairs: tuple[DuplicatePages, ...]
     total: int
     pages: int
+    compared_at: str | None = None
+    """When the pages were compared; None with `stored` if they never were."""
 
 
 class DistinctRecord(NamedTuple):
@@ -107,14 +113,18 @@ class RenameRecord(NamedTuple):
 @op("read", examples=("quaid dupes", "quaid dupes --threshold 0.6 --limit 100"))
 def dupes(
     brain: Brain,
-    threshold: Annotated[float, Arg("Minimum share of common text, from 0.5 to 1.")] = 0.8,
+    threshold: Annotated[float, Arg("Minimum share of common text, from 0.5 to 1.")] = DEFAULT_THRESHOLD,
     limit: Annotated[int, Arg("How many pairs.", minimum=1, maximum=10_000)] = 20,
+    stored: Annotated[bool, Arg("List what the last comparison found, without pages changed since.")] = False,
 ) -> DupesRecord:
     """Find duplicate pages: pairs with similar text or the same name."""
     if not LEAST_THRESHOLD <= threshold <= 1:
         raise InvalidArgument(
             name="threshold", problem=f"must be from {LEAST_THRESHOLD} to 1, not {threshold:g}"
         )
+    if stored:
+        return _stored_dupes(brain, limit)
+    now = brain.now()
     with brain.db.reading():
         total = pages.count(brain.db)
         texts, lengths = _texts(brain, total)
@@ -144,7 +154,27 @@ def dupes(
         if (min(one, other), max(one, other)) not in distinct
     ]
     pairs.sort(key=lambda pair: (-(pair.likeness or 0), pair.slug, pair.other))
-    return DupesRecord(tuple(pairs[:limit]), len(pairs), total)
+    if threshold == DEFAULT_THRESHOLD and brain.leaves_marks and brain.db.writable:
+        ids = {slugs.address(head.collection, head.slug): head.id for head in heads.values()}
+        rows = [
+            pages.StoredPair(ids[pair.slug], ids[pair.other], pair.likeness, pair.why)
+            for pair in pairs[:MAX_STORED_PAIRS]
+        ]
+        brain.db.write(lambda tx: pages.store_pairs(tx, rows, total, now))
+    return DupesRecord(tuple(pairs[:limit]), len(pairs), total, now)
+
+
+def _stored_dupes(brain: Brain, limit: int) -> DupesRecord:
+    """Return the pairs of the last comparison."""
+    with brain.db.reading():
+        rows, at, count = pages.stored_pairs(brain.db)
+        shown = rows[:limit]
+        heads = pages.page_heads(brain.db, sorted({id for row in shown for id in row[:2]}))
+    pairs = tuple(
+        _duplicate_pages([heads[row.page_id], heads[row.other_page_id]], row.likeness, list(row.why))
+        for row in shown
+    )
+    return DupesRecord(pairs, len(rows), count, at)
 
 
 @op("write", adds_only=True, examples=("quaid distinct people/bob people/bob-junior",))
@@ -475,10 +505,16 @@ def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backup
     before = page.count_layers()
     collection = collections.require(db, target.collection)
     db.write(lambda tx: page_edits.require_write_right(tx, collection.id))
+    images = _images_of(brain, target)
     page.run()
+    for name in images:
+        if not pages.any_page_contains(db, name):
+            attachments.remove(db.path, name)
     hub = _purge_on_hub(brain, collection.name)
     gone = [copy for copy in beside if backups and copy.ours and copy.holds_it]
     backup.remove_copies(gone)
+    for copy in gone:
+        attachments.remove_folder(copy.path)
     problem = erasure.vacuum_and_checkpoint(db)
     after = dict(page.count_layers())
     left, mentions = _remaining_bytes(db.path, page)
@@ -499,6 +535,11 @@ def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backup
         hub=hub,
     )
     return _with_verdict(record)
+
+
+def _images_of(brain: Brain, target: EraseTarget) -> list[str]:
+    stored = pages.find(brain.db, target.slug, target.collection)
+    return attachments.names_in(f"{stored.truth}\n{stored.timeline}") if stored else []
 
 
 def _purge_on_hub(brain: Brain, collection: str) -> str:

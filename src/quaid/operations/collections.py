@@ -23,21 +23,25 @@ from quaid.errors import (
 )
 from quaid.folders import (
     atomic_write,
+    documents as document_folders,
     export as exporter,
     ignore,
     importer,
     indexer,
     page_writer,
     restore,
+    transcripts,
     watcher,
 )
-from quaid.folders.export import ExportReport
+from quaid.folders.export import ExportFormat, ExportReport
 from quaid.folders.importer import ImportReport
 from quaid.folders.page_writer import IdsReport
 from quaid.folders.restore import AuditRecord, QuarantineExportRecord, QuarantineRestoreRecord, RestoreRecord
-from quaid.folders.scanner import SKIPPED_FOLDERS, Folder
+from quaid.folders.scanner import DOCUMENT_KINDS, MARKDOWN, PAGE_ENDINGS, SKIPPED_FOLDERS, Folder, is_utf8
 from quaid.folders.sync import SyncReport, sync_collection
+from quaid.folders.transcripts import TranscriptReport
 from quaid.folders.watcher import DEFAULT_PACE, Watcher, WatchPace
+from quaid.formats.foreign_notes import CONVERSATION_SOURCES, UnreadPart
 from quaid.model import dates, slug as slugs
 from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Arg, Named, op
@@ -46,13 +50,14 @@ from quaid.storage.collections import Collection, FileProblem
 from quaid.storage.erase import QuarantinedPage
 from quaid.storage.history import ImportBatch
 from quaid.storage.leases import Lease
+from quaid.storage.sqlite.errors import translate_os_errors
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Transaction
 
 COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
-CollectionKind = Literal["markdown", "kb"]
+CollectionKind = Literal["markdown", "kb", "documents"]
 
 EXPORT_HINT = "has no folder: its pages live in the database; `quaid export` writes them out"
 
@@ -123,7 +128,11 @@ class CollectionRemoveRecord(NamedTuple):
 @op(
     "owner",
     command="collection add",
-    examples=("quaid collection add notes ~/notes", "quaid collection add wiki ~/wiki --read-only"),
+    examples=(
+        "quaid collection add notes ~/notes",
+        "quaid collection add wiki ~/wiki --read-only",
+        "quaid collection add papers ~/papers --kind documents",
+    ),
 )
 def collection_add(
     brain: Brain,
@@ -133,17 +142,26 @@ def collection_add(
     writable: Annotated[bool, Arg("Write changes of pages to their files. This is the default.")] = False,
     write_ids: Annotated[bool, Arg("Write each page's id into the front matter of its file.")] = False,
     kind: Annotated[
-        CollectionKind, Arg("kb: a knowledge base; skips its raw/, index files and contract.")
+        CollectionKind,
+        Arg(
+            "kb: a knowledge base; skips its raw/, index files and contract. documents: also PDF, Office, HTML,"
+            " EPUB, e-mail, calendars, text and code, read-only."
+        ),
     ] = "markdown",
 ) -> CollectionAddRecord:
-    """Attach a folder of markdown or org files. The files become pages and are not changed.
+    """Attach a folder of markdown, org or other files. The files become pages and are not changed.
 
     Links and facts in the .quaid/links-and-facts.json of an export are restored."""
     if read_only and writable:
         raise InvalidArgument(name="writable", problem="is the opposite of --read-only; choose one")
     if read_only and write_ids:
         raise InvalidArgument(name="write_ids", problem="writes into the files; leave out --read-only")
-    added = attach_folder(brain, name, path, kind=kind, writable=not read_only)
+    if kind == "documents" and (writable or write_ids):
+        raise InvalidArgument(
+            name="kind", problem="documents are never written; leave out --writable and --write-ids"
+        )
+    is_writable = not read_only and kind != "documents"
+    added = attach_folder(brain, name, path, kind=kind, writable=is_writable)
     if write_ids:
         write_collection_ids(brain, collections.require(brain.db, name))
     return added
@@ -271,6 +289,65 @@ def collection_remove(
     removed = brain.db.write(work)
     collections.write_folder_list(brain.db)
     return removed
+
+
+class FolderEntry(NamedTuple):
+    name: str
+    path: str
+
+
+class FoldersRecord(NamedTuple):
+    path: str
+    parent: str
+    """The folder above, or "" if it may not be shown."""
+    roots: tuple[str, ...]
+    folders: tuple[FolderEntry, ...]
+    notes: int
+    """Number of markdown and org files directly in the folder."""
+    collection: str
+    """The collection that has this folder, or ""."""
+
+
+MAX_FOLDERS_LISTED = 500
+
+
+@op(
+    "owner",
+    command="collection folders",
+    examples=("quaid collection folders", "quaid collection folders ~/notes"),
+)
+def collection_folders(
+    brain: Brain,
+    under: Annotated[str | None, Arg("The folder [the home folder].", positional=True, path=True)] = None,
+) -> FoldersRecord:
+    """List the folders in a folder, to choose one for a collection.
+
+    Shows only the home folder, attached folders and what is below them. Hidden folders and symlinks are left out.
+    """
+    attached = [row for row in collections.list_all(brain.db) if row.root and row.state == "active"]
+    roots = tuple(dict.fromkeys([brain.settings.user_home, *(row.root or "" for row in attached)]))
+    path = os.path.normpath(brain.settings.path(under)) if under else roots[0]
+    root = max((root for root in roots if (path + os.sep).startswith(root + os.sep)), key=len, default="")
+    relative = path[len(root) :].strip(os.sep)
+    names = relative.split(os.sep) if relative else []
+    if not root or any(name.startswith(".") for name in names) or "\0" in path:
+        raise InvalidArgument(
+            name="under", problem="is not a folder below the home folder or an attached folder"
+        )
+    try:
+        with Folder(root) as folder, os.scandir(folder.enter("/".join(names))) as listing:
+            entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing]
+    except OSError as error:
+        raise FileTrouble(path=path, problem=f"cannot be read ({error.strerror})") from None
+    shown = [
+        FolderEntry(name, os.path.join(path, name))
+        for name, is_folder in sorted(entries, key=lambda entry: entry[0].casefold())
+        if is_folder and not name.startswith(".") and name not in SKIPPED_FOLDERS and is_utf8(name)
+    ]
+    notes = sum(name.lower().endswith(PAGE_ENDINGS) for name, is_folder in entries if not is_folder)
+    owner = next((row.name for row in attached if (path + os.sep).startswith(f"{row.root}{os.sep}")), "")
+    parent = os.path.dirname(path) if path not in roots else ""
+    return FoldersRecord(path, parent, roots, tuple(shown[:MAX_FOLDERS_LISTED]), notes, owner)
 
 
 @op("owner", command="collection target", examples=("quaid collection target notes",))
@@ -828,31 +905,86 @@ class ImportRecord(NamedTuple):
     next_step: str | None = None
     chunking_seconds: float = 0.0
     """The part of `cpu_seconds` in which pages were split into chunks."""
+    unread: tuple[UnreadPart, ...] = ()
+    """With --from: what could not be read, and why."""
+    reasons: dict[str, int] | None = None
+    """With --from: the number of unread parts by reason."""
+    conversations: TranscriptReport | None = None
+    """With --from: the conversations that the export contains."""
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.conversations and self.conversations.problems else 0
+
+
+ForeignSource = Literal[
+    "chatgpt",
+    "claude",
+    "gemini",
+    "basic-memory",
+    "mem0",
+    "obsidian",
+    "logseq",
+    "roam",
+    "notion",
+    "org-roam",
+    "apple-notes-html",
+    "jsonl",
+]
 
 
 @op(
-    "owner", command="import", creates=True, examples=("quaid import ~/notes", "quaid import ~/notes --force")
+    "owner",
+    command="import",
+    creates=True,
+    examples=(
+        "quaid import ~/notes",
+        "quaid import ~/notes --force",
+        "quaid import ~/papers --documents",
+        "quaid import --from chatgpt ~/Downloads/chatgpt-export.zip",
+        "quaid import --from logseq ~/graph --json",
+    ),
 )
 def import_(
     brain: Brain,
-    folder: Annotated[str, Arg("The folder of markdown files.", positional=True, path=True)],
+    folder: Annotated[
+        str,
+        Arg(
+            "The folder of markdown files; with --from a folder, a file or a zip.", positional=True, path=True
+        ),
+    ],
     force: Annotated[bool, Arg("Import every file again, overwriting pages that were edited here.")] = False,
+    from_: Annotated[ForeignSource | None, Arg("The program that wrote the notes or memories.")] = None,
+    documents: Annotated[
+        bool, Arg("Also import PDF, Office, HTML, EPUB, e-mail, calendars, text and code.")
+    ] = False,
 ) -> ImportRecord:
-    """Import a folder of markdown in one transaction, and report every file.
+    """Import a folder, or the export of another program; report every file.
 
-    The folder is not changed. A second run imports only changed files, and does not overwrite pages edited here.
-    With --force it does; `quaid history SLUG` has the earlier text. Links and facts of an exported folder are
-    restored."""
+    Nothing is written to the folder. A second run imports only changed files, and does not overwrite pages edited
+    here. With --force it does; `quaid history SLUG` has the earlier text. Links, facts and images of an exported
+    folder are restored. With --from, ids and dates are kept, and what could not be read is listed."""
     started = _cpu_seconds()
-    report = importer.import_folder(
-        brain.db,
-        brain.settings.path(folder),
-        import_id=brain.new_uuid(),
-        now=brain.now(),
-        new_uuid=brain.new_uuid,
-        progress=brain.progress,
-        force=force,
-    )
+    path = brain.settings.path(folder)
+    run: dict[str, Any] = {
+        "import_id": brain.new_uuid(),
+        "now": brain.now(),
+        "new_uuid": brain.new_uuid,
+        "progress": brain.progress,
+        "force": force,
+    }
+    unread: tuple[UnreadPart, ...] = ()
+    reasons: dict[str, int] | None = None
+    talks: TranscriptReport | None = None
+    if from_ is None:
+        root = os.path.realpath(path)
+        taken = document_folders.DocumentFolder(root, (*MARKDOWN, *DOCUMENT_KINDS)) if documents else None
+        report = importer.import_folder(brain.db, path, folder=taken, **run)
+    elif documents:
+        raise InvalidArgument(name="documents", problem="does not go with --from")
+    else:
+        report, unread, reasons = importer.import_foreign(brain.db, path, from_, **run)
+        talks = _import_conversations(brain, path, from_, force)
     imported = _cpu_seconds()
     with suppress(
         KeyboardInterrupt, Cancelled
@@ -864,6 +996,24 @@ def import_(
         round(finished - started, 3),
         _embedding_hint(brain) if report.import_id else None,
         round(finished - imported, 3),
+        *(unread, reasons, talks),
+    )
+
+
+def _import_conversations(brain: Brain, path: str, source: str, force: bool) -> TranscriptReport | None:
+    """Import the conversations of an assistant's export. Return None if the source or the file has none."""
+    if source == "jsonl":
+        names = transcripts.find_transcripts(path) if os.path.isdir(path) else []
+        paths = [name for name in names if os.path.basename(name).startswith("conversations")]
+    elif source not in CONVERSATION_SOURCES or path.lower().endswith((".txt", ".md")):
+        return None
+    else:
+        paths = transcripts.find_transcripts(path)
+    if not paths:
+        return None
+    named = set(paths) if not os.path.isdir(path) else set()
+    return transcripts.read_transcripts(
+        brain.db, paths, named=named, now=brain.now(), progress=brain.progress, again=force
     )
 
 
@@ -887,6 +1037,7 @@ def _embedding_hint(brain: Brain) -> str | None:
     examples=(
         "quaid export --dir ~/notes-export",
         "quaid export --collection notes --dir ~/notes-export",
+        "quaid export --to obsidian --dir ~/vault",
         "quaid export --raw --import-id 019dc505-9b00-7abc-8def-0123456789ab --dir ~/notes-as-imported",
     ),
 )
@@ -899,8 +1050,9 @@ def export(
     force: Annotated[
         bool, Arg("Write into a folder that is not empty, replacing files of the same name.")
     ] = False,
+    to: Annotated[ExportFormat | None, Arg("Write for another program [markdown].")] = None,
 ) -> ExportReport:
-    """Export all pages to a folder, or (--raw) the original files of one import.
+    """Export all pages to a folder, for another program (--to) or as imported (--raw).
 
     Pages of the default collection are written as SLUG.md, those of other collections into a folder of that name;
     with --collection, its pages are written directly into the folder. Links and facts that are in no text are
@@ -911,18 +1063,85 @@ def export(
             name="import_id", problem="goes with --raw; other exports write what is there now"
         )
     target = brain.settings.path(dir)
+    if to is not None and raw:
+        raise InvalidArgument(name="to", problem="does not go with --raw, which writes original files")
     if raw:
         if collection is not None:
             raise InvalidArgument(
                 name="collection", problem="does not go with --raw, which writes one import"
             )
         return exporter.export_raw(brain.db, import_id, target, force=force, progress=brain.progress)
-    return exporter.export_pages(
-        brain.db, target, force=force, progress=brain.progress, collection=collection
-    )
+    chosen: dict[str, Any] = {"force": force, "progress": brain.progress, "collection": collection}
+    if to is not None:
+        return exporter.export_notes(brain.db, target, to, **chosen)
+    return exporter.export_pages(brain.db, target, **chosen)
 
 
 @op("owner", examples=("quaid imports",))
 def imports(brain: Brain) -> Named[tuple[ImportBatch, ...]]:
     """List the imports, newest first, with the ids that `export --raw` takes."""
     return Named("imports", tuple(history.list_imports(brain.db)), "Nothing was imported yet.")
+
+
+SAMPLE = "sample"
+
+
+class SampleRemoveRecord(NamedTuple):
+    pages: int
+    kept_in: str
+    """The folder, if it holds files that are not from the sample; else empty."""
+
+
+def sample_pages() -> list[tuple[str, str]]:
+    """Return slug and text of each page of the sample, people and companies that do not exist."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "demo_memory.txt")
+    with open(path, encoding="utf-8") as file:
+        parts = file.read().split("=== ")[1:]
+    return [(slug, text) for slug, _, text in (part.partition("\n") for part in parts)]
+
+
+def _sample_folder(brain: Brain) -> str:
+    """Return the folder of the sample, beside the memory: memory-sample for memory.db."""
+    return f"{os.path.splitext(os.path.realpath(brain.settings.db_path))[0]}-{SAMPLE}"
+
+
+@op("owner", command="sample add", examples=("quaid sample add",))
+def sample_add(brain: Brain) -> CollectionAddRecord:
+    """Add a collection of sample pages to try things with.
+
+    `quaid sample remove` removes it again.
+    """
+    folder = _sample_folder(brain)
+    _check_new_collection(brain, SAMPLE, folder)
+    with translate_os_errors(folder):
+        for slug, text in sample_pages():
+            path = os.path.join(folder, *slug.split("/")) + ".md"
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with suppress(FileExistsError), open(path, "x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+    return attach_folder(brain, SAMPLE, folder)
+
+
+@op("owner", command="sample remove", examples=("quaid sample remove",))
+def sample_remove(brain: Brain) -> SampleRemoveRecord:
+    """Remove the sample pages, their history and their files. Files that you added to their folder are kept."""
+    folder = _sample_folder(brain)
+    attached = collections.find(brain.db, SAMPLE)
+    if attached is None or attached.state == "detached" or attached.root != folder:
+        raise NotFound(what="collection", name=SAMPLE, hint="`quaid sample add` adds it.")
+    removed = collection_remove(brain, SAMPLE, yes=True)
+    waiting = [page for page in erasure.quarantined_pages(brain.db) if page.collection == SAMPLE]
+
+    def discard(tx: "Transaction") -> None:
+        for page in waiting:
+            erasure.discard_page(tx, page.id)
+
+    brain.db.write(discard)
+    with translate_os_errors(folder):
+        for slug, _ in sample_pages():
+            with suppress(FileNotFoundError):
+                os.remove(os.path.join(folder, *slug.split("/")) + ".md")
+        for place, _, _ in os.walk(folder, topdown=False):
+            with suppress(OSError):  # it holds other files
+                os.rmdir(place)
+    return SampleRemoveRecord(removed.removed + removed.kept, folder if os.path.exists(folder) else "")

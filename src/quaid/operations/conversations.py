@@ -12,7 +12,7 @@ from quaid.operations.registry import Arg, op
 from quaid.search import conversations
 from quaid.search.conversations import ConversationSearchRecord
 from quaid.storage import collections, conversations as store, erase as erasure
-from quaid.storage.conversations import ConversationRow
+from quaid.storage.conversations import ConversationRow, LearnedPage
 from quaid.storage.sqlite.connection import Transaction
 
 FOLDERS_SETTING = "conversation_folders"
@@ -62,6 +62,8 @@ class ConversationRecord(NamedTuple):
     conversation: ConversationRow
     turns: tuple[ShownTurn, ...]
     around: int | None
+    pages: tuple[LearnedPage, ...] = ()
+    """Pages that name the conversation as their source, or that its client wrote meanwhile."""
 
 
 class ConversationRemoveRecord(NamedTuple):
@@ -255,7 +257,7 @@ def conversation_show(
     for turn in store.read_turns(brain.db, row.id, first, limit):
         text = turn.text if full else turn.text[:MAX_SHOWN_LENGTH]
         turns.append(ShownTurn(turn.turn, turn.role, turn.said_at, text, len(turn.text) - len(text)))
-    return ConversationRecord(row, tuple(turns), around)
+    return ConversationRecord(row, tuple(turns), around, tuple(store.learned_pages(brain.db, row)))
 
 
 @op(

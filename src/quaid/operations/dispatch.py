@@ -56,14 +56,14 @@ def find_command(name: str) -> Operation:
         raise UnknownCommand(
             name=name, hint=f" Did you mean {same!r}?" if same in names else suggestion(name, names)
         )
-    return _operation(index.COMMANDS[name][0])
+    return operation_by_key(index.COMMANDS[name][0])
 
 
 def find_tool(name: str) -> Operation:
     """Return the operation for a tool name, as used by MCP, `quaid call` and `quaid pipe`. Raises UnknownTool."""
     if name not in index.TOOLS:
         raise UnknownTool(name=name, hint=suggestion(name, index.TOOLS))
-    return _operation(index.TOOLS[name])
+    return operation_by_key(index.TOOLS[name])
 
 
 def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope: Scope) -> Any:
@@ -73,8 +73,18 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
     checked = check_arguments(operation, arguments, scope)
     brain.leaves_marks = scope != "read"
     brain.may_overwrite = scope == "owner"
-    try:
+
+    def run() -> Any:
+        if brain.runner is not None:
+            return brain.runner(operation, arguments, scope)
         return _run_or_create(brain, operation, checked)
+
+    try:
+        if brain.agent and brain.calls is not None:
+            from quaid.operations import activity  # only for agents, so that commands need not import it
+
+            return activity.recorded(brain, operation, run)
+        return run()
     except KeyboardInterrupt:
         raise Cancelled from None
     except OSError as error:
@@ -186,7 +196,8 @@ def inline_suggestion(name: str, names: Iterable[str]) -> str:
     return f" ({hint[0].lower()}{hint[1:]})" if hint else ""
 
 
-def _operation(key: str) -> Operation:
+def operation_by_key(key: str) -> Operation:
+    """Return an operation by its key in the registry, such as query.query."""
     if key not in OPERATIONS:
         load_subject(key.partition(".")[0])
     return OPERATIONS[key]
@@ -205,8 +216,8 @@ def _string(param: Param, value: Any) -> str:
             raise InvalidArgument(name=param.name, problem="holds text that is not valid Unicode") from None
         text = text.encode("utf-8", "replace").decode()
         size = len(text.encode())
-    if size > MAX_TEXT:
-        raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
+    if size > (limit := param.arg.maximum or MAX_TEXT):
+        raise TooLarge(what=param.name, size=size, limit=limit)
     if param.arg.question and size > MAX_QUESTION:
         problem = f"has {size:,} bytes and {MAX_QUESTION:,} are allowed; ask in fewer words"
         raise InvalidArgument(name=param.name, problem=problem)

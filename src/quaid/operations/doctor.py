@@ -21,6 +21,7 @@ from quaid.errors import (
     PageNotFound,
     QuaidError,
 )
+from quaid.folders import attachments
 from quaid.model import dates
 from quaid.model.plain_text import count_noun
 from quaid.model.sync_plan import copied_path
@@ -68,7 +69,13 @@ def plan_recovery(brain: Brain, *, reads: bool) -> tuple[str, str, tuple[str, ..
         return (
             backup_note,
             good.path,
-            (*export, *_set_aside_steps(brain), back, _quaid_command(brain, "doctor")),
+            (
+                *export,
+                *_set_aside_steps(brain),
+                back,
+                *_image_steps(brain, good.path),
+                _quaid_command(brain, "doctor"),
+            ),
         )
     backup_note = "no intact backup beside the memory; if you have one elsewhere, restore it"
     if reads:
@@ -150,6 +157,18 @@ def _set_aside_steps(brain: Brain) -> tuple[str, ...]:
         [("move", file, folder) for file in existing] if _is_windows(brain) else [("mv", *existing, folder)]
     )
     return shell_command(brain, "mkdir", folder), *(shell_command(brain, *move) for move in moves)
+
+
+def _image_steps(brain: Brain, copy: str) -> tuple[str, ...]:
+    """Return the command that copies the images of a backup to those of the memory, if it has any."""
+    source, target = (attachments.memory_folder(path) for path in (copy, brain.settings.db_path))
+    if source == target or not os.path.isdir(source):
+        return ()
+    if _is_windows(brain):
+        return (shell_command(brain, "robocopy", source, target),)
+    return shell_command(brain, "mkdir", "-p", target), shell_command(
+        brain, "cp", "-R", f"{source}/.", target
+    )
 
 
 def _free_path(path: str) -> str:

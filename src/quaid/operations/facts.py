@@ -1,6 +1,7 @@
 """Facts with their validity interval and source, and contradictions between them."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
@@ -14,13 +15,13 @@ from quaid.model.contradictions import (
 )
 from quaid.model.facts import FactInput, Snapshot
 from quaid.operations import pages, receipts
-from quaid.operations.history import texts_at
+from quaid.operations.history import past_texts
 from quaid.operations.pages import IfVersion, Slug
 from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, op
 from quaid.storage import contradictions, facts as store, links, page_edits, pages as pagess
 from quaid.storage.contradictions import Contradiction, EvidenceQuote
-from quaid.storage.facts import FactLine, PastTexts, SubjectEntry
+from quaid.storage.facts import FactLine, SubjectEntry
 from quaid.storage.pages import page_heads
 from quaid.storage.sqlite.connection import Transaction
 
@@ -221,22 +222,12 @@ def facts(
         # Future entries are included, unless as_of limits the entries to a day.
         last = day if as_of else "9999-12-31"
         entity, lines, entries, total = store.facts_of_subject(
-            brain.db, subject, None if history else day, last, limit, _past_texts(brain)
+            brain.db, subject, None if history else day, last, limit, past_texts(brain)
         )
     return FactsRecord(
         *(entity.name, entity.slug, day, history, tuple(lines[:limit]), len(lines)),
         *(tuple(entries), total),
     )
-
-
-def _past_texts(brain: Brain) -> PastTexts:
-    """Return a function that yields the versions of a page's text at a given time."""
-
-    def texts(slug: str, collection: str, time: str) -> Iterator[tuple[int | None, str, str]]:
-        for version, page in texts_at(brain, pagess.require(brain.db, slug, collection), time):
-            yield version, page.truth, page.timeline
-
-    return texts
 
 
 @op(
@@ -374,6 +365,8 @@ class ContradictionsRecord(NamedTuple):
     total: int
     checked_at: str | None
     """When the whole memory was last checked."""
+    changed_pages: int = 0
+    """Number of pages that changed since then."""
 
 
 @op("read", command="contradictions", examples=("quaid contradictions", "quaid contradictions --limit 5"))
@@ -383,4 +376,67 @@ def contradictions_(
     """List the open contradictions with both quotes, as `quaid check` last found them."""
     with brain.db.reading():
         listed, total, _ = contradictions.listing(brain.db, None, None, limit)
-        return ContradictionsRecord(tuple(listed), total, contradictions.last_check(brain.db))
+        last, changed = contradictions.last_check(brain.db), contradictions.changed_pages(brain.db)
+    return ContradictionsRecord(tuple(listed), total, last, changed)
+
+
+QUIET_SECONDS = 3.0
+"""A change is checked when nothing else has changed for this long."""
+
+LONGEST_DELAY = 60.0
+"""A steady stream of changes delays a check no longer than this."""
+
+MAX_CPU_SHARE = 0.02
+
+
+class ContradictionMonitor:
+    """Checks the whole memory for contradictions after changes, and once a day, in a server.
+
+    It finds the same as `quaid check`: facts and links are compared again, and only changed texts are read.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._texts = contradictions.DepartureTexts()
+        self._state: tuple[object, ...] = ()
+        self._stamp: tuple[int, int] | None = None
+        self._not_before = clock() + QUIET_SECONDS
+        self._changed_at = self._first_change = 0.0
+
+    def look(self, brain: Brain) -> bool:
+        """Check the memory if a check is due. Return True if it was checked."""
+        now = self._clock()
+        stamp = brain.db.change_stamp()
+        if stamp != self._stamp:
+            self._stamp, self._changed_at = stamp, now
+            self._first_change = self._first_change or now
+        is_quiet = now - self._changed_at >= QUIET_SECONDS or now - self._first_change >= LONGEST_DELAY
+        today = brain.now()[:10]
+        is_new_day = self._state[:1] not in ((), (today,))
+        if now < self._not_before or not brain.db.writable or not (is_new_day or self._first_change):
+            return False
+        if not is_quiet and not is_new_day:
+            return False
+        self._first_change = 0.0
+        state = (today, *contradictions.state_of_pages(brain.db))
+        if state == self._state or (not self._state and self._is_fresh(brain)):
+            self._state = state
+            return False
+        self._check(brain, today)
+        return True
+
+    def _is_fresh(self, brain: Brain) -> bool:
+        """Return True if another process has checked the memory today and nothing has changed since."""
+        last = contradictions.last_check(brain.db)
+        return (
+            last is not None and last[:10] == brain.now()[:10] and not contradictions.changed_pages(brain.db)
+        )
+
+    def _check(self, brain: Brain, today: str) -> None:
+        began, now = time.thread_time(), brain.now()
+        with brain.db.reading():
+            state = (today, *contradictions.state_of_pages(brain.db))
+            findings, evidence, page_ids = contradictions.check(brain.db, None, None, today, self._texts)
+        brain.db.write(lambda tx: contradictions.record(tx, findings, evidence, page_ids, None, now))
+        self._state = state
+        self._not_before = self._clock() + (time.thread_time() - began) / MAX_CPU_SHARE

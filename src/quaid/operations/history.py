@@ -14,7 +14,8 @@ from quaid.model.page import Page
 from quaid.operations import pages
 from quaid.operations.pages import Slug
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, history as store
+from quaid.storage import activity, collections, history as store, pages as page_store
+from quaid.storage.facts import PastTexts
 from quaid.storage.history import PageVersion, VersionAuthor
 from quaid.storage.pages import PageRow
 
@@ -39,6 +40,8 @@ class VersionRecord(NamedTuple):
     """The device on which it was written, or "" if unknown."""
     base: int | None = None
     """The version that the author changed; 0 for a new page, None if unknown."""
+    session: str = ""
+    """The session of an agent that wrote it, as listed by `quaid activity`."""
 
 
 class HistoryRecord(NamedTuple):
@@ -87,7 +90,15 @@ def history(brain: Brain, slug: Slug) -> HistoryRecord:
     with brain.db.reading():
         stored = pages.require_page(brain, slug)
         versions = _versions(brain, stored)
-    return HistoryRecord(stored.slug, stored.version, tuple(version.record for version in versions))
+        by_version = activity.sessions_of_page(brain.db, stored.id)
+    # A stored version stands for all versions with its text, of which it is the last; a file's is the first.
+    records = []
+    for version, older in zip(versions, [*versions[1:], None], strict=True):
+        first = _first_version(version, older)
+        last = version.record.version
+        sessions = [by_version[number] for number in sorted(by_version) if first <= number <= last]
+        records.append(version.record._replace(session=sessions[0] if sessions else ""))
+    return HistoryRecord(stored.slug, stored.version, tuple(records))
 
 
 class BlameLine(NamedTuple):
@@ -250,6 +261,39 @@ def diff(
         *(stored.slug, old.record.version, old.record.since, new.record.version, new.record.since),
         *(lines, not lines, older, stored.collection),
     )
+
+
+class VersionChange(NamedTuple):
+    """What one version changed."""
+
+    before: int | None
+    """The stored version before it, or None."""
+    is_present: bool
+    """True if its text is the current text of the page."""
+    diff: str
+
+
+def change_of_version(brain: Brain, slug: str, first: int, with_diff: bool) -> VersionChange:
+    """Return what the text that a page got with version `first` changed.
+
+    The diff is "" unless `with_diff` is set and the text is stored.
+    """
+    stored = pages.require_page(brain, slug)
+    versions = _versions(brain, stored)
+    after = next((version for version in reversed(versions) if version.record.version >= first), None)
+    before = next((version for version in versions if version.record.version < first), None)
+    diff = ""
+    if with_diff and after is not None and (before is not None or first == 1):
+        old = _text_of_version(brain, stored, before) if before else ""
+        lines = unified_diff(
+            *(old.splitlines(), _text_of_version(brain, stored, after).splitlines()),
+            "before",
+            "after",
+            lineterm="",
+        )
+        diff = "\n".join(lines)
+    is_present = after is not None and after.record.is_present
+    return VersionChange(before.record.version if before else None, is_present, diff)
 
 
 def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
@@ -422,3 +466,13 @@ def _text_of_version(brain: Brain, stored: PageRow, version: _VersionText) -> st
     if version.row is None:
         return markdown.render(stored.frontmatter, stored.truth, stored.timeline)
     return markdown.decode(store.version_bytes(brain.db, version.row.id))[0]
+
+
+def past_texts(brain: Brain) -> PastTexts:
+    """Return a function that yields the versions of a page's text at a given time."""
+
+    def texts(slug: str, collection: str, time: str) -> Iterator[tuple[int | None, str, str]]:
+        for version, page in texts_at(brain, page_store.require(brain.db, slug, collection), time):
+            yield version, page.truth, page.timeline
+
+    return texts

@@ -1,17 +1,24 @@
 """Ingest a source: store its bytes and all changes it causes in one transaction."""
 
+import binascii
 import hashlib
+import io
 import os
 import re
+import sys
+import threading
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from quaid.app import Brain
+from quaid.embedding.backfill import cut_pages
 from quaid.errors import (
     AlreadyExists,
     AmbiguousSlug,
     ContentChanged,
     FileTrouble,
+    InputTooLarge,
     InvalidArgument,
     InvalidFrontMatter,
     InvalidSlug,
@@ -25,7 +32,7 @@ from quaid.errors import (
     VersionConflict,
     VersionConflicts,
 )
-from quaid.folders import page_writer
+from quaid.folders import attachments, documents, importer, page_writer
 from quaid.formats import markdown
 from quaid.model import dates, facts, page as page_model, slug as slugs, tags, timeline
 from quaid.model.markdown_text import shorten
@@ -536,6 +543,8 @@ class IngestRecord(NamedTuple):
     hint: str = ""
     links_skipped: tuple[SkippedLink, ...] = ()
     """Links that were not added, because their target does not exist. Everything else was written."""
+    notes: tuple[str, ...] = ()
+    """What was left out of a document, and the number of e-mails of a mailbox."""
 
 
 @op(
@@ -616,30 +625,96 @@ def first_line(content: str) -> str:
     command="ingest",
     examples=(
         "quaid ingest standup.md --type meeting --date 2026-04-25",
-        "quaid ingest paper.md --type article --slug sources/vanadium-review",
+        "quaid ingest report.pdf",
+        "quaid ingest https://example.com/paper.pdf --type paper",
+        "quaid ingest archive.mbox",
     ),
+    cli_note="A PDF file needs the extra: pip install 'quaid-memory[documents]'.",
 )
 def ingest_file(
     brain: Brain,
-    file: Annotated[str, Arg("A text file, as markdown or plain.", positional=True, path=True)],
+    file: Annotated[
+        str,
+        Arg(
+            "A file (text, PDF, Office, HTML, EPUB, e-mail, calendar, code), a URL, or - for standard input.",
+            positional=True,
+            path=True,
+        ),
+    ],
     type: Annotated[
         str | None, Arg("meeting, mail, chat, article, paper, doc or another word [doc].")
     ] = None,
     slug: Annotated[str | None, Arg("The page to create [the slug in the file, or sources/NAME].")] = None,
     date: Annotated[str | None, Arg("The day of the source; adds an entry to the page's timeline.")] = None,
     force: Annotated[bool, Arg("Ingest even if it is known, or the page was edited since.")] = False,
+    allow_private: Annotated[bool, Arg("Fetch also from addresses of this machine or network.")] = False,
 ) -> IngestRecord:
-    """Ingest one file as a page and store its bytes. Ingesting the same file again changes nothing."""
-    path = brain.settings.path(file)
-    data = _read_source_bytes(path)
+    """Ingest one file or URL as a page; each e-mail of an mbox file becomes a page.
+
+    Markdown and plain text are stored as they are, other documents as text with the numbers of their pages, slides or
+    sheets; the document itself stays where it is. Ingesting the same file again changes nothing."""
+    path = file if documents.is_address(file) or file == "-" else brain.settings.path(file)
     flags = {
         "source_type": _source_kind(type) if type else None,
         "date": dates.check_date(date, "date") if date else None,
+        "url": path if documents.is_address(path) else None,
     }
-    change, kind = _change_from_file(brain, path, data, flags, slug)
-    source = _source_of_bytes(kind, _printable(path), _printable(os.path.basename(path)), data)
+    name, media_type, data = _read_source_bytes(path, allow_private)
+    document = documents.detect_kind(name, media_type, data)
+    if document == "mbox":
+        return _ingest_mailbox(brain, path, name, force)
+    notes: tuple[str, ...] = ()
+    if document and not name.lower().endswith(TEXT_ENDINGS):
+        converted = _converted(path, document, name, data)
+        data, notes = converted.text.encode(), converted.notes
+        if path == "-" or (document == "html" and documents.is_address(path)):
+            name = f"{converted.title}.md"
+    elif len(data) > MAX_TEXT:
+        raise TooLarge(what=path, size=len(data), limit=MAX_TEXT)
+    change, kind = _change_from_file(brain, path, name, data, flags, slug)
+    source = _source_of_bytes(kind, _printable(path), _printable(name), data)
     done = _run_ingestion(brain, Ingestion(brain, source, [change], force=force, is_file=True))
-    return done._replace(next_step=NEXT_STEP if done.written else None)
+    return done._replace(next_step=NEXT_STEP if done.written else None, notes=notes)
+
+
+TEXT_ENDINGS = (".txt", ".text")
+"""Plain text is stored as it is, like Markdown."""
+
+
+def _converted(path: str, kind: str, name: str, data: bytes) -> documents.ConvertedDocument:
+    try:
+        with documents.Converter() as converter:
+            return next(converter.convert(kind, name, io.BytesIO(data), len(data)))
+    except documents.ConversionFailed as error:
+        raise FileTrouble(path=path, problem=f"the document {error}") from None
+
+
+def _ingest_mailbox(brain: Brain, path: str, name: str, force: bool) -> IngestRecord:
+    """Import each e-mail of an mbox file as a page, in one transaction."""
+    if not os.path.isfile(path):
+        raise FileTrouble(path=path, problem="is a mailbox; save it as a file first")
+    brain.progress(0, 1, "Reading")
+    stem = _printable(os.path.splitext(name)[0])
+    try:
+        mailbox, left_out = documents.read_mailbox(path, stem, os.path.dirname(brain.db.path))
+    except documents.ConversionFailed as error:
+        raise FileTrouble(path=path, problem=f"the mailbox {error}") from None
+    report = importer.import_folder(
+        brain.db,
+        path,
+        import_id=brain.new_uuid(),
+        now=brain.now(),
+        new_uuid=brain.new_uuid,
+        progress=brain.progress,
+        force=force,
+        folder=mailbox,
+    )
+    cut_pages(brain.db, brain.progress)
+    counts, id_ = report.outcomes, report.import_id
+    summary = f"{report.files_seen:,} e-mails: {counts['new']:,} new, {counts['changed']:,} changed,"
+    notes = (f"{summary} {counts['unchanged']:,} unchanged", *left_out)
+    since = None if id_ else brain.now()
+    return IngestRecord("mail", _printable(path), id_ is not None, since, id_, (), (), (), notes=notes)
 
 
 @op("owner", command="adopt-sources", examples=("quaid adopt-sources",))
@@ -656,7 +731,7 @@ def adopt_sources(brain: Brain) -> Named[tuple[str, ...]]:
 
 
 def _change_from_file(
-    brain: Brain, path: str, data: bytes, flags: dict[str, str | None], slug: str | None
+    brain: Brain, path: str, name: str, data: bytes, flags: dict[str, str | None], slug: str | None
 ) -> tuple[PageChange, str]:
     """Return the change that writes the page of a file, and the file's source type.
 
@@ -664,7 +739,7 @@ def _change_from_file(
     """
     text, mended = markdown.decode(data)
     if mended and "replaced" in mended:
-        raise FileTrouble(path=path, problem="is not text; only text files can be ingested")
+        raise FileTrouble(path=path, problem="is neither text nor a document of a known kind")
     document = markdown.parse(text)
     if document.problem:
         raise InvalidFrontMatter(problem=document.problem)
@@ -673,7 +748,7 @@ def _change_from_file(
         front.setdefault("source_type", front["type"])
         if front["type"] not in page_model.PAGE_TYPES:
             del front["type"]
-    stem = _printable(os.path.splitext(os.path.basename(path))[0])
+    stem = _printable(os.path.splitext(name)[0])
     title = None if slugs.segment(stem) == stem else stem
     own = front.get("slug")
     default = own if isinstance(own, str) else f"sources/{slugs.segment(stem)}"
@@ -727,15 +802,42 @@ def _source_of_bytes(kind: str, ref: str, file_path: str, data: bytes) -> Ingest
     return IngestSource(kind, ref, file_path, data, hashlib.sha256(data).hexdigest())
 
 
-def _read_source_bytes(path: str) -> bytes:
+def _read_source_bytes(path: str, allow_private: bool) -> tuple[str, str, bytes]:
+    """Return the name, the media type if a server named it, and the bytes of a file, a URL or standard input.
+
+    Of a mailbox only the beginning is returned.
+    """
+    if documents.is_address(path):
+        fetched = documents.fetch(path, allow_private=allow_private)
+        name = fetched.name or urlsplit(fetched.address).hostname or "page"
+        return name, fetched.media_type, fetched.data
+    if path == "-":
+        # A server runs operations on other threads; its standard input belongs to no caller.
+        if threading.current_thread() is not threading.main_thread():
+            raise InvalidArgument(name="file", problem="cannot be standard input here; name a file")
+        data = sys.stdin.buffer.read(documents.MAX_FILE + 1)
+        if len(data) > documents.MAX_FILE:
+            raise InputTooLarge(limit=documents.MAX_FILE)
+        if not data.strip():
+            raise FileTrouble(path="standard input", problem="is empty")
+        return "standard input", "", data
+    return os.path.basename(path), "", _read_file_bytes(path)
+
+
+def _read_file_bytes(path: str) -> bytes:
     if os.path.isdir(path):
         raise FileTrouble(path=path, problem="is a folder; use `quaid import` for folders")
     if os.path.exists(path) and not os.path.isfile(path):
         raise FileTrouble(path=path, problem="is not a regular file")
     with open(path, "rb") as file:  # dispatch.call converts OSErrors
-        data = file.read(MAX_TEXT + 1)
-    if len(data) > MAX_TEXT:
-        raise TooLarge(what=path, size=os.path.getsize(path), limit=MAX_TEXT)
+        data = file.read(4_096)
+        kind = documents.detect_kind(os.path.basename(path), "", data)
+        if kind == "mbox":
+            return data
+        limit = documents.MAX_FILE if kind else MAX_TEXT
+        data += file.read(limit + 1 - len(data))
+    if len(data) > limit:
+        raise TooLarge(what=path, size=os.path.getsize(path), limit=limit)
     if not data.strip():
         raise FileTrouble(path=path, problem="is empty")
     return data
@@ -744,3 +846,89 @@ def _read_source_bytes(path: str) -> bytes:
 def _printable(name: str) -> str:
     """Return a file name as valid Unicode, so that it can be stored."""
     return os.fsencode(name).decode("utf-8", "replace")
+
+
+# Images
+
+
+class AttachRecord(NamedTuple):
+    name: str
+    markdown: str
+    """What shows the image in the text of the page."""
+    path: str
+    created: bool
+    """False if the image was stored before."""
+
+
+class AttachmentRecord(NamedTuple):
+    type: str
+    data: str
+    """The image in base64."""
+
+
+PageOfImage = Annotated[str, Arg("The page. With a page of a folder, the image is beside its file.")]
+
+
+@op("owner", examples=("quaid attach photo.png --slug people/alice",))
+def attach(
+    brain: Brain,
+    file: Annotated[str | None, Arg("The image file.", positional=True, path=True)] = None,
+    slug: PageOfImage = "",
+    data: Annotated[
+        str | None, Arg("The image in base64, in place of a file.", maximum=attachments.MAX_BASE64)
+    ] = None,
+) -> AttachRecord:
+    """Store an image (PNG, JPEG, GIF or WebP, up to 5 MB) and print the Markdown that shows it in a page.
+
+    The image is copied into the folder attachments/ beside the page's file, or beside the memory if the page has no
+    file. Its name is a hash of its content."""
+    if (file is None) == (data is None):
+        raise InvalidArgument(name="file", problem="or data is needed, and not both")
+    content = _image_bytes(brain, file, data or "")
+    root, inside = _image_folder(brain, slug)
+    name, created = attachments.store(root, inside, content, brain.new_uuid())
+    path = os.path.join(root, inside, name)
+    return AttachRecord(name, f"![]({attachments.FOLDER}/{name})", path, created)
+
+
+def _image_bytes(brain: Brain, file: str | None, data: str) -> bytes:
+    if file is None:
+        try:
+            return binascii.a2b_base64(data, strict_mode=True)
+        except binascii.Error:
+            raise InvalidArgument(name="data", problem="is not base64") from None
+    path = brain.settings.path(file)
+    try:
+        with open(path, "rb") as source:
+            return source.read(attachments.MAX_BYTES + 1)
+    except OSError as error:
+        raise FileTrouble(path=path, problem=f"cannot be read: {error.strerror}") from None
+
+
+def _image_folder(brain: Brain, page: str, *, make: bool = True) -> tuple[str, str]:
+    """Return a folder, and the path within it, for the images of a page."""
+    if page:
+        collection, slug = pages.locate_page(brain, page)
+        if collection.root:
+            if make:
+                page_writer.require_writable(collection)
+            stored = pagess.find(brain.db, slug, collection.name)
+            seen = collections.file_of_page(brain.db, stored.id)[0] if stored else None
+            folder = (seen.path if seen else slug).rpartition("/")[0]
+            return collection.root, f"{folder}/{attachments.FOLDER}/".lstrip("/")
+    if make:
+        return attachments.make_memory_folder(brain.settings.db_path), ""
+    return attachments.memory_folder(brain.settings.db_path), ""
+
+
+@op("read", examples=("quaid attachment 0123456789abcdef0123456789abcdef.png --json",))
+def attachment(
+    brain: Brain,
+    name: Annotated[str, Arg("The name of the image, as in the page.", positional=True)],
+    slug: PageOfImage = "",
+) -> AttachmentRecord:
+    """Return an image of a page in base64."""
+    import base64
+
+    data = attachments.read(*_image_folder(brain, slug, make=False), name)
+    return AttachmentRecord(attachments.TYPES[name.rpartition(".")[2]], base64.b64encode(data).decode())

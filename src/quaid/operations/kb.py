@@ -26,7 +26,7 @@ from quaid.kb.git import Git
 from quaid.kb.health import CurationReport
 from quaid.kb.layout import KbCheck, KbInitReport, KbStatus, KbTimerReport
 from quaid.kb.lint import LintFinding
-from quaid.kb.node import CREATORS, CURATED_PROPERTY, Node, NodeDraft, NodeFilters
+from quaid.kb.node import CREATOR_PATTERN, CREATORS, CURATED_PROPERTY, Node, NodeDraft, NodeFilters
 from quaid.kb.transaction import ChangeResult, StoreChange
 from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Arg, Named, op
@@ -133,6 +133,84 @@ class KbRememberRecord(NamedTuple):
     """Nodes that the new text contradicts. They and the written node are contested until the user decides."""
     offline: str
     """Why the remote could not be reached."""
+    findings: tuple[LintFinding, ...] = ()
+    """With `dry_run`: what lint finds in the node."""
+
+
+class KbListRecord(NamedTuple):
+    nodes: tuple[NodeRecord, ...]
+    """The nodes, the latest change first."""
+    total: int
+    """Number of nodes that match, of which `nodes` may be a part."""
+    tags: tuple[str, ...]
+    """Tags of all nodes, types included."""
+    projects: tuple[str, ...]
+
+
+class KbEditRecord(NamedTuple):
+    node: NodeRecord
+    findings: tuple[LintFinding, ...]
+    """What lint finds in the new text. A fatal finding stops the edit."""
+    changed: bool
+    commit: str
+
+    @property
+    def exit_status(self) -> int:
+        return int(any(finding.fatal for finding in self.findings))
+
+
+@op("read", command="kb list", tool="kb_list", examples=("ai-kb list", "ai-kb list --status contested"))
+def kb_list(
+    brain: Brain,
+    tag: Annotated[str, Arg("Only nodes with this tag or of this type.")] = "",
+    project: Annotated[str, Arg("Only nodes of this project.")] = "",
+    status: Annotated[
+        Literal["current", "contested", "superseded"] | None, Arg("Only nodes of this status.")
+    ] = None,
+    limit: Annotated[int, Arg("How many nodes.", minimum=1, maximum=1_000)] = 100,
+) -> KbListRecord:
+    """List the nodes of the knowledge base, the latest change first."""
+    every = load_catalog(brain).nodes
+    listed = sorted(filter(NodeFilters(tag, project, status or "").match, every), key=lambda node: node.title)
+    listed.sort(key=lambda node: node.updated, reverse=True)
+    return KbListRecord(
+        tuple(map(node_record, listed[:limit])),
+        len(listed),
+        tuple(sorted({name for node in every for name in node.tags})),
+        tuple(sorted({name for node in every for name in node.projects})),
+    )
+
+
+@op(
+    "owner",
+    command="kb edit",
+    examples=("ai-kb edit 5b1c2d3e node.org --dry-run", "ai-kb edit 5b1c2d3e node.org"),
+)
+def kb_edit(
+    brain: Brain,
+    node: NodeName,
+    content: Annotated[str, Arg("The new text of the whole file, in org.", positional=True, file=True)],
+    expected: Annotated[
+        str | None, Arg("SHA-256 of the text that you read. The edit fails if the node has another text.")
+    ] = None,
+    dry_run: Annotated[bool, Arg("Only lint the new text.")] = False,
+) -> KbEditRecord:
+    """Replace the text of a node and commit it, after linting it. The ID stays, and :UPDATED: becomes today."""
+    git = open_store(brain)
+
+    def plan(catalog: Catalog) -> StoreChange:
+        return edits.plan_edit(
+            catalog, catalogs.find_node(catalog, node), content, expected=expected, today=_today(brain)
+        )
+
+    catalog = load_catalog(brain)
+    planned = plan(catalog)
+    findings = tuple(transaction.check_change(catalog, planned))
+    changed, commit = bool(planned.files), ""
+    if changed and not dry_run and not any(finding.fatal for finding in findings):
+        done = transaction.apply_change(git, brain.now(), "edit", plan)
+        planned, commit = planned._replace(details=done.details), done.commit
+    return KbEditRecord(node_record(planned.details[0]), findings, changed, commit)
 
 
 @op(
@@ -251,6 +329,7 @@ def kb_remember(
     force: Annotated[
         bool, Arg("Write it even if a similar node exists or it contradicts the node of `add_to`.")
     ] = False,
+    dry_run: Annotated[bool, Arg("Only lint it.")] = False,
 ) -> KbRememberRecord:
     """Write a node and commit it: lasting, general knowledge, not details of one project.
 
@@ -260,11 +339,11 @@ def kb_remember(
     body = "\n".join(part for part in (content, file or "") if part.strip())
     if not body.strip():
         raise InvalidArgument(name="content", problem="is empty; say what to remember")
-    agent = brain.agent if brain.agent in CREATORS or not brain.agent else "agent"
+    agent = brain.agent if not brain.agent or CREATOR_PATTERN.match(brain.agent) else "agent"
     writer = created_by or agent or "human"
     if agent and writer == "human":
         writer = agent  # an agent may quote a person, but may not record the person as the author
-    if writer not in CREATORS:
+    if writer not in (*CREATORS, agent):
         raise InvalidArgument(name="created_by", problem=f"must be one of {', '.join(CREATORS)}")
     git, local = open_store(brain), brain.local()
     names = links or ()
@@ -299,6 +378,12 @@ def kb_remember(
             )
         )
     plan = write if add_to is None else add
+    if dry_run:
+        catalog = load_catalog(brain)
+        planned = plan(catalog)
+        findings = tuple(transaction.check_change(catalog, planned))
+        node, opposites = planned.details
+        return KbRememberRecord(node_record(node), "", add_to is None, opposites, "", findings)
     if brain.rehearsal is not None:
         planned = plan(load_catalog(brain))
         brain.rehearsal.files += [

@@ -23,7 +23,7 @@ from quaid.errors import (
     NotFound,
     QuaidError,
 )
-from quaid.folders import atomic_write, export as exporter, page_writer
+from quaid.folders import atomic_write, attachments, export as exporter, page_writer
 from quaid.folders.scanner import Folder
 from quaid.kb.repository import mask_urls
 from quaid.model import dates, plain_text
@@ -233,6 +233,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "single_valued_predicates": (),
     "agent_writes": ("direct", "review"),
     "agents_may": (),
+    "welcome": ("ask", "hint", "done"),
     **{key: option.choices for key, option in OPTIONS.items() if option.stored == key},
 }
 """Settings that a user may change, with their allowed values; () if any value may be valid."""
@@ -333,13 +334,60 @@ def compact(brain: Brain) -> Compacted:
     return backups.compact(brain.db)
 
 
-@op("owner", examples=("quaid backup ~/memory-2026-04-25.db",))
+@op("owner", examples=("quaid backup", "quaid backup ~/memory-2026-04-25.db"))
 def backup(
     brain: Brain,
-    file: Annotated[str, Arg("The file to create; it must not exist.", positional=True, path=True)],
+    file: Annotated[
+        str | None,
+        Arg("The file to create; it must not exist [in ~/.quaid/backups].", positional=True, path=True),
+    ] = None,
 ) -> BackedUp:
-    """Copy the memory into a new file, even while other processes use it."""
-    return backups.create_backup(brain.db, brain.settings.path(file), brain.new_uuid())
+    """Copy the memory into a new file, even while other processes use it.
+
+    Images of pages without a file are copied into a folder beside it, named like the file with .attachments as its
+    ending. Files of attached folders are not copied."""
+    path = brain.settings.path(file) if file else _new_backup_path(brain)
+    source = os.path.realpath(brain.db.path)
+    return backups.create_backup(
+        brain.db, path, brain.new_uuid(), lambda target: attachments.back_up(source, target)
+    )
+
+
+def _new_backup_path(brain: Brain) -> str:
+    folder = brain.settings.backup_folders[-1]
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    stem = os.path.splitext(os.path.basename(brain.settings.db_path))[0]
+    moment = re.sub(r"[^0-9]", "", brain.now())
+    return os.path.join(folder, f"{stem}-{moment[:8]}-{moment[8:]}.db")
+
+
+class BackupRecord(NamedTuple):
+    path: str
+    made_at: str
+    size: int
+
+
+@op("owner", command="backups list", aliases={"backups": {}}, examples=("quaid backups list",))
+def backup_list(brain: Brain) -> Named[tuple[BackupRecord, ...]]:
+    """List the backups beside the memory and in ~/.quaid/backups, newest first. Other folders are not searched."""
+    found = backups.backups_of(brain.settings.db_path, brain.settings.backup_folders)
+    records = (BackupRecord(path, dates.timestamp(made), os.path.getsize(path)) for path, made in found)
+    return Named("backups", tuple(records), "No backup found. `quaid backup` makes one.")
+
+
+@op(
+    "owner",
+    command="backups verify",
+    examples=("quaid backups verify ~/.quaid/backups/memory-20260425-120000.db",),
+)
+def backup_verify(
+    brain: Brain, file: Annotated[str, Arg("The backup.", positional=True, path=True)]
+) -> backups.IntactCopy:
+    """Check that a backup is intact, and show how many pages it has. Exits 1 if it is damaged."""
+    path = brain.settings.path(file)
+    if not os.path.isfile(path):
+        raise NotFound(what="backup", name=file, hint=" `quaid backups list` lists them.")
+    return backups.verify_backup(path)
 
 
 @op("owner", command="config get", examples=("quaid config get default_token_budget",))
@@ -399,7 +447,7 @@ def _all_settings(brain: Brain) -> dict[str, Setting]:
     """Return all settings, from the environment, else the config file, else the memory, else the defaults."""
     defaults = {key: option.default for key, option in OPTIONS.items()}
     defaults.update({"chunk_strategy": "", "single_valued_predicates": ""})
-    defaults.update({"agent_writes": "direct", "agents_may": "nothing"})
+    defaults.update({"agent_writes": "direct", "agents_may": "nothing", "welcome": "done"})
     defaults.update(zip(MODEL_SETTINGS, (embedders.DEFAULT_MODEL, embedders.DEFAULT_DIMENSIONS), strict=True))
     settings = {key: Setting(key, _setting_text(value), "default") for key, value in defaults.items()}
     stored = dict(collections.list_settings(brain.db))
@@ -550,11 +598,13 @@ def inject_turn(brain: Brain, session: str, role: str, content: str) -> dict[str
     return {"session": session, "turns": stored.turns}
 
 
-PACKAGE = "quaid"
+PACKAGE = "quaid-memory"
+"""The name of the distribution. The name quaid belongs to another project on the public index."""
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 TIMEOUT_SECONDS = 10
 ACCEPT_HEADER = "application/vnd.pypi.simple.v1+json, application/json;q=0.9, text/html;q=0.5"
 LINK_PATTERN = r"""<a\b((?:[^<>"']|"[^"<]*"|'[^'<]*')*)>[^<]*"""
+WHEEL_NAME = "quaid_memory-VERSION-py3-none-any.whl"
 WHEEL_NOTE = ", with the wheel that you fetched and whose SHA-256 you compared"
 
 
@@ -605,7 +655,7 @@ def upgrade(
         versions = _versions_on_disk(place)
     best = plain_text.newest_version(versions, current)
     if best is None:
-        raise FileTrouble(path=place, problem="contains no version of quaid; name another place")
+        raise FileTrouble(path=place, problem=f"contains no version of {PACKAGE}; name another place")
     return UpgradeRecord(current, best, plain_text.is_newer_version(best, current), place, how)
 
 
@@ -699,14 +749,14 @@ def _unless_yanked(link: re.Match[str]) -> str:
 def _upgrade_step() -> str:
     """Return upgrade instructions for this kind of installation.
 
-    They install from a file, because the package name may belong to another project on an index.
+    They install from a file whose hash the user has compared, because the package may not be on the user's index.
     """
     environment = sys.prefix.replace(os.sep, "/")
     if os.path.exists(os.path.join(os.path.dirname(os.path.dirname(sys.executable)), "start.pyc")):
         called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else "the old one"
         return f"put the new file in the place of {called}, after `sha256sum --check quaid.sha256`"
     if "/pipx/" in environment:
-        return "`pipx install --force quaid-VERSION.whl`" + WHEEL_NOTE
+        return f"`pipx install --force {WHEEL_NAME}`" + WHEEL_NOTE
     if "/uv/tools/" in environment:
-        return "`uv tool install --force quaid-VERSION.whl`" + WHEEL_NOTE
-    return f"`{sys.executable} -m pip install --upgrade quaid-VERSION.whl`" + WHEEL_NOTE
+        return f"`uv tool install --force {WHEEL_NAME}`" + WHEEL_NOTE
+    return f"`{sys.executable} -m pip install --upgrade {WHEEL_NAME}`" + WHEEL_NOTE

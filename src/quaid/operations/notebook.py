@@ -21,7 +21,7 @@ from quaid.errors import (
 from quaid.folders import page_writer
 from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.sync import changed_paths, sync_collection
-from quaid.model import chunker, similarity
+from quaid.model import chunker, dates, similarity
 from quaid.model.markdown_text import shorten
 from quaid.notebook import files as notebook_files, layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
@@ -164,6 +164,8 @@ class RememberRecord(NamedTuple):
     """Lines of the page `about` that still have the value of an ended fact."""
     merge_proposal: int | None = None
     """The id of the proposal to merge two pages, if the sentence says that they are about the same thing."""
+    due: str = ""
+    """The day on which a to-do is due."""
 
     def agent_view(self) -> dict[str, Any]:
         """Return the fields for agents. Lines are shortened, and have no path if it is that of the record."""
@@ -246,6 +248,10 @@ def remember(
     place: str | None = router.CATEGORY_ARGUMENTS.get(category, category) if category else None
     if content.strip() and not (category or file or section):
         guess = router.classify(content, _sentence_embedder(brain))
+    if guess.category in ("shopping", "order") and router.is_task(content):
+        due = dates.find_due(content, brain.local()[:10])
+        if due and due.is_deadline:
+            guess = router.Classification("todo", (guess.category, *guess.near))
     if guess.category == "question":
         note = "This is a question; `quaid query` answers it."
         return RememberRecord("", "", (), 0, "question", guess.near, "question", note)
@@ -329,6 +335,8 @@ def _add_note(
         goal = router.choose_target(stripped, "todos" if task else "facts", None, None)
     else:
         goal = router.choose_target(content, category, file, section, paths, guessed=kind)
+    if goal.path == router.NOTE_KINDS["todos"].path:
+        goal = goal._replace(lines=[_with_due_day(brain, line) for line in goal.lines])
     written = router.UpdatedNote("", "", ())
 
     def change(old: str | None) -> str:
@@ -364,7 +372,21 @@ def _add_note(
         similar=similar,
         slug=file_slug,
         contradicts=contradicts,
+        due=dates.due_day_of(written.lines[0].text) if filed == "todo" and len(written.lines) == 1 else "",
     )
+
+
+def _with_due_day(brain: Brain, line: str) -> str:
+    """Return a to-do with the day on which it is due in parentheses, unless the line already names that day.
+
+    Words such as "by Friday" mean another day when they are read later.
+    """
+    today = brain.local()[:10]
+    due = dates.find_due(line, today)
+    if due is None or due.day < today or dates.due_day_of(line) == due.day:
+        return line
+    first, newline, rest = line.partition("\n")
+    return f"{first} (due {due.day}){newline}{rest}"
 
 
 def _show_line(line: "StoredStatement") -> str:

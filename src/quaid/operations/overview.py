@@ -1,20 +1,24 @@
-"""Read-only views across all pages: the briefing, dated items, wings (top-level categories) and titles."""
+"""Views across all pages: the briefing, today, dated items, wings (top-level categories) and titles; tick a to-do."""
 
+from collections.abc import Iterator
+from datetime import date
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.errors import InvalidArgument, NotFound
+from quaid.errors import FileChanged, InvalidArgument, NotFound
 from quaid.formats import sections
 from quaid.model import dates, markdown_text, page as page_model, slug as slugs
+from quaid.model.page import CLOSED_STATUSES, Page
 from quaid.model.plain_text import count_noun
 from quaid.notebook import files as notebook_files, layout
 from quaid.operations.filters import type_notes
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
+from quaid.operations.pages import IfVersion, Slug, edit_page, locate_page
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import briefing as store, collections, contradictions, links, proposals
 from quaid.storage.briefing import BriefingLine, BriefingPart, DatedFilter, DatedItem, NameCount
 from quaid.storage.collections import Collection
-from quaid.storage.pages import PageHead, count as count_pages, page_heads
+from quaid.storage.pages import PageHead, PageRow, count as count_pages, page_heads, pages_with_conflicts
 
 BRIEFING_PARTS = {
     "shifted": "What shifted",
@@ -154,8 +158,7 @@ def _todos(brain: Brain, notebook: Collection, horizon: str, limit: int) -> Brie
             is_todo = item.box == " " or (item.box is None and slug == store.TODO_LIST)
             if not is_todo or not item.text or item.text.startswith("~~"):
                 continue
-            days = dates.find_dates(item.text)
-            day = days[0].last if days else ""
+            day = dates.due_day_of(item.text)
             if day <= horizon and (day or slug == store.TODO_LIST):
                 items.append(BriefingLine(slugs.address(notebook.name, slug), day, "open", item.text))
     items.sort(key=lambda item: item.day or "9999")
@@ -308,6 +311,381 @@ def _next_steps(record: BriefingRecord, limit: int) -> tuple[str, ...]:
     return tuple(steps)
 
 
+TODAY_DAYS = 30
+"""`today` lists what is due within this many days."""
+LAST_DAY = "9999-12-31"
+FIRST_LOOK_DAYS = 7
+"""Before the first visit, changes of this many days count as new."""
+VISIT_MINUTES = 30
+MAX_CHANGES_READ = 500
+MAX_GROUP_PAGES = (3, 5)
+"""How many pages of a group are listed, in general and for agents."""
+MAX_FACTS = 5
+MAX_WAITING = 3
+DONE_STATUS = "done"
+
+
+class DueItem(NamedTuple):
+    """A to-do, commitment or action item."""
+
+    text: str
+    day: str
+    """The day on which it is due, or "" if it names none."""
+    kind: Literal["to-do", "commitment", "action item"]
+    slug: str
+    title: str = ""
+    line: int | None = None
+    """The line of a to-do, counted from the start of its part of the page."""
+    part: str = ""
+    """The part of the page with the line: "truth" or "timeline"."""
+    path: str = ""
+    """The notebook file with the line."""
+    owner: str = ""
+
+    @property
+    def words(self) -> str:
+        """The text without the mark of its due day."""
+        return dates.without_due_mark(self.text)
+
+
+class ChangeGroup(NamedTuple):
+    """Pages that were changed by the same person, program, import or folder."""
+
+    who: str
+    kind: Literal["agent", "you", "person", "folder", "import", "unknown"]
+    source: str
+    """The collection or source that the pages belong to."""
+    pages: int
+    items: tuple[store.ChangedPage, ...]
+    """The latest of them."""
+
+
+class WaitingItem(NamedTuple):
+    """Things that wait for a decision of a person."""
+
+    kind: Literal["proposals", "conflicts", "contradictions", "gaps", "quarantine", "stale"]
+    number: int
+    text: str
+    cost: str
+
+
+class TodayRecord(NamedTuple):
+    day: str
+    since: str
+    """Changes from this time on count as new."""
+    as_of: str
+    looked_at: str
+    """The last recorded look, or "" if there was none; then the changes of the last days are listed."""
+    due: tuple[DueItem, ...]
+    """What is due, overdue items first."""
+    due_total: int
+    later: tuple[DueItem, ...]
+    """What is due after that, earliest first."""
+    later_total: int
+    undated: tuple[DueItem, ...]
+    undated_total: int
+    changed: tuple[ChangeGroup, ...]
+    changed_total: int
+    facts: tuple[BriefingLine, ...]
+    """Facts that ended or were superseded since then, and open contradictions."""
+    waiting: tuple[WaitingItem, ...]
+    pages: int
+    log: tuple[DatedItem, ...] = ()
+    """Entries of today's log, the latest first."""
+
+
+@op("read", examples=("quaid today", "quaid today --since 7d"))
+def today(
+    brain: Brain,
+    since: Annotated[
+        str | None, Arg("What counts as new: a period (24h, 7d, 2w) or a day [since the last visit].")
+    ] = None,
+    limit: Annotated[int, Arg("How many to-dos of each list.", minimum=1, maximum=MAX_ITEMS)] = 20,
+) -> TodayRecord:
+    """Show what is due, today's log, what changed since you last looked, facts that became false, and what waits."""
+    now, day = brain.now(), brain.local()[:10]
+    notebook = layout.find_notebook(brain.db)
+    if notebook is not None:
+        from quaid.operations.notebook import fresh_notebook  # imported late: a memory may have no notebook
+
+        fresh_notebook(brain)
+    with brain.db.reading():
+        look = store.read_last_look(brain.db)
+        start = _window_start(brain, since, now) if since else _new_since(brain, look, now)
+        erasures = proposals.waiting_erasures(brain.db)
+        due, later, undated = _due_items(brain, day, erasures)
+        changed = store.changed_pages(brain.db, start, MAX_CHANGES_READ)
+        changed = [page for page in changed if page.slug not in erasures]
+        total = store.count_changed(brain.db, start) if len(changed) >= MAX_CHANGES_READ else len(changed)
+        return TodayRecord(
+            *(day, start, now, look.loaded_at if look else ""),
+            *(tuple(due[:limit]), len(due), tuple(later[:limit]), len(later)),
+            *(tuple(undated[:limit]), len(undated)),
+            *(_change_groups(changed), total),
+            facts=_fact_news(brain, start, day, erasures),
+            waiting=_waiting_items(brain),
+            pages=count_pages(brain.db),
+            log=tuple(_log_entries(brain, DatedFilter(since=day, until=day), limit)[:limit]),
+        )
+
+
+def _new_since(brain: Brain, look: store.LastLook | None, now: str) -> str:
+    """Return the time from which changes are new: that of the last look before this visit."""
+    if look is None:
+        return brain.now(-FIRST_LOOK_DAYS * 86_400)
+    return look.loaded_at if _is_over(look, now) else look.seen_until
+
+
+def _is_over(look: store.LastLook, now: str) -> bool:
+    """Return True if a visit is so old that the next look begins another one."""
+    return dates.seconds_of(now) - dates.seconds_of(look.visit_started) > VISIT_MINUTES * 60
+
+
+class SeenRecord(NamedTuple):
+    seen_until: str
+    """Changes before this time are no longer listed as new."""
+
+
+@op("owner", examples=("quaid seen",))
+def seen(
+    brain: Brain,
+    until: Annotated[str | None, Arg("The time up to which changes were seen [now].")] = None,
+    visit: Annotated[
+        bool,
+        Arg(f"Record a look. What it showed counts as seen {VISIT_MINUTES} minutes after the first look."),
+    ] = False,
+) -> SeenRecord:
+    """Mark what changed as seen, so that `quaid today` lists only later changes."""
+    now = brain.now()
+    if until is not None and not dates.is_timestamp(until):
+        raise InvalidArgument(name="until", problem=f"must be a time as in {now}, not {until!r}")
+    look = store.read_last_look(brain.db)
+    until = min(until or now, now)
+    if not visit:
+        new = store.LastLook(until, now, until)
+    elif look is not None and not _is_over(look, now):
+        new = look._replace(loaded_at=max(look.loaded_at, until))
+    else:
+        new = store.LastLook(_new_since(brain, look, now), now, until)
+    brain.db.write(lambda tx: store.set_last_look(tx, new))
+    return SeenRecord(new.seen_until)
+
+
+def _due_items(
+    brain: Brain, today: str, erasures: frozenset[str]
+) -> tuple[list[DueItem], list[DueItem], list[DueItem]]:
+    """Return what is due within TODAY_DAYS and what is due later, earliest first, and what has no day."""
+    horizon = dates.shift_date(today, TODAY_DAYS)
+    items = list(_checklist_items(brain))
+    period = {"since": today, "active_since": today, "today": today, "due_until": LAST_DAY}
+    parts = store.briefing_parts(brain.db, ("commitments", "undated", "actions"), period, MAX_ITEMS)
+    for name, part in parts.items():
+        kind: Literal["action item", "commitment"] = "action item" if name == "actions" else "commitment"
+        items += (
+            DueItem(_line(line.text), line.day, kind, line.slug, line.text, owner=_line(line.owner))
+            for line in part.items
+        )
+    items = [
+        item
+        for item in items
+        if item.slug not in erasures and not any(words in item.text for words in erasures)
+    ]
+    dated = sorted((item for item in items if item.day), key=lambda item: item.day)
+    due = [item for item in dated if item.day <= horizon]
+    return due, dated[len(due) :], [item for item in items if not item.day]
+
+
+def _checklist_items(brain: Brain) -> Iterator[DueItem]:
+    """Yield the open to-dos of the notebook's list, and the open checkboxes with a day of all other pages."""
+    pages = store.all_checklists(brain.db)
+    files = collections.paths_of_pages(brain.db, [page.page_id for page in pages if page.is_notebook])
+    for page in pages:
+        is_list = page.is_notebook and page.slug == store.TODO_LIST
+        for part, text in (("truth", page.truth), ("timeline", page.timeline)):
+            for item in sections.list_items(text) if is_list or "[ ]" in text else ():
+                is_open = item.box == " " or (item.box is None and is_list)
+                if not is_open or not item.text or item.text.startswith("~~"):
+                    continue
+                day = dates.due_day_of(item.text)
+                if day or is_list:
+                    path = files.get(page.page_id, "") if page.is_plain and part == "truth" else ""
+                    yield DueItem(item.text, day, "to-do", page.address, page.title, item.line, part, path)
+
+
+def _change_groups(pages: list[store.ChangedPage]) -> tuple[ChangeGroup, ...]:
+    """Group changed pages by who changed them and by source, those of agents first."""
+    groups: dict[tuple[str, str, str], list[store.ChangedPage]] = {}
+    for page in pages:
+        groups.setdefault(_changed_by(page), []).append(page)
+    order = ("agent", "person", "folder", "import", "unknown", "you")
+    rows = [
+        ChangeGroup(who, kind, source, len(own), tuple(own[: MAX_GROUP_PAGES[kind == "agent"]]))  # type: ignore[arg-type]
+        for (who, kind, source), own in groups.items()
+    ]
+    return tuple(sorted(rows, key=lambda group: (order.index(group.kind), -group.pages)))
+
+
+def _changed_by(page: store.ChangedPage) -> tuple[str, str, str]:
+    """Return who changed a page, which kind of author that is, and the source or collection."""
+    place = "" if page.collection == collections.DEFAULT_COLLECTION else page.collection
+    if page.batch:
+        is_sync = page.batch.startswith("sync-")
+        return ("folder" if is_sync else "import", "folder" if is_sync else "import", page.collection)
+    if page.agent:
+        return page.agent, "agent", page.source or place
+    if page.author in ("owner", ""):
+        return ("you", "you", place) if page.author else ("unknown", "unknown", place)
+    return page.author, "person", place
+
+
+def _fact_news(brain: Brain, since: str, today: str, erasures: frozenset[str]) -> tuple[BriefingLine, ...]:
+    """Return facts that ended or were superseded since a time, and then open contradictions."""
+    period = {"since": since, "active_since": since, "today": today, "due_until": today}
+    parts = store.briefing_parts(brain.db, ("shifted", "contradictions"), period, MAX_FACTS)
+    ended = [line for line in parts["shifted"].items if line.state in ("superseded", "ended")]
+    open_ = [line._replace(state="contradiction") for line in parts["contradictions"].items]
+    kept = min(len(ended), max(MAX_FACTS - len(open_), 2))
+    lines = BriefingPart((*ended[:kept], *open_[: MAX_FACTS - kept]), 0)
+    return tuple(line._replace(text=_line(line.text)) for line in _without(lines, erasures).items)
+
+
+_WAITING_TEXTS: dict[str, tuple[str, str, str]] = {
+    "proposals": (
+        "change that an agent proposes",
+        "changes that agents propose",
+        "about half a minute each: read the difference, then accept or reject",
+    ),
+    "conflicts": ("page with two versions", "pages with two versions", "one choice each"),
+    "contradictions": ("contradiction", "contradictions", "one choice each: which of two sentences is true"),
+    "gaps": ("question without an answer", "questions without an answer", "a sentence each, or dismiss them"),
+    "quarantine": (
+        "page whose file is gone",
+        "pages whose files are gone",
+        "one choice each: restore the file or discard the page",
+    ),
+    "stale": (
+        "page that is older than its timeline",
+        "pages that are older than their timelines",
+        "a few minutes each: rewrite the text from the timeline",
+    ),
+}
+"""For each kind of waiting things, in order of importance: singular, plural, and what a decision costs."""
+
+
+def _waiting_items(brain: Brain) -> tuple[WaitingItem, ...]:
+    """Return the most important kinds of things that wait for a person."""
+    counts = store.open_counts(brain.db)
+    numbers = {
+        "proposals": counts.proposals,
+        "conflicts": brain.db.cached("conflicts", lambda: len(pages_with_conflicts(brain.db, MAX_ITEMS))),
+        "contradictions": counts.contradictions,
+        "gaps": counts.gaps,
+        "quarantine": counts.quarantined,
+        "stale": counts.stale,
+    }
+    items = [
+        WaitingItem(kind, number, count_noun(number, one, many), cost)  # type: ignore[arg-type]
+        for kind, (one, many, cost) in _WAITING_TEXTS.items()
+        if (number := numbers[kind])
+    ]
+    return tuple(items[:MAX_WAITING])
+
+
+class TickRecord(NamedTuple):
+    slug: str
+    version: int
+    changed: bool
+    """False if the item was in that state before."""
+    done: bool
+    text: str
+    collection: str = "default"
+    line: int | None = None
+    was: str = ""
+    """The earlier status of a commitment or action item."""
+
+
+@op(
+    "write",
+    examples=(
+        "quaid tick notebook::lists/todos 'Book flights by Friday (due 2026-11-20)'",
+        "quaid tick commitments/send-the-draft",
+        "quaid tick commitments/send-the-draft --undo",
+    ),
+)
+def tick(
+    brain: Brain,
+    slug: Slug,
+    text: Annotated[
+        str,
+        Arg(
+            "The to-do, as it is written after the box. Empty for a commitment or action item.",
+            positional=True,
+        ),
+    ] = "",
+    line: Annotated[int | None, Arg("Its line, if several lines have the same text.", minimum=1)] = None,
+    undo: Annotated[bool, Arg("Open it again.")] = False,
+    status: Annotated[str, Arg("With `undo`, the status to restore.")] = "open",
+    expected_version: IfVersion = None,
+) -> TickRecord:
+    """Tick a to-do of a page or notebook file, or close a commitment or action item. Only that line is changed."""
+    words = " ".join(text.split())
+    outcome: tuple[bool, int | None, str] = (False, None, "")
+
+    def change(old: PageRow | None) -> Page:
+        nonlocal outcome
+        assert old is not None
+        front, truth, entries = old.frontmatter, old.truth, old.timeline
+        if words:
+            truth, entries, place, is_changed = _ticked_text(old, words, line, undo)
+            outcome = (is_changed, place, "")
+        else:
+            was = str(front.get("status") or "")
+            is_closed = was.strip().lower() in _closed_statuses(old)
+            outcome = (is_closed == undo, None, was)
+            front = {**front, "status": status if undo else DONE_STATUS} if outcome[0] else front
+        return page_model.build_page(old.slug, front, truth, entries, fallback_title=old.title)
+
+    try:
+        saved, new = edit_page(brain, slug, expected_version, change)
+    except FileChanged:  # the file has been read again; the line may still be there
+        saved, new = edit_page(brain, slug, expected_version, change)
+    collection = locate_page(brain, slug)[0].name
+    is_changed, place, was = outcome
+    return TickRecord(
+        new.slug, saved.version, is_changed, not undo, words or new.title, collection, place, was
+    )
+
+
+def _closed_statuses(page: PageRow) -> tuple[str, ...]:
+    """Return the statuses of a commitment or action item that is closed."""
+    if page.type not in ("commitment", "action_item"):
+        problem = f"is required, because {page.slug} is not a commitment or action item"
+        raise InvalidArgument(name="text", problem=problem)
+    return CLOSED_STATUSES[page.type]
+
+
+def _ticked_text(old: PageRow, words: str, line: int | None, undo: bool) -> tuple[str, str, int, bool]:
+    """Return text and timeline of a page with one to-do ticked or opened, its line, and True if it changed."""
+    texts = [old.truth, old.timeline]
+    found = [
+        (part, item)
+        for part, text in enumerate(texts)
+        for item in sections.list_items(text)
+        if " ".join(item.text.split()) == words
+    ]
+    if not found:
+        hint = f" The line was changed; `quaid get {old.slug}` shows it."
+        raise NotFound(what="to-do", name=repr(words), hint=hint)
+    wanted = [(part, item) for part, item in found if (item.box in ("x", "X")) == undo]
+    if not wanted:
+        return old.truth, old.timeline, found[0][1].line, False
+    part, item = min(wanted, key=lambda each: abs(each[1].line - (line or 0)))
+    rows = texts[part].split("\n")
+    rows[item.line - 1] = sections.with_box(rows[item.line - 1], " " if undo else "x")
+    texts[part] = "\n".join(rows)
+    return texts[0], texts[1], item.line, True
+
+
 DatedKind = Literal["entry", "log", "page", "due", "link", "fact"]
 
 
@@ -441,3 +819,108 @@ def wing(
         edges = graph_edges(brain, rows, heads)
     nodes = tuple(PageTitle(*_member(heads[id])) for id in ids)
     return WingRecord(wing, nodes, edges, total)
+
+
+class MapNode(NamedTuple):
+    slug: str
+    title: str
+    type: str
+    wing: str
+    updated: str
+    """The day of the last change."""
+    links: int
+
+
+class MapRecord(NamedTuple):
+    """The graph of the whole memory, in flat lists, because it may have tens of thousands of links."""
+
+    nodes: tuple[MapNode, ...]
+    relationships: tuple[str, ...]
+    links: tuple[int, ...]
+    """Six numbers for each link.
+
+    These are the places of both pages in `nodes`, the place of the relationship in `relationships`, and the
+    days on which the link begins, ends and is stated to begin. A day is the number of days since
+    0000-12-31; 0 means unknown.
+    """
+    pages: int
+    """Number of pages in the memory."""
+
+
+LINK_FIELDS = 6
+"""Numbers per link in MapRecord.links."""
+
+
+@op(
+    "read",
+    command="map",
+    tool="memory_map",
+    examples=("quaid map", "quaid map --limit 10000 --json"),
+)
+def map_(
+    brain: Brain,
+    limit: Annotated[int, Arg("How many pages at most.", minimum=1, maximum=10_000)] = 200,
+) -> MapRecord:
+    """Show all pages with the links between them, those with the most links first."""
+    return brain.db.cached(f"map {limit}", lambda: _make_map(brain, limit))
+
+
+def _make_map(brain: Brain, limit: int) -> MapRecord:
+    pages, rows, total = links.whole_graph(brain.db, limit)
+    begins = store.link_beginnings(brain.db, rows)
+    places = {page.id: place for place, (page, _) in enumerate(pages)}
+    relationships = tuple(sorted({row.relationship for row in rows}))
+    numbers = {name: number for number, name in enumerate(relationships)}
+    days = {"": 0}
+
+    def number_of(day: str | None) -> int:
+        day = day or ""
+        if day not in days:
+            days[day] = date.fromisoformat(day).toordinal() if dates.is_date(day) else 0
+        return days[day]
+
+    flat: list[int] = []
+    for row in rows:
+        flat += (places[row.from_id], places[row.to_id], numbers[row.relationship])
+        flat += (number_of(begins.get(row.id)), number_of(row.valid_until), number_of(row.valid_from))
+    nodes = tuple(MapNode(*page[1:], count) for page, count in pages)
+    return MapRecord(nodes, relationships, tuple(flat), total)
+
+
+class Mention(NamedTuple):
+    """A page that names another one without a link between them."""
+
+    slug: str
+    title: str
+    to_slug: str
+    to_title: str
+
+
+@op("read", command="link-suggestions", examples=("quaid link-suggestions --wing people",))
+def link_suggestions(
+    brain: Brain,
+    wing: Annotated[str, Arg("Only links to pages of this wing, as in people.")] = "",
+    limit: Annotated[int, Arg("How many.", minimum=1, maximum=1_000)] = 20,
+) -> Named[tuple[Mention, ...]]:
+    """List pages whose text names another page, without a link between the two."""
+    found: list[tuple[int, int]] = []
+    with brain.db.reading():
+        if wing:
+            ids = store.pages_of_wing(brain.db, wing, MAX_NAMES_SEARCHED)
+        else:
+            ids = [page.id for page, _ in links.whole_graph(brain.db, MAX_NAMES_SEARCHED)[0]]
+        heads = page_heads(brain.db, ids)
+        for id in ids:
+            if len(found) >= limit:
+                break
+            mentions = links.unlinked_mentions(brain.db, id, heads[id].title)
+            found += [(other, id) for other in mentions if (id, other) not in found]
+        heads |= page_heads(brain.db, [other for other, _ in found])
+    pairs = [(_member(heads[other]), _member(heads[id])) for other, id in found[:limit]]
+    return Named(
+        "suggestions", tuple(Mention(*source[:2], *target[:2]) for source, target in pairs), "None found."
+    )
+
+
+MAX_NAMES_SEARCHED = 500
+"""The titles of at most this many pages are searched for, those with the most links first."""

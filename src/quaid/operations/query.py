@@ -1,7 +1,7 @@
 """Answer questions by combined text and vector search within a token budget."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
@@ -17,8 +17,10 @@ from quaid.notebook.layout import RecallResult
 from quaid.operations import background, notebook
 from quaid.operations.filters import search_filters, type_notes
 from quaid.operations.registry import Arg, op
-from quaid.search import answer as answers, origins
+from quaid.operations.search import seal_words
+from quaid.search import answer as answers, direct_answer, origins
 from quaid.search.answer import Answer, RankedQuestion
+from quaid.search.direct_answer import DirectAnswer
 from quaid.search.fusion import FUSION_STRATEGIES
 from quaid.storage import collections, gaps, pages as page_store, proposals
 from quaid.storage.text_index import SearchFilters
@@ -155,6 +157,7 @@ def _other_sources(
     facts = origins.matching_facts(brain.db, ranked, today)
     is_past = origins.asks_only_for_past(ranked, today)
     return {
+        "direct": _direct_answer(brain, ranked.question),
         "others": others,
         "facts": facts.lines,
         "outdated": () if is_past else facts.outdated,
@@ -163,6 +166,17 @@ def _other_sources(
         "is_concise": not is_past,
         "is_past": is_past,
     }
+
+
+def _direct_answer(brain: Brain, question: str) -> DirectAnswer | None:
+    """Return the answer to a question from facts and links, or None."""
+
+    def past(slug: str, collection: str, time: str) -> Iterable[tuple[int | None, str, str]]:
+        from quaid.operations.history import past_texts  # few facts are quoted from an earlier version
+
+        return past_texts(brain)(slug, collection, time)
+
+    return direct_answer.find_answer(brain.db, question, brain.now()[:10], past)
 
 
 def _record_gap(brain: Brain, question: str, answer: Answer) -> None:
@@ -180,7 +194,8 @@ def _record_gap(brain: Brain, question: str, answer: Answer) -> None:
             if is_question(question) and has_pages and _is_writable(brain):
                 best, now = max((result.score for result in answer.results), default=0.0), brain.now()
                 text = question.strip() if brain.option(LOG_GAPS) == "text" else None
-                brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now, text))
+                sealed = seal_words(brain, question.strip())
+                brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now, text, sealed))
         elif (gap_id := gaps.open_with(brain.db, digest)) and _is_writable(brain):
             slug, now = (answer.results[0].slug or None) if answer.results else None, brain.now()
             brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now))
@@ -226,7 +241,12 @@ def glance(
     if query.strip() and not words_only:
         model = background.question_embedder(brain)
     answer = _answer(
-        brain, query, filters, model, limit=limit, depth="section", budget=GLANCE_BUDGET, explain=False
+        *(brain, query, filters, model),
+        limit=limit,
+        depth="section",
+        budget=GLANCE_BUDGET,
+        explain=False,
+        extend=lambda _: {"direct": _direct_answer(brain, query)} if filters == SearchFilters() else {},
     )
     answer = answers.put_named_first(brain.db, answer, query, filters, limit)
     own = layout.find_notebook(brain.db)

@@ -6,6 +6,7 @@ to its module, so that a command imports only the operations it needs.
 
 import importlib
 from collections.abc import Callable, Container
+from functools import lru_cache
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 Scope = Literal["read", "write", "owner"]
@@ -23,6 +24,7 @@ SUBJECTS = (
     "ingest",
     "cleanup",
     "review",
+    "activity",
     "corrections",
     "overview",
     "notebook",
@@ -108,7 +110,7 @@ class Arg(NamedTuple):
     any_text: bool = False  # replace invalid Unicode instead of rejecting it
     question: bool = False  # a search query, limited to MAX_QUESTION bytes
     minimum: int | None = None
-    maximum: int | None = None
+    maximum: int | None = None  # of a number, or of the bytes of a text
     flag: str = ""  # command-line flag, if it differs from the parameter name
 
 
@@ -240,6 +242,7 @@ def all_operations() -> list[Operation]:
     return sorted(OPERATIONS.values(), key=lambda operation: SUBJECTS.index(operation.subject))
 
 
+@lru_cache(None)  # a server needs them for each request
 def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
     code = function.__code__
     count = code.co_argcount + code.co_kwonlyargcount
@@ -270,6 +273,18 @@ def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
         return "string", parts
     plain = getattr(hint, "__origin__", hint)
     return _JSON_TYPES[plain], ()
+
+
+def python_params(operation: Operation) -> tuple[list[Param], list[Param]]:
+    """Return the parameters that a method of the Python library takes by position, and those only by name.
+
+    By position go the leading ones that are required or have no flag on the command line.
+    """
+    params = list(operation.params)
+    count = 0
+    while count < len(params) and (params[count].required or params[count].arg.positional):
+        count += 1
+    return params[:count], params[count:]
 
 
 def current_name(name: str, params: Container[str]) -> str:

@@ -3,7 +3,9 @@
 Every `quaid search` imports this module, so its imports must be fast.
 """
 
-from typing import Annotated, Literal, NamedTuple
+import os
+from contextlib import suppress
+from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import GapResolved, InvalidArgument, WrongQuestion
@@ -17,7 +19,7 @@ from quaid.operations.filters import search_filters, type_notes
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.search.text import PageHit
-from quaid.storage import gaps
+from quaid.storage import files as durable_files, gaps
 from quaid.storage.gaps import Gap
 
 
@@ -87,7 +89,53 @@ def gaps_(
     A question is shown as a hash until its text is approved."""
     with brain.db.reading():
         rows, total = gaps.listing(brain.db, limit, resolved=include_resolved)
-    return GapsRecord(tuple(rows), total)
+    return GapsRecord(tuple(_with_words(brain, rows)), total)
+
+
+def seal_words(brain: Brain, text: str) -> bytes | None:
+    """Return a question encrypted with the key beside the memory, or None unless `log_gaps` is words.
+
+    Also return None if the package for encryption is missing.
+    """
+    box = _words_box(brain, make=True) if brain.option("log_gaps") == "words" else None
+    return bytes(box.encrypt(text.encode())) if box else None
+
+
+def _with_words(brain: Brain, rows: list[gaps.Gap]) -> list[gaps.Gap]:
+    """Return gaps with their decrypted words, which only the owner sees."""
+    sealed = gaps.sealed_queries(brain.db) if brain.may_overwrite and not brain.agent else {}
+    box = _words_box(brain) if sealed else None
+    if box is None:
+        return rows
+    from nacl.exceptions import CryptoError
+
+    shown = []
+    for row in rows:
+        if row.query_text is None and row.id in sealed:
+            try:
+                row = row._replace(query_text=box.decrypt(sealed[row.id]).decode())
+            except CryptoError:
+                pass  # encrypted with a key that is gone
+        shown.append(row)
+    return shown
+
+
+def _words_box(brain: Brain, *, make: bool = False) -> Any:
+    """Return the cipher for words of questions, or None. `make` creates a missing key, readable by its owner only."""
+    try:
+        from nacl.secret import SecretBox
+    except ImportError:
+        return None
+    folder, name = os.path.split(brain.db.path)
+    path = os.path.join(folder, f"key-of-{name}")
+    try:
+        if make and not os.path.exists(path):
+            with suppress(FileExistsError):  # another process has made it
+                durable_files.write_file(path, os.urandom(SecretBox.KEY_SIZE), exclusive=True)
+        with open(path, "rb") as file:
+            return SecretBox(file.read())
+    except (OSError, ValueError):
+        return None
 
 
 @op(
@@ -127,7 +175,10 @@ def gap(
         )
     digest, now = question_hash(query), brain.now()
     text = query.strip() if brain.option("log_gaps") == "text" else None
-    logged = brain.db.write(lambda tx: gaps.log_gap(tx, digest, context.strip(), confidence_score, now, text))
+    sealed = seal_words(brain, query.strip())
+    logged = brain.db.write(
+        lambda tx: gaps.log_gap(tx, digest, context.strip(), confidence_score, now, text, sealed)
+    )
     return GapRecord(logged, "counted" if logged.times_seen > 1 else "logged")
 
 

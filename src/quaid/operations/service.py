@@ -6,10 +6,11 @@ import hmac
 import json
 import os
 import re
+import secrets
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
@@ -19,6 +20,8 @@ from quaid.config import Settings
 from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument, NoService, NotFound, ServiceMissing
 from quaid.formats import config_text
 from quaid.kb import git as git_cli
+from quaid.model import dates
+from quaid.model.plain_text import count_noun
 from quaid.operations.clients import launch_command
 from quaid.operations.registry import Arg, Named, Scope, op
 from quaid.storage import files as durable_files
@@ -87,12 +90,13 @@ def daemon_install(
     port: Annotated[
         int, Arg("The port to listen on, on this machine only.", minimum=1, maximum=65535)
     ] = 4321,
+    host_name: Annotated[str, Arg("As for `quaid web`: localhost, if your browser needs it.")] = "",
 ) -> DaemonRecord:
     """Install a service for the browser pages and HTTP: a systemd user unit or a launchd agent."""
     _ = brain.db
     keeper = _service_manager(brain)
     before = config_files.read_config(keeper.path)
-    change = ConfigChange(keeper.path, before, unit_text(brain, keeper, port))
+    change = ConfigChange(keeper.path, before, unit_text(brain, keeper, port, check_host_name(host_name)))
     if change.needed:
         config_files.write_config(change, brain.now())
     return _run_steps(brain, keeper, "installed", change.needed)
@@ -182,10 +186,11 @@ def daemon_logs(
     return Named("lines", tuple(done.out.decode("utf-8", "replace").splitlines()), EMPTY_LOG)
 
 
-def unit_text(brain: Brain, keeper: ServiceManager, port: int) -> str:
+def unit_text(brain: Brain, keeper: ServiceManager, port: int, host_name: str = "") -> str:
     """Return the text of the unit file or property list."""
     started = launch_command(brain)
     command = (started.command, *started.args, "--db", started.db, "serve", "--http", "--port", str(port))
+    command += ("--host-name", host_name) if host_name else ()
     environ = brain.settings.environ
     passed = {name: environ[name] for name in PASSED_VARIABLES if environ.get(name)}
     if keeper.kind == "launchd":
@@ -280,8 +285,26 @@ def _first_line(text: str) -> str:
 TOKEN_BYTES = 32
 LOGIN_CODE_SECONDS = 60
 MAX_TOKENS = 100
+MAX_TOKEN_SECONDS = 10 * 366 * 86_400
+LAST_USE_SECONDS = 60
 MAX_TOKEN_FILE_BYTES = 4_096
 OWNER_FILE_NAME = "owner-token"
+SHORT_CODE_FILE = "short-code.json"
+SHORT_CODE_SECONDS = 300
+SHORT_CODE_TRIES = 5
+LOGIN_ID_LENGTH = 8
+CERTIFICATE_DAYS = 800  # Apple's devices accept at most 825
+HOST_FILE_NAME = "host-name"
+HOST_NAME_BYTES = 15
+LOCALHOST_NAME = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)?localhost")
+HOST_NAME = re.compile(r"quaid-[a-z2-7]{24}\.localhost")
+MAX_SESSIONS = 100
+IDLE_SESSION_SECONDS = 7 * 24 * 3600.0
+MAX_SESSION_SECONDS = 90 * 24 * 3600.0
+SEEN_SECONDS = 60.0
+"""The last use of a session is recorded at most once in this many seconds."""
+RESERVED_NAMES = ("human", "manual", "owner")
+"""Names by which the owner is recorded as the author of a change."""
 TOKEN_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 TOKEN_PATTERN = re.compile(r"qd_[A-Za-z0-9_-]{43}")
 
@@ -295,6 +318,8 @@ class Token(NamedTuple):
     created_at: str
     last_used_at: str | None = None
     """Time of the last use, rounded down to the minute, or None if the token was never used."""
+    expires_at: str | None = None
+    is_expired: bool = False
 
 
 class TokenRecord(NamedTuple):
@@ -302,6 +327,7 @@ class TokenRecord(NamedTuple):
     scope: Literal["read", "write"]
     token: str
     """The token. It is shown only once, because only its hash is stored."""
+    expires_at: str | None = None
 
 
 class TokensRecord(NamedTuple):
@@ -313,21 +339,30 @@ class TokensRecord(NamedTuple):
 @op(
     "owner",
     command="token create",
-    examples=("quaid token create phone", "quaid token create laptop --scope write"),
+    examples=("quaid token create phone", "quaid token create laptop --scope write --expires 30d"),
 )
 def token_create(
     brain: Brain,
     name: TokenName,
     scope: Annotated[Literal["read", "write"], Arg("What the token allows.")] = "read",
+    expires: Annotated[
+        str | None, Arg("When it ends: a period (12h, 30d, 6w) or its last day (2027-01-31) [never].")
+    ] = None,
 ) -> TokenRecord:
-    """Create a token for an HTTP client. It is shown once; only its hash is stored."""
+    """Create a token for an HTTP client. It is shown once; only its hash is stored.
+
+    Changes made with the token have its name as their author."""
     _check_name(name)
+    if name in RESERVED_NAMES:
+        raise InvalidArgument(name="name", problem=f"{name} stands for you; choose another name")
+    expires_at = _expiry(brain, expires) if expires is not None else None
     _ = brain.db  # raises an error if there is no memory
     folder = _token_folder(brain.settings, "tokens")
     if len(_names_in_folder(folder)) >= MAX_TOKENS:
         raise InvalidArgument(name="name", problem=f"there are {MAX_TOKENS} tokens already; revoke some")
     token = _new_token()
     content = {"scope": scope, "created_at": brain.now(), "sha256": _token_hash(token)}
+    content |= {"expires_at": expires_at} if expires_at else {}
     path = os.path.join(folder, name + ".json")
     with translate_os_errors(path):
         try:
@@ -336,17 +371,41 @@ def token_create(
         except FileExistsError:
             hint = f"`quaid token revoke {name}` ends it; or choose another name."
             raise AlreadyExists(path=f"A token {name}", hint=hint) from None
-    return TokenRecord(name, scope, token)
+    return TokenRecord(name, scope, token, expires_at)
+
+
+def _expiry(brain: Brain, expires: str) -> str:
+    """Return the time at which a new token expires."""
+    seconds = dates.period_seconds(expires) if len(expires) < 10 else None
+    if seconds is None and dates.is_date(expires.strip()) and len(expires.strip()) == 10:
+        midnight = dates.day_number(dates.shift_date(expires.strip(), 1)) * 86_400
+        # The last day ends at midnight of the local time zone.
+        local = dates.seconds_of(brain.local() + "Z")
+        seconds = midnight - int(local)
+    if seconds is None:
+        problem = f"must be a period or a day, as in 12h, 30d, 6w or 2027-01-31, not {expires[:40]!r}"
+        raise InvalidArgument(name="expires", problem=problem)
+    if not 0 < seconds <= MAX_TOKEN_SECONDS:
+        problem = "is in the past" if seconds <= 0 else "must be at most ten years from now"
+        raise InvalidArgument(name="expires", problem=problem)
+    return brain.now(seconds)
 
 
 @op("owner", command="token list", aliases={"token": {}}, examples=("quaid token list",))
 def token_list(brain: Brain) -> TokensRecord:
-    """List the tokens with their scope, creation date and last use."""
+    """List the tokens with their scope, creation date, expiry and last use."""
     folder = os.path.join(_token_path(brain.settings), "tokens")  # created with the first token
     paths = {name: os.path.join(folder, name + ".json") for name in _names_in_folder(folder)}
     files = [(name, path, _read_token_file(path)) for name, path in paths.items()]
     tokens = [
-        Token(name, content["scope"], content["created_at"], _last_used(path))
+        Token(
+            name,
+            content["scope"],
+            content["created_at"],
+            _last_used(path),
+            content.get("expires_at"),
+            _is_expired(content, brain.now()),
+        )
         for name, path, content in files
         if content
     ]
@@ -355,7 +414,7 @@ def token_list(brain: Brain) -> TokensRecord:
 
 @op("owner", command="token revoke", examples=("quaid token revoke phone",))
 def token_revoke(brain: Brain, name: TokenName) -> Named[str]:
-    """Revoke a token. Requests with it are refused from then on."""
+    """Revoke a token. Requests with it are refused from then on, and its open streams end."""
     _check_name(name)
     path = os.path.join(_token_folder(brain.settings, "tokens"), name + ".json")
     with translate_os_errors(path):
@@ -364,6 +423,78 @@ def token_revoke(brain: Brain, name: TokenName) -> Named[str]:
         except FileNotFoundError:
             raise NotFound(what="token", name=name, hint=" `quaid token list` shows them all.") from None
     return Named("name", name, f"Revoked {name}; requests with it are refused")
+
+
+class Login(NamedTuple):
+    id: str
+    device: str
+    """The browser and the system, as in Firefox on Android."""
+    network: bool
+    """True if the browser is reached over the network, as a phone is."""
+    since: str
+    last_seen: str
+
+
+class LoginsRecord(NamedTuple):
+    logins: tuple[Login, ...]
+
+
+class LoginCodeRecord(NamedTuple):
+    code: str
+    """The code to type at the login page of the server."""
+    link: str
+    """A link that logs in once, for a QR code."""
+    minutes: int
+    """How long code and link are valid."""
+
+
+@op("owner", command="login list", aliases={"login": {}}, examples=("quaid login list",))
+def login_list(brain: Brain) -> LoginsRecord:
+    """List the browsers that are logged in to the dashboard, the last used first."""
+    sessions = sessions_of(brain.settings, _moment(brain))
+    return LoginsRecord(
+        tuple(
+            Login(
+                session.id[:LOGIN_ID_LENGTH],
+                session.device,
+                not session.host.rpartition(":")[0].endswith("localhost"),
+                _format_minute(session.since),
+                _format_minute(session.last_seen),
+            )
+            for session in sessions
+        )
+    )
+
+
+@op("owner", command="login end", examples=("quaid login end 3f9a02c1", "quaid login end --all"))
+def login_end(
+    brain: Brain,
+    id: Annotated[str, Arg("Id of the login, from `quaid login list`.", positional=True)] = "",
+    all: Annotated[bool, Arg("End all logins, on every device.")] = False,
+) -> Named[int]:
+    """Log a browser out, or all of them. The next request of the browser is refused."""
+    if bool(id) == all:
+        raise InvalidArgument(name="id", problem="is needed, or --all")
+    sessions = sessions_of(brain.settings, _moment(brain))
+    ended = [session.id for session in sessions if all or session.id[:LOGIN_ID_LENGTH] == id]
+    if id and not ended:
+        raise NotFound(what="login", name=id, hint=" `quaid login list` shows them all.")
+    for session in ended:
+        end_session(brain.settings, session)
+    return Named("ended", len(ended), f"Logged out {count_noun(len(ended), 'browser')}")
+
+
+@op("owner", command="login code", examples=("quaid login code", "quaid login code --port 5000"))
+def login_new_code(
+    brain: Brain,
+    port: Annotated[int, Arg("The port of the running server.", minimum=1, maximum=65535)] = 4321,
+    url: Annotated[str, Arg("The address of the server for the link [this machine].")] = "",
+) -> LoginCodeRecord:
+    """Show a code to type at the dashboard's login page. It works once, and ends after five wrong tries."""
+    moment, base = _moment(brain), url or f"http://127.0.0.1:{port}"
+    link = f"{base}/login?code={login_code(brain.settings, port, moment, SHORT_CODE_SECONDS)}"
+    code = short_login_code(brain.settings, port, moment)
+    return LoginCodeRecord(f"{code[:4]} {code[4:]}", link, SHORT_CODE_SECONDS // 60)
 
 
 # Not operations: used by the HTTP server and shell completion
@@ -398,29 +529,80 @@ def owner_token(settings: Settings) -> str:
     return token
 
 
-def scope_of_token(settings: Settings, owner: str, token: str) -> Scope | None:
-    """Return the scope of a token, or None if the token is invalid. Record that the token was used.
+class TokenGrant(NamedTuple):
+    """What a token allows."""
 
-    The token is compared with every stored token in constant time.
-    """
-    scope: Scope | None = None
-    digest = _token_hash(token)
-    if hmac.compare_digest(digest, _token_hash(owner)):
-        scope = "owner"
-    folder = os.path.join(_token_path(settings), "tokens")
-    for name in _names_in_folder(folder):
-        path = os.path.join(folder, name + ".json")
-        content = _read_token_file(path)
-        if content and hmac.compare_digest(digest, content["sha256"]):
-            scope = scope or content["scope"]
-            with suppress(OSError):  # the folder may not be writable; accept the token anyway
-                # The last use is recorded as the modification time, so that the content never changes.
-                os.utime(path)
-    return scope
+    scope: Scope
+    name: str = ""
+    """The name of the token; empty for the owner's."""
+    expires_at: str | None = None
+    is_expired: bool = False
 
 
-def login_code(settings: Settings, port: int, moment: float) -> str:
-    """Create a code for one login at the server on this port, valid for LOGIN_CODE_SECONDS."""
+class TokenReader:
+    """Looks up tokens in their files, which are read again when they change, so that edits count at once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._owner_path = owner_token_path(settings)
+        self._folder = os.path.join(_token_path(settings), "tokens")
+        self._cache: dict[str, tuple[tuple[int, ...], dict[str, Any] | None]] = {}
+
+    def find(self, token: str, moment: float) -> TokenGrant | None:
+        """Return what a token allows at this time, or None if it is not valid. Record that the token was used.
+
+        The token is compared with every stored token in constant time.
+        """
+        digest = _token_hash(token)
+        grant: TokenGrant | None = None
+        if (owner := self._read(self._owner_path)) and hmac.compare_digest(digest, owner["sha256"]):
+            grant = TokenGrant("owner")
+        for name in _names_in_folder(self._folder):
+            path = os.path.join(self._folder, name + ".json")
+            content = self._read(path)
+            if content and hmac.compare_digest(digest, content["sha256"]):
+                is_expired = _is_expired(content, dates.timestamp(moment))
+                grant = grant or TokenGrant(content["scope"], name, content.get("expires_at"), is_expired)
+                if not is_expired:
+                    _record_use(path, moment)
+        return grant
+
+    def _read(self, path: str) -> dict[str, Any] | None:
+        try:
+            status = os.stat(path)
+        except OSError:
+            self._cache.pop(path, None)
+            return None
+        stamp = (status.st_ino, status.st_ctime_ns, status.st_size, status.st_mode)
+        if path not in self._cache or self._cache[path][0] != stamp:
+            read = _read_owner_file if path == self._owner_path else _read_token_file
+            self._cache[path] = (stamp, read(path))
+        return self._cache[path][1]
+
+
+def _read_owner_file(path: str) -> dict[str, Any] | None:
+    try:
+        if os.name != "nt" and os.stat(path).st_mode & 0o077:
+            return None
+        with open(path, encoding="ascii", errors="replace") as file:
+            token = file.read(MAX_TOKEN_FILE_BYTES).strip()
+    except OSError:
+        return None
+    return {"sha256": _token_hash(token)} if TOKEN_PATTERN.fullmatch(token) else None
+
+
+def _record_use(path: str, moment: float) -> None:
+    """Record the last use of a token as the modification time of its file, at most once a minute."""
+    with suppress(OSError):  # the folder may not be writable; accept the token anyway
+        if abs(moment - os.stat(path).st_mtime) >= LAST_USE_SECONDS:
+            os.utime(path, (moment, moment))
+
+
+def _is_expired(content: dict[str, Any], now: str) -> bool:
+    return str(content.get("expires_at", "9999")) <= now
+
+
+def login_code(settings: Settings, port: int, moment: float, seconds: int = LOGIN_CODE_SECONDS) -> str:
+    """Create a code for one login at the server on this port."""
     folder = _token_folder(settings, "logins")
     for name in os.listdir(folder):  # remove expired codes
         content = _read_token_file(os.path.join(folder, name))
@@ -429,7 +611,7 @@ def login_code(settings: Settings, port: int, moment: float) -> str:
     code = _new_token()
     path = os.path.join(folder, _token_hash(code))
     with translate_os_errors(path):
-        grant = json.dumps({"port": port, "until": moment + LOGIN_CODE_SECONDS})
+        grant = json.dumps({"port": port, "until": moment + seconds})
         durable_files.write_file(path, grant.encode(), exclusive=True)
     return code
 
@@ -439,6 +621,222 @@ def redeem_login_code(settings: Settings, port: int, moment: float, code: str) -
     path = os.path.join(_token_path(settings), "logins", _token_hash(code))
     content = _read_token_file(path)
     return bool(content and _unlink_token(path) and content["port"] == port and moment <= content["until"])
+
+
+def short_login_code(settings: Settings, port: int, moment: float) -> str:
+    """Create a code of eight digits for one login at the server on this port. It replaces the last such code."""
+    code = f"{secrets.randbelow(10**8):08}"
+    content = {
+        "port": port,
+        "until": moment + SHORT_CODE_SECONDS,
+        "tries": SHORT_CODE_TRIES,
+        "sha256": _token_hash(code),
+    }
+    path = os.path.join(_token_folder(settings, ""), SHORT_CODE_FILE)
+    with translate_os_errors(path):
+        durable_files.write_file(path, json.dumps(content).encode(), durable=False)
+    return code
+
+
+def redeem_short_code(settings: Settings, port: int, moment: float, code: str) -> bool:
+    """Return True if the code is right, and invalidate it. A wrong code counts as one of its tries.
+
+    The file is renamed first, so that of several attempts at once only one is compared.
+    """
+    path = os.path.join(_token_path(settings), SHORT_CODE_FILE)
+    claimed = f"{path}.{os.urandom(4).hex()}.claimed"
+    try:
+        os.rename(path, claimed)
+        try:
+            with open(claimed, encoding="utf-8") as file:
+                content = json.loads(file.read(MAX_TOKEN_FILE_BYTES))
+        finally:
+            os.unlink(claimed)
+        if moment > content["until"]:
+            return False
+        if content["port"] == port and hmac.compare_digest(content["sha256"], _token_hash(code)):
+            return True
+        content["tries"] -= 1
+        if content["tries"] > 0:
+            durable_files.write_file(path, json.dumps(content).encode(), durable=False, exclusive=True)
+    except (OSError, ValueError, KeyError, TypeError):  # there is no code, or a new one in the meantime
+        pass
+    return False
+
+
+def certificate_files(settings: Settings, address: str, moment: float) -> tuple[str, str]:
+    """Return the paths of the certificate for --lan and of its key, creating them if they are missing or old."""
+    folder = _token_folder(settings, "")
+    cert, key = os.path.join(folder, "lan-cert.pem"), os.path.join(folder, "lan-key.pem")
+    with suppress(OSError):
+        if moment - os.stat(cert).st_mtime < CERTIFICATE_DAYS * 86_400 / 2 and os.stat(key).st_size:
+            return cert, key
+    made = _certificate_by_openssl(settings, address) or _certificate_by_package(address)
+    if not made:
+        problem = "needs the program openssl, or the Python package cryptography, to make a certificate"
+        raise InvalidArgument(
+            name="--lan", problem=f"{problem}; install one, or run `quaid web --lan --insecure`"
+        )
+    for path, data in zip((key, cert), made, strict=True):
+        with translate_os_errors(path):
+            durable_files.write_file(path, data)
+    return cert, key
+
+
+def _certificate_by_openssl(settings: Settings, address: str) -> tuple[bytes, bytes] | None:
+    """Return a new key and a self-signed certificate, or None if openssl is missing or fails."""
+    program = git_cli.find_program("openssl", settings.environ)
+    if not program:
+        return None
+    import tempfile
+
+    command = [program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-days", str(CERTIFICATE_DAYS), "-subj", "/CN=Quaid", "-keyout", "key", "-out", "cert"]
+    command += ["-addext", f"subjectAltName=IP:{address}", "-addext", "extendedKeyUsage=serverAuth"]
+    with tempfile.TemporaryDirectory() as folder:
+        done = git_cli.run_command(tuple(command), folder, settings.environ, seconds=TIMEOUT_SECONDS)
+        if done.status != 0:
+            return None
+        paths = [os.path.join(folder, name) for name in ("key", "cert")]
+        with open(paths[0], "rb") as key, open(paths[1], "rb") as cert:
+            return key.read(), cert.read()
+
+
+def _certificate_by_package(address: str) -> tuple[bytes, bytes] | None:
+    """Return a new key and a self-signed certificate, or None if the package cryptography is missing."""
+    from ipaddress import ip_address
+
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+    except ImportError:
+        return None
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Quaid")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(days=1))
+    builder = builder.not_valid_after(now + timedelta(days=CERTIFICATE_DAYS))
+    names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))])
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    builder = builder.add_extension(names, critical=False).add_extension(usage, critical=False)
+    cert = builder.sign(key, hashes.SHA256())
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return key.private_bytes(encoding, form, serialization.NoEncryption()), cert.public_bytes(encoding)
+
+
+def certificate_fingerprint(path: str) -> str:
+    """Return the SHA-256 fingerprint of a certificate, as browsers show it."""
+    with open(path, encoding="ascii") as file:
+        lines = file.read().partition("-----BEGIN CERTIFICATE-----")[2].partition("-----END")[0]
+    return hashlib.sha256(base64.b64decode(lines)).digest().hex(":").upper()
+
+
+def check_host_name(name: str) -> str:
+    """Return the host name for browsers in lower case. Raise InvalidArgument unless it is a name of this machine."""
+    name = name.lower()
+    if name and not LOCALHOST_NAME.fullmatch(name):
+        raise InvalidArgument(
+            name="--host-name", problem=f"must be localhost or NAME.localhost, not {name!r}"
+        )
+    return name
+
+
+def web_host_name(settings: Settings) -> str:
+    """Return the host name under which browsers reach the dashboard of this memory, creating it if necessary.
+
+    The name is random, so that no other server can make a browser visit it. See docs/decisions/094.
+    """
+    path = os.path.join(_token_folder(settings, ""), HOST_FILE_NAME)
+    with translate_os_errors(path):
+        new = base64.b32encode(os.urandom(HOST_NAME_BYTES)).decode().lower()
+        with suppress(FileExistsError):
+            durable_files.write_file(path, f"quaid-{new}.localhost".encode(), exclusive=True)
+        with open(path, encoding="ascii", errors="replace") as file:
+            name = file.read(MAX_TOKEN_FILE_BYTES).strip()
+    if not HOST_NAME.fullmatch(name):
+        raise FileTrouble(path=path, problem="there is no name in it; delete it, and a new one is made")
+    return name
+
+
+class BrowserSession(NamedTuple):
+    id: str
+    """Hash of the cookie."""
+    host: str
+    """The host and port to which the cookie belongs."""
+    device: str
+    since: float
+    last_seen: float
+
+
+def begin_session(settings: Settings, host: str, device: str, moment: float) -> str:
+    """Create a browser session and return the secret for its cookie. Only the hash of the secret is stored.
+
+    If there are MAX_SESSIONS already, the one that was unused for the longest time ends.
+    """
+    folder = _token_folder(settings, "sessions")
+    for session in sessions_of(settings, moment)[MAX_SESSIONS - 1 :]:
+        _unlink_token(os.path.join(folder, session.id + ".json"))
+    secret = _new_token()
+    content = {"host": host, "device": device, "since": moment, "owner": _token_hash(owner_token(settings))}
+    path = os.path.join(folder, _token_hash(secret) + ".json")
+    with translate_os_errors(path):
+        durable_files.write_file(path, json.dumps(content).encode(), exclusive=True)
+        os.utime(path, (moment, moment))
+    return secret
+
+
+def find_session(settings: Settings, host: str, secret: str, moment: float) -> BrowserSession | None:
+    """Return the session of a cookie that was sent to this host, or None. Record that the session was used.
+
+    The session is looked up by the hash of the cookie, so that the timing of the lookup leaks nothing.
+    """
+    session = _read_session(settings, _token_hash(secret), moment)
+    if session is None or session.host != host:
+        return None
+    if moment - session.last_seen > SEEN_SECONDS:
+        with suppress(OSError):  # the session has just ended, or the folder is not writable
+            os.utime(_session_path(settings, session.id), (moment, moment))
+    return session
+
+
+def sessions_of(settings: Settings, moment: float) -> list[BrowserSession]:
+    """Return the open browser sessions, the last used first, and remove the files of those that have ended."""
+    sessions = []
+    for id in _names_in_folder(os.path.join(_token_path(settings), "sessions")):
+        if session := _read_session(settings, id, moment):
+            sessions.append(session)
+        else:
+            _unlink_token(_session_path(settings, id))
+    return sorted(sessions, key=lambda session: (-session.last_seen, session.id))
+
+
+def end_session(settings: Settings, id: str) -> bool:
+    """End a session. Return False if there is no such session."""
+    return bool(id) and _unlink_token(_session_path(settings, id))
+
+
+def _session_path(settings: Settings, id: str) -> str:
+    return os.path.join(_token_path(settings), "sessions", id + ".json")
+
+
+def _read_session(settings: Settings, id: str, moment: float) -> BrowserSession | None:
+    """Return a session, or None if it expired or the owner's token has changed or was deleted since."""
+    path = _session_path(settings, id)
+    try:
+        last_seen = os.stat(path).st_mtime
+        with open(path, encoding="utf-8") as file:
+            content = json.loads(file.read(MAX_TOKEN_FILE_BYTES))
+        with open(owner_token_path(settings), encoding="utf-8") as file:
+            owner = _token_hash(file.read(MAX_TOKEN_FILE_BYTES).strip())
+        session = BrowserSession(id, content["host"], content["device"], content["since"], last_seen)
+        until = min(session.since + MAX_SESSION_SECONDS, last_seen + IDLE_SESSION_SECONDS)
+        is_open = moment <= until and hmac.compare_digest(content["owner"], owner)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return session if is_open else None
 
 
 def _check_name(name: str) -> None:
@@ -479,8 +877,12 @@ def _read_token_file(path: str) -> dict[str, Any] | None:
         return None
     if not isinstance(value, dict):
         return None
-    expected = {"port", "until"} if "until" in value else {"scope", "created_at", "sha256"}
-    return value if set(value) == expected and value.get("scope") in (None, "read", "write") else None
+    if "until" in value:
+        return value if set(value) == {"port", "until"} else None
+    is_token = set(value) - {"expires_at"} == {"scope", "created_at", "sha256"}
+    is_valid = is_token and value["scope"] in ("read", "write") and isinstance(value["sha256"], str)
+    expires_at = value.get("expires_at", "9999-12-31T23:59:59Z")
+    return value if is_valid and isinstance(expires_at, str) and dates.is_timestamp(expires_at) else None
 
 
 def _last_used(path: str) -> str | None:
@@ -488,9 +890,15 @@ def _last_used(path: str) -> str | None:
         moment = datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
     except OSError:
         return None
-    if not moment.timestamp():
-        return None
-    return moment.strftime("%Y-%m-%dT%H:%M:00Z")
+    return _format_minute(moment.timestamp()) if moment.timestamp() else None
+
+
+def _moment(brain: Brain) -> float:
+    return datetime.fromisoformat(brain.now()).timestamp()
+
+
+def _format_minute(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:00Z")
 
 
 def _new_token() -> str:

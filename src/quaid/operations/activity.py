@@ -1,0 +1,305 @@
+"""What agents did: record their tool calls, list them by session, and accept or undo their writes."""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+from quaid.app import Brain
+from quaid.errors import InvalidArgument, NotFound, QuaidError
+from quaid.model import dates
+from quaid.operations import cleanup, history, pages
+from quaid.operations.registry import Arg, Operation, op
+from quaid.storage import activity as store
+from quaid.storage.activity import CallFilter, NewCall, SessionRow, StoredCall
+
+ACTIVITY_SETTING = "log_activity"
+MAX_PAGES = 20
+"""At most this many pages of a result are recorded as read."""
+MAX_LISTED_CALLS = 1_000
+MAX_DIFFS = 40
+
+
+def recorded(brain: Brain, operation: Operation, work: Callable[[], Any]) -> Any:
+    """Run a tool call of an agent and add it to the calls that flush() stores. Arguments are not recorded."""
+    began, at = time.perf_counter(), brain.now()
+    brain.take_written()
+    outcome, result = "failed", None
+    read: tuple[str, ...] = ()
+    try:
+        result = work()
+        outcome = "done"
+    finally:
+        proposal = getattr(result, "proposal", None)
+        proposal = proposal if isinstance(proposal, int) else None
+        is_write = operation.scope != "read"
+        written = brain.take_written() if outcome == "done" and proposal is None else []
+        if outcome == "done" and not is_write:
+            read = tuple(_addresses(result, {}))
+        if brain.calls is not None:
+            brain.calls.append(
+                NewCall(
+                    session=brain.session or "unknown",
+                    client=brain.agent,
+                    tool=operation.tool,
+                    is_write=is_write,
+                    outcome="proposed" if proposal else outcome,
+                    called_at=at,
+                    ms=round((time.perf_counter() - began) * 1000),
+                    proposal_id=proposal,
+                    read=read,
+                    written=tuple(written),
+                )
+            )
+    return result
+
+
+def _addresses(value: Any, addresses: dict[str, None]) -> dict[str, None]:
+    """Collect the addresses of the pages in a result, at most MAX_PAGES."""
+    if len(addresses) >= MAX_PAGES or not isinstance(value, tuple | list):
+        return addresses
+    slug = getattr(value, "slug", None)
+    if isinstance(slug, str) and slug:
+        collection = getattr(value, "collection", "")
+        known = isinstance(collection, str) and collection and "::" not in slug
+        addresses[f"{collection}::{slug}" if known else slug] = None
+    for item in value:
+        if isinstance(item, tuple | list):
+            _addresses(item, addresses)
+    return addresses
+
+
+def flush(brain: Brain) -> None:
+    """Store the recorded calls, unless another process is writing, which leaves them for the next time."""
+    if not brain.calls or not os.path.exists(brain.settings.db_path):
+        return
+    try:
+        if brain.option(ACTIVITY_SETTING) == "off" or not brain.db.writable:
+            brain.calls.clear()
+            return
+        if not brain.db.lock.try_take():
+            return
+        brain.db.lock.release()
+        calls = []
+        while brain.calls:
+            calls.append(brain.calls.popleft())
+        oldest = dates.shift_date(brain.now()[:10], -store.KEPT_DAYS)
+        brain.db.write(lambda tx: store.record(tx, calls, oldest))
+    except QuaidError:
+        pass  # a full disk or a damaged file is reported by the next write
+
+
+class WrittenPage(NamedTuple):
+    """A page that a call wrote."""
+
+    slug: str
+    title: str
+    change: str
+    """text, created, or related (only facts, links or raw data changed)."""
+    can_undo: bool
+    """True if the text of the page is still the one that this call wrote."""
+    version: int
+    diff: str = ""
+
+
+class ReadPage(NamedTuple):
+    slug: str
+    title: str
+
+
+class AgentCall(NamedTuple):
+    id: int
+    at: str
+    tool: str
+    outcome: str
+    """done, proposed or failed."""
+    ms: int
+    is_write: bool
+    read: tuple[ReadPage, ...]
+    written: tuple[WrittenPage, ...]
+    proposal: int | None = None
+    decision: str | None = None
+    """accepted, undone or rejected; None if nobody decided."""
+
+
+class AgentSession(NamedTuple):
+    """The calls over one connection of a client."""
+
+    session: str
+    client: str
+    began_at: str
+    ended_at: str
+    reads: int
+    writes: int
+    failed: int
+    calls: tuple[AgentCall, ...]
+
+
+class ActivityRecord(NamedTuple):
+    sessions: tuple[AgentSession, ...]
+    """The sessions, latest first."""
+    total: int
+    clients: tuple[str, ...]
+    """All clients with recorded calls."""
+    since: str
+    is_on: bool
+    """False if the setting log_activity is off."""
+
+
+class ActivityDecision(NamedTuple):
+    """The outcome of accepting or undoing writes."""
+
+    accepted: int = 0
+    undone: tuple[str, ...] = ()
+    """Addresses of the pages whose previous text was restored."""
+    erased: tuple[str, ...] = ()
+    """Addresses of the pages that the call had created and that were erased."""
+    would_erase: tuple[str, ...] = ()
+    """Addresses of the pages that would be erased; a person has to confirm it."""
+
+    @property
+    def if_agreed(self) -> dict[str, Any]:
+        return {"yes": True} if self.would_erase else {}
+
+    @property
+    def act(self) -> str:
+        return f"Erasing {', '.join(self.would_erase)}"
+
+
+@op(
+    "read",
+    examples=(
+        "quaid activity",
+        "quaid activity --client 'Claude Code' --since 7d",
+        "quaid activity --writes --diffs",
+    ),
+)
+def activity(
+    brain: Brain,
+    client: Annotated[str | None, Arg("Only this client.")] = None,
+    since: Annotated[str, Arg("From this day, YYYY-MM-DD, or for a period such as 24h, 7d or 2w.")] = "30d",
+    until: Annotated[str | None, Arg("Up to this day.")] = None,
+    session: Annotated[str | None, Arg("Only this session.")] = None,
+    writes: Annotated[bool, Arg("Only writes.")] = False,
+    diffs: Annotated[bool, Arg("With the change of each write.")] = False,
+    limit: Annotated[int, Arg("How many sessions.", minimum=1, maximum=1_000)] = 20,
+) -> ActivityRecord:
+    """List what agents read and wrote, by session. Questions and texts are not recorded."""
+    first = _first_day(brain, since) if session is None else ""
+    last = dates.check_date(until, "until") if until else "9999"
+    calls = CallFilter(client, session, first, last, writes)
+    with brain.db.reading():
+        rows, total = store.sessions(brain.db, calls, limit)
+        stored = store.calls_of_sessions(brain.db, [row.session for row in rows], calls, MAX_LISTED_CALLS)
+        budget = MAX_DIFFS if diffs else 0
+        by_session: dict[str, list[AgentCall]] = {}
+        for call in stored:
+            listed = _agent_call(brain, call, budget > 0)
+            budget -= sum(bool(page.diff) for page in listed.written)
+            by_session.setdefault(call.session, []).append(listed)
+        names = tuple(store.clients(brain.db))
+    return ActivityRecord(
+        *(tuple(_agent_session(row, by_session.get(row.session, [])) for row in rows), total, names),
+        *(first, brain.option(ACTIVITY_SETTING) != "off"),
+    )
+
+
+def _first_day(brain: Brain, since: str) -> str:
+    seconds = dates.period_seconds(since)
+    return brain.now(-seconds) if seconds is not None else dates.check_date(since, "since")
+
+
+def _agent_session(row: SessionRow, calls: list[AgentCall]) -> AgentSession:
+    return AgentSession(*row, tuple(calls))
+
+
+def _agent_call(brain: Brain, call: StoredCall, with_diff: bool) -> AgentCall:
+    read = tuple(ReadPage(page.address, page.title) for page in call.pages if page.last_version is None)
+    written = []
+    for page in call.pages:
+        if page.last_version is None:
+            continue
+        if page.first_version is None:
+            written.append(WrittenPage(page.address, page.title, "related", False, page.last_version))
+            continue
+        change = history.change_of_version(brain, page.address, page.first_version, with_diff)
+        kind = "created" if page.first_version == 1 else "text"
+        can_undo = change.is_present and (change.before is not None or kind == "created")
+        is_open = call.decision != "undone"
+        written.append(
+            WrittenPage(page.address, page.title, kind, can_undo and is_open, page.last_version, change.diff)
+        )
+    return AgentCall(
+        *(call.id, call.called_at, call.tool, call.outcome, call.ms, call.is_write, read, tuple(written)),
+        *(call.proposal_id, call.decision),
+    )
+
+
+@op(
+    "owner",
+    command="activity accept",
+    examples=("quaid activity accept 12", "quaid activity accept --session 5f0c2a9b"),
+)
+def activity_accept(
+    brain: Brain,
+    id: Annotated[
+        int | None, Arg("The write, as listed by `quaid activity`.", positional=True, minimum=1)
+    ] = None,
+    session: Annotated[str | None, Arg("All writes of this session.")] = None,
+) -> ActivityDecision:
+    """Mark writes of agents as seen and accepted. Proposals are decided with `quaid review`."""
+    if (id is None) == (session is None):
+        raise InvalidArgument(name="id", problem="is required, or session; give one of the two")
+    if id is not None:
+        ids = [_require_write(brain, id).id]
+    else:
+        calls = CallFilter(session=session, writes=True)
+        stored = store.calls_of_sessions(brain.db, [session or ""], calls, store.MAX_CALLS)
+        ids = [call.id for call in stored]
+        if not ids:
+            raise NotFound(what="session", name=session, hint=" `quaid activity --writes` lists them.")
+    return ActivityDecision(brain.db.write(lambda tx: store.decide(tx, ids, "accepted")))
+
+
+@op(
+    "owner",
+    command="activity undo",
+    examples=("quaid activity undo 12", "quaid activity undo 12 --yes"),
+)
+def activity_undo(
+    brain: Brain,
+    id: Annotated[int, Arg("The write, as listed by `quaid activity`.", positional=True, minimum=1)],
+    yes: Annotated[bool, Arg("Erase pages that the call created without asking.")] = False,
+) -> ActivityDecision:
+    """Undo a write of an agent: restore the text that each page had before, as a new version.
+
+    A page that the write created is erased. A page whose text has changed since is not undone; use
+    `quaid revert`."""
+    call = _agent_call(brain, _require_write(brain, id), with_diff=False)
+    texts = [page for page in call.written if page.change != "related"]
+    changed = [page.slug for page in texts if not page.can_undo]
+    if not texts or changed:
+        problem = f"{id} changed no text" if not texts else f"{', '.join(changed)} has changed since"
+        raise InvalidArgument(name="id", problem=f"{problem}; `quaid history SLUG` lists the versions")
+    created = tuple(page.slug for page in texts if page.change == "created")
+    if created and not yes:
+        return ActivityDecision(would_erase=created)
+    undone = []
+    for page in texts:
+        if page.change == "created":
+            cleanup.forget(brain, page.slug, yes=True)
+            continue
+        stored = pages.require_page(brain, page.slug)
+        first = next(own.first_version for own in _require_write(brain, id).pages if own.address == page.slug)
+        before = history.change_of_version(brain, page.slug, first or 1, False).before
+        history.revert(brain, page.slug, before or 1, expected_version=stored.version)
+        undone.append(page.slug)
+    brain.db.write(lambda tx: store.decide(tx, [id], "undone"))
+    return ActivityDecision(0, tuple(undone), created)
+
+
+def _require_write(brain: Brain, call_id: int) -> StoredCall:
+    call = store.find_call(brain.db, call_id)
+    if call is None or not call.is_write or call.outcome != "done":
+        raise NotFound(what="write", name=call_id, hint=" `quaid activity --writes` lists them.")
+    return call
