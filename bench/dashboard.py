@@ -1,4 +1,7 @@
-"""The dashboard: how long the server takes for each page, at 10,000 linked and dated pages with vectors."""
+"""The dashboard: how long the server takes for each page, at 10,000 linked and dated pages with vectors.
+
+With --browser, also the graph of these pages in Chromium: CPU for each frame while it is moved and zoomed.
+"""
 
 import asyncio
 import os
@@ -7,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -41,6 +45,8 @@ def main() -> None:
         )
         fill(settings, list(made_up(count)))
         rows = asyncio.run(measured(settings, count))
+        if "--browser" in sys.argv:
+            rows += graph_in_browser(settings)
     size = sum(
         len(asset.data)
         for name, asset in base.static_assets().items()
@@ -125,14 +131,16 @@ async def measured(settings: Settings, count: int) -> list[tuple[str, ...]]:
         return rng.sample(rng.choice(texts), count)
 
     asked: dict[str, Callable[[], str]] = {
-        "home": lambda: "/",
+        "today": lambda: "/",
         "page": lambda: f"/page/{slug()}",
         "edit": lambda: f"/page/{slug()}/edit",
         "search as one types": lambda: "/ui/search?q=" + quote(" ".join(words(2))[:-1]),
         "search with Enter: three words, and a gap noted": lambda: "/search?q=" + quote(" ".join(words(3))),
         "notebook": lambda: "/notebook",
-        "graph": lambda: f"/graph?slug={slug()}",
-        "graph, 2,000 nodes for the script": lambda: f"/ui/graph?slug={slug()}&depth=4",
+        "graph": lambda: "/graph",
+        "graph around a page": lambda: f"/graph?slug={slug()}",
+        "graph around a page, 2,000 nodes for the script": lambda: f"/ui/graph?slug={slug()}&depth=4",
+        "graph, whole memory, data": lambda: "/ui/graph",
         "timeline": lambda: "/timeline",
         "review": lambda: "/review",
         "settings": lambda: "/settings",
@@ -141,7 +149,8 @@ async def measured(settings: Settings, count: int) -> list[tuple[str, ...]]:
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url=f"http://127.0.0.1:{web_app.DEFAULT_PORT}"
+            transport=httpx.ASGITransport(app),
+            base_url=f"http://{service.web_host_name(settings)}:{web_app.DEFAULT_PORT}",
         ) as client,
     ):
         await client.post(
@@ -167,6 +176,63 @@ async def measured(settings: Settings, count: int) -> list[tuple[str, ...]]:
             figures = (percentile(wall, 50), percentile(cpu, 50), last)
             rows.append((name, *(f"{figure:.0f} ms" for figure in figures), target))
     return rows
+
+
+MOVE = """(kind) => new Promise((done) => {
+  const canvas = document.querySelector('canvas');
+  const { left, top } = canvas.getBoundingClientRect();
+  const at = (x, y) => ({ pointerId: 1, clientX: left + x, clientY: top + y, cancelable: true });
+  const point = (type, x, y) => canvas.dispatchEvent(new PointerEvent(type, at(x, y)));
+  const wheel = (deltaY) => canvas.dispatchEvent(new WheelEvent('wheel', { ...at(300, 300), deltaY }));
+  const times = [];
+  canvas.setPointerCapture = () => 0;
+  if (kind === 'moved') point('pointerdown', 5, 5);
+  const step = (now) => {
+    times.push(now);
+    const n = times.length;
+    if (kind === 'moved') point('pointermove', 5 + 150 * Math.sin(n / 15), 5 + 90 * Math.sin(n / 11));
+    else wheel(n % 80 < 40 ? -30 : 30);
+    if (n < 161) return requestAnimationFrame(step);
+    if (kind === 'moved') point('pointerup', 5, 5);
+    done(times.slice(1).map((time, i) => time - times[i]));
+  };
+  requestAnimationFrame(step);
+})"""
+FRAME_MS = 33
+
+
+def graph_in_browser(settings: Settings) -> list[tuple[str, ...]]:
+    """Move and zoom the graph of the whole memory in Chromium, for 160 frames each."""
+    from playwright.sync_api import sync_playwright
+    from tests.web.dashboard import CHROMIUM, FLAGS, opened, served
+
+    rows: list[tuple[str, ...]] = []
+    with served(settings) as address, sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        visit, devtools = opened(browser, settings, address), browser.new_browser_cdp_session()
+        before = spent(devtools)
+        page = visit.go("/graph")
+        page.wait_for_selector(".drawing[data-first]")
+        cpu = (spent(devtools) - before) * 1000
+        first = page.locator(".drawing").get_attribute("data-first") or ""
+        rows.append(("graph in Chromium: first picture", f"{first} ms", f"{cpu:.0f} ms", "", ""))
+        page.wait_for_selector(".drawing[data-resting]")
+        for kind in ("moved", "zoomed"):
+            before = spent(devtools)
+            times = sorted(page.evaluate(MOVE, kind))
+            cpu = (spent(devtools) - before) * 1000 / len(times)
+            wall = f"{percentile(times, 50):.0f} ms"
+            rows.append(
+                (f"graph in Chromium: frame, {kind}", wall, f"{cpu:.0f} ms", "", verdict(cpu, FRAME_MS))
+            )
+        browser.close()
+    return rows
+
+
+def spent(devtools: Any) -> float:
+    """Return the CPU seconds of all processes and threads of the browser, the worker of the graph included."""
+    processes = devtools.send("SystemInfo.getProcessInfo")["processInfo"]
+    return sum(float(process["cpuTime"]) for process in processes)
 
 
 async def timed(client: httpx.AsyncClient, path: str) -> tuple[float, float]:

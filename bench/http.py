@@ -10,21 +10,24 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import httpx
 
 from bench.dashboard import PAGES, QUICK_PAGES, WINGS, fill, made_up
 from bench.search import percentile
 from bench.table import show, verdict
+from quaid.app import Brain
 from quaid.config import Settings
-from quaid.operations import service
+from quaid.operations import dispatch, service
 
 RUNS = 200
 READERS, WRITERS = 50, 4
 SECONDS, QUICK_SECONDS = 60, 20
 LOAD_P99_MS = 1_500
-SEARCH_MS, RSS_MB = 80, 350
+QUESTIONS_A_SECOND = 60
+SEARCH_MS, RSS_MB = 80, 450
 SESSIONS, QUICK_SESSIONS, GROWN_MB = 10_000, 1_000, 20
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
 
@@ -44,8 +47,11 @@ def main() -> None:
             rows: list[tuple[str, ...]] = [("RSS at the start", _weight(process), "", "")]
             rows += times(settings, address, count, process)
             rows.append(("RSS with model and vectors", _weight(process), "", verdict(_rss(process), RSS_MB)))
-            rows += load(settings, address, process, QUICK_SECONDS if quick else SECONDS, count)
+            seconds = QUICK_SECONDS if quick else SECONDS
+            rows += load(settings, address, process, seconds, mixed_paths(count))
+            rows += load(settings, address, process, seconds, QUESTIONS)
             rows.append(("RSS after that", _weight(process), "", verdict(_rss(process), RSS_MB)))
+            rows += crowd(settings, address, seconds, count)
             rows += sessions(settings, address, process, QUICK_SESSIONS if quick else SESSIONS)
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
@@ -59,6 +65,7 @@ def main() -> None:
 def serving(settings: Settings, folder: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """A server on this memory."""
     environ = {**os.environ, "HOME": folder, "PYTHONPATH": SOURCE, "QUAID_BACKGROUND_EMBEDDING": "off"}
+    environ |= {"QUAID_WEB_REQUESTS_PER_SECOND": "1000000", "QUAID_WEB_BURST": "1000000"}
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "quaid", "--db", settings.db_path, "serve", "--http", "--port", "0"],
         stderr=subprocess.PIPE,
@@ -116,18 +123,22 @@ def times(
     return rows
 
 
-def load(
-    settings: Settings, address: str, process: "subprocess.Popen[str]", seconds: int, count: int
-) -> list[tuple[str, ...]]:
-    """Many readers and a few writers at once."""
-    paths = {
+QUESTIONS = {"query": ["/api/memory/query?question=what%20is%20page%20{}"]}
+"""Each question differs, so that no vector of a question is cached."""
+
+
+def mixed_paths(count: int) -> dict[str, list[str]]:
+    return {
         "get": [f"/api/memory/get?slug={_slug(number * 97 % count)}" for number in range(40)],
         "search": [f"/api/memory/search?query=page%20{number}" for number in range(20)],
-        "query": ["/api/memory/query?question=what%20is%20page%20{}"] * 4,
+        "query": QUESTIONS["query"] * 4,
         "other": ["/api/memory/stats", "/api/memory/list?limit=20", "/health"],
     }
-    words = [address, service.owner_token(settings), str(seconds), str(READERS), str(WRITERS)]
-    used = _cpu(process)
+
+
+def _generate(paths: dict[str, list[str]], *words: str) -> tuple[dict[str, Any], float]:
+    """Run the load generator. Return its results and its CPU seconds."""
+    before = os.times()
     done = subprocess.run(
         [sys.executable, "-m", "bench.load", *words],
         input=json.dumps(paths),
@@ -136,15 +147,59 @@ def load(
         check=True,
         cwd=os.path.dirname(SOURCE),
     )
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return json.loads(done.stdout), used
+
+
+def load(
+    settings: Settings,
+    address: str,
+    process: "subprocess.Popen[str]",
+    seconds: int,
+    paths: dict[str, list[str]],
+) -> list[tuple[str, ...]]:
+    """Many readers and a few writers at once."""
+    words = (address, service.owner_token(settings), str(seconds), str(READERS), str(WRITERS))
+    used = _cpu(process)
+    told, generator = _generate(paths, *words)
     used = _cpu(process) - used
-    told = json.loads(done.stdout)
     taken: dict[str, list[float]] = {kind: sorted(times) for kind, times in told["taken"].items()}
     reads = sorted(each for kind, times in taken.items() if kind != "put" for each in times)
-    rows = [_loaded(f"{READERS} readers, {seconds} s: {told['errors']} errors", reads, seconds, LOAD_P99_MS)]
-    rows += [_loaded(f"  {kind}", taken[kind], seconds) for kind in paths]
+    what = "readers" if len(paths) > 1 else "readers who only ask questions"
+    rows = [_loaded(f"{READERS} {what}, {seconds} s: {told['errors']} errors", reads, seconds, LOAD_P99_MS)]
+    rows += [_loaded(f"  {kind}", taken[kind], seconds) for kind in paths if len(paths) > 1]
     rows.append(_loaded(f"{WRITERS} writers", taken["put"], seconds, LOAD_P99_MS))
     each = used * 1000 / (len(reads) + len(taken["put"]))
     rows.append(("  CPU of the server for each request, mean", f"{each:.1f} ms", "", ""))
+    share = (used + generator) / seconds / (os.cpu_count() or 1)
+    rows.append(("  share of all processors that server and generator got", f"{share:.0%}", "", ""))
+    if len(paths) == 1:
+        speed = len(reads) / (used + generator) * (os.cpu_count() or 1)
+        shown = f"{'reached' if speed >= QUESTIONS_A_SECOND else 'MISSED'} (>= {QUESTIONS_A_SECOND})"
+        rows.append(
+            ("  questions a second if they had all of them, beside the writers", f"{speed:.0f}", "", shown)
+        )
+        by_words = told["by_words"] / max(1, len(reads))
+        rows.append(("  answered by words only", f"{by_words:.0%}", "", ""))
+    return rows
+
+
+def crowd(settings: Settings, address: str, seconds: int, count: int) -> list[tuple[str, ...]]:
+    """A person, alone and beside a caller with 20 connections (see bench.load)."""
+    with Brain(settings) as brain:
+        create = dispatch.find_command("token create")
+        token = dispatch.call(brain, create, {"name": "crowd", "scope": "read"}, "owner").token
+    paths = {"page": [f"/page/{_slug(count // 2)}"], **QUESTIONS}
+    person = service.owner_token(settings)
+    alone, _ = _generate(paths, address, person, str(seconds // 4), "1", "0")
+    beside, _ = _generate(paths, address, person, str(seconds // 2), "crowd", token)
+    rows: list[tuple[str, ...]] = []
+    for kind in paths:
+        for who, told in (("alone", alone), ("beside 20 connections of one caller", beside)):
+            times = sorted(told["taken"].get(kind, [float("inf")]))
+            middle, most = percentile(times, 50), percentile(times, 99)
+            rows.append((f"a person's {kind}, {who}", f"p50 {middle:.0f} ms", f"p99 {most:.0f} ms", ""))
     return rows
 
 
@@ -179,17 +234,40 @@ def _slug(number: int) -> str:
     return f"{WINGS[number % len(WINGS)]}/page-{number}"
 
 
+def _processes(process: "subprocess.Popen[str]") -> list[int]:
+    """Return the ids of a server and of its processes."""
+    ids = [process.pid]
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError), open(f"/proc/{name}/stat", encoding="ascii") as file:
+            if int(file.read().rpartition(")")[2].split()[1]) == process.pid:
+                ids.append(int(name))
+    return ids
+
+
 def _cpu(process: "subprocess.Popen[str]") -> float:
-    """Seconds that a process has used so far."""
-    with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds that a server, its processes and those that have ended have used so far."""
+    ticks = 0
+    for pid in _processes(process):
+        with suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            fields = file.read().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15] if pid == process.pid else fields[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _memory(process: "subprocess.Popen[str]", kind: str) -> float:
+    """Return the RSS or PSS of a server and its processes in MB. RSS counts shared memory once for each of them."""
+    total = 0
+    for pid in _processes(process):
+        with suppress(OSError), open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            total += int(next(line for line in file if line.startswith(kind)).split()[1])
+    return total / 1024
 
 
 def _rss(process: "subprocess.Popen[str]") -> float:
-    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
-        return int(next(line for line in file if line.startswith("VmRSS")).split()[1]) / 1024
+    return _memory(process, "Rss:")
 
 
 def _weight(process: "subprocess.Popen[str]") -> str:
-    return f"{_rss(process):.0f} MB"
+    return (
+        f"{_rss(process):.0f} MB, PSS {_memory(process, 'Pss:'):.0f} MB, {len(_processes(process))} processes"
+    )

@@ -9,7 +9,17 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from tests import commands
 from tests.mcp.conftest import fill
-from tests.web.dashboard import CHROMIUM, FLAGS, Visit, Visitor, lifelike, opened, served, visiting
+from tests.web.dashboard import (
+    CHROMIUM,
+    FLAGS,
+    Visit,
+    Visitor,
+    browser_address,
+    lifelike,
+    opened,
+    served,
+    visiting,
+)
 from tests.web.server_process import Process
 
 from quaid.app import Brain
@@ -58,6 +68,11 @@ def token(settings: Settings, name: str, scope: str) -> str:
 def client(app: Starlette, bearer: str = "") -> TestClient:
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
     return TestClient(app, base_url=ADDRESS, headers=headers)
+
+
+def own_client(app: Starlette) -> TestClient:
+    """A client that uses the name of the dashboard as a browser does."""
+    return TestClient(app, base_url=browser_address(app.state.settings, web_app.DEFAULT_PORT))
 
 
 @pytest.fixture(scope="module")

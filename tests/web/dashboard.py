@@ -17,7 +17,7 @@ from tests import commands
 
 from quaid.app import Brain
 from quaid.config import Settings
-from quaid.http_server import ServerAddress
+from quaid.http_server import ListenOptions, ServerAddress, uvicorn_config
 from quaid.operations import dispatch, service
 from quaid.web import app as web_app
 
@@ -33,7 +33,7 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     " --disable-component-update --disable-sync"
 ).split()
-WIDE, NARROW = (1280, 860), (380, 780)
+WIDE, NARROW = (1280, 860), (390, 780)
 NEEDS_BROWSER = pytest.mark.skipif(
     not (CHROMIUM and find_spec("playwright")),
     reason="needs Chromium (apt install chromium) and playwright (pip install playwright)",
@@ -134,6 +134,16 @@ def _lost_folder(brain: Brain, folder: str) -> None:
     called(brain, "collection sync", name="notes")
 
 
+def browser_address(settings: Settings, port: int) -> str:
+    """The address under which browsers have sessions."""
+    return f"http://{service.web_host_name(settings)}:{port}"
+
+
+def program_address(address: str) -> str:
+    """The address of the same server for programs, which cannot resolve the name of the browsers."""
+    return f"http://127.0.0.1:{address.rpartition(':')[2]}"
+
+
 class Visitor:
     """Somebody who is logged in, without a browser."""
 
@@ -145,7 +155,9 @@ class Visitor:
 
     def post(self, path: str, /, **fields: str | int) -> httpx.Response:
         body = urlencode({"csrf_token": self.csrf, **fields})
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        return self.send(path, body.encode(), {"Content-Type": "application/x-www-form-urlencoded"})
+
+    def send(self, path: str, body: bytes, headers: dict[str, str]) -> httpx.Response:
         return self._loop.run_until_complete(self._client.post(path, content=body, headers=headers))
 
 
@@ -157,7 +169,7 @@ def visiting(settings: Settings) -> Iterator[Visitor]:
     started = app.router.lifespan_context(app)
     loop.run_until_complete(started.__aenter__())
     client = httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url=f"http://127.0.0.1:{web_app.DEFAULT_PORT}"
+        transport=httpx.ASGITransport(app), base_url=browser_address(settings, web_app.DEFAULT_PORT)
     )
     try:
         code = service.login_code(settings, web_app.DEFAULT_PORT, time.time())
@@ -180,8 +192,7 @@ def served(settings: Settings) -> Iterator[str]:
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     app = web_app.build_app(settings, place=ServerAddress.local(port))
-    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(uvicorn_config(app, ListenOptions()))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     deadline = time.monotonic() + 60
@@ -189,7 +200,7 @@ def served(settings: Settings) -> Iterator[str]:
         time.sleep(0.02)
     assert server.started
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield browser_address(settings, port)
     finally:
         server.should_exit = True
         thread.join(60)
@@ -223,9 +234,21 @@ class Visit:
 def opened(
     browser: "Browser", memory: Settings, address: str, size: tuple[int, int] = WIDE, **more: Any
 ) -> Visit:
+    more = {"service_workers": "block", **more}  # a test of its own allows it
     context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **more)
     context.set_default_timeout(60_000)
     visit = Visit(context.new_page(), address)
     visit.page.goto(login(memory, address))
     visit.page.wait_for_url(f"{address}/")
     return visit
+
+
+def where(page: "Page", slug: str) -> dict[str, float]:
+    """Return the position of a page on the canvas of the graph."""
+    result: dict[str, float] = page.evaluate(
+        "slug => { const detail = { address: slug };"
+        " document.querySelector('.drawing').dispatchEvent(new CustomEvent('where', { detail }));"
+        " return detail.answer; }",
+        slug,
+    )
+    return result

@@ -27,6 +27,7 @@ class Process:
         environ: dict[str, str] | None = None,
         program: tuple[str, ...] = (),
         cold: bool = False,
+        port: int = 0,
     ) -> None:
         """Start `quaid` with these words. See `Pipes` for `cold`."""
         self.settings = settings
@@ -37,7 +38,7 @@ class Process:
                 os.makedirs(settings.home, exist_ok=True)
                 os.symlink(settings.home, link)
         self.process = subprocess.Popen(
-            [*(program or (commands.program(),)), "--db", settings.db_path, *words, "--port", "0"],
+            [*(program or (commands.program(),)), "--db", settings.db_path, *words, "--port", str(port)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -134,3 +134,10 @@ def test_undeclared_method_is_refused(reader: TestClient) -> None:
     error = failed(reader.get("/api/memory/put"), 405)
     assert error["code"] == "wrong_method"
     assert "POST" in reader.get("/api/memory/put").headers["allow"]
+
+
+def test_states_of_long_jobs_are_listed_without_any_text(reader: TestClient) -> None:
+    assert reader.get("/api/jobs").json() == {"jobs": []}
+    assert reader.get("/api/memory/dupes").status_code == 200
+    (job,) = reader.get("/api/jobs").json()["jobs"]
+    assert (job["id"], job["operation"], job["state"]) == (1, "dupes", "finished")

@@ -163,19 +163,24 @@ def test_number_of_listeners_is_limited() -> None:
     async def join() -> None:
         bus = EventBus()
         bus.open()
-        first = bus.join()
-        for _ in range(api.MAX_LISTENERS - 1):
-            bus.join()
+        first = bus.join("a")
+        for _ in range(api.MAX_LISTENERS_OF_CALLER - 1):
+            bus.join("a")
         with pytest.raises(TooMany):
-            bus.join()
+            bus.join("a")
+        others = api.MAX_LISTENERS - api.MAX_LISTENERS_OF_CALLER
+        for number in range(others):
+            bus.join(f"other {number}")
+        with pytest.raises(TooMany):
+            bus.join("last")
         bus.leave(first)
-        bus.join()
+        bus.join("last")
 
     asyncio.run(join())
 
 
 def test_disconnected_listener_frees_its_place(server: Process) -> None:
-    for _ in range(api.MAX_LISTENERS + 5):
+    for _ in range(api.MAX_LISTENERS_OF_CALLER + 5):
         with server.client() as listener, listener.stream("GET", "/api/events") as stream:
             assert stream.status_code == 200
             assert next(stream.iter_lines())

@@ -9,7 +9,7 @@ from quaid.app import Brain
 from quaid.operations import dispatch
 from quaid.web.pages import markdown
 from quaid.web.pages.base import LinkTarget, resolver_of_page
-from quaid.web.pages.markdown import make_snippet
+from quaid.web.pages.markdown import make_snippet, move_item, tick_line
 
 
 def lead(named: str) -> LinkTarget | None:
@@ -162,3 +162,29 @@ def test_snippet_highlights_the_query() -> None:
     assert make_snippet("a & b", "") == "a &amp; b"
     assert make_snippet("…[ ] Call her - [x] Write", "") == "…Call her · Write"
     assert "<mark>電池</mark>" in make_snippet("この電池は大きい", "電池")
+
+
+LIST = "# Order\n\n1. One\n   more of one\n2. Two\n\n3. Three\n   - a\n   - b\n\nAfter.\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "steps", "expected", "at"),
+    [
+        (3, 1, "# Order\n\n1. Two\n2. One\n   more of one\n\n3. Three\n   - a\n   - b\n\nAfter.\n", 4),
+        (7, -2, "# Order\n\n1. Three\n   - a\n   - b\n2. One\n   more of one\n\n3. Two\n\nAfter.\n", 3),
+        (8, 1, LIST.replace("- a\n   - b", "- b\n   - a"), 9),
+        (3, -1, LIST, 3),
+    ],
+)
+def test_list_items_move_with_everything_below_them(line: int, steps: int, expected: str, at: int) -> None:
+    assert move_item(LIST, line, steps) == (expected, at)
+    assert move_item(LIST, 1, steps) is None
+
+
+def test_a_tick_changes_one_line() -> None:
+    text = "- [ ] One\n- [x] Two\n1. [ ] Three\n"
+    assert tick_line(text, 1, done=True) == text.replace("[ ] One", "[x] One")
+    assert tick_line(text, 2, done=False) == text.replace("[x]", "[ ]")
+    assert tick_line(text, 3, done=True) == text.replace("[ ] Three", "[x] Three")
+    assert tick_line(text, 4, done=True) is None
+    assert tick_line(text, 9, done=True) is None

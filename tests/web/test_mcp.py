@@ -21,7 +21,7 @@ from tests.web.server_process import Process
 
 from quaid.config import Settings
 from quaid.errors import TooMany
-from quaid.mcp.server import Connection
+from quaid.mcp.server import HANDSHAKE_VERSIONS, Connection
 from quaid.operations import dispatch, index, service
 from quaid.web import mcp as web_mcp, workers
 
@@ -76,6 +76,21 @@ def test_the_official_client_reads_and_writes(server: Process, memory: Settings,
         assert [prompt.name for prompt in prompts] == ["memory_briefing", "memory_ingest_meeting"]
 
     visit(server, service.owner_token(memory), mode, work)
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
+def test_the_official_client_speaks_each_older_revision(
+    server: Process, memory: Settings, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp.client.session.LATEST_HANDSHAKE_VERSION", version)
+
+    async def work(client: Client) -> None:
+        assert client.protocol_version == version
+        assert (await record(client, "memory_get", slug="people/alice"))["title"] == "Alice Berg"
+        assert (await failure(client, "memory_get", slug="people/nobody"))["code"] == "page_not_found"
+        assert (await client.list_resources()).resources
+
+    visit(server, service.owner_token(memory), "legacy", work)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -109,20 +109,46 @@ def test_preview_and_page_derive_the_same_title(visitor: Visitor, mine: Settings
         ("notes::A & B: c", "notes::a-b-c", "A & B: c"),
     ],
 )
-def test_new_page_suggests_an_address_for_a_name(
-    visitor: Visitor, typed: str, offer: str, title: str
+def test_new_page_has_a_title_and_an_address_for_a_name(
+    visitor: Visitor, mine: Settings, typed: str, offer: str, title: str
 ) -> None:
     from urllib.parse import quote
 
-    answer = visitor.get(f"/new?slug={quote(typed)}")
-    assert answer.status_code == 200
-    assert f"<h2>{offer}</h2>" in answer.text
-    link = re.search(r'href="(/new\?[^"]+)">Create', answer.text)
-    assert link
-    begun = visitor.get(html.unescape(link[1]))
-    assert f'action="/page/{offer}/edit"' in begun.text
-    assert heading(begun.text.partition('id="preview"')[2]) == title
+    form = visitor.get(f"/new?slug={quote(typed)}").text
+    assert f'name="title" value="{html.escape(title)}"' in form
+    assert f'name="slug" value="{offer}"' in form
+    answer = visitor.post("/new", title=title, slug=offer, text="Written once.\n", version=0)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/page/{offer}")
+    page = call(mine, "get", slug=offer)
+    assert (page.title, page.compiled_truth) == (title, f"# {title}\n\nWritten once.")
+    again = visitor.post("/new", title=title, slug=offer, text="Written once.\n", version=0)
+    assert again.status_code == 303, "the first answer was lost, so the browser tries again"
+    other = visitor.post("/new", title=title, slug=offer, text="Another text.\n", version=0)
+    assert other.status_code == 409
+    assert "Another text." in other.text
+    assert "already exists" in other.text
+    assert call(mine, "get", slug=offer).compiled_truth.endswith("Written once.")
+
+
+def test_address_of_a_new_page_follows_its_title(visitor: Visitor) -> None:
+    answer = visitor.post("/new", title="The Zoë / Müller letters", text="")
+    assert answer.headers["location"] == "/page/the-zoe-muller-letters"
+    assert visitor.post("/new", title="??", text="Kept.").status_code == 400
     assert visitor.get("/new?slug=%3F%3F").status_code == 400
+
+
+def test_pages_are_offered_for_a_link(visitor: Visitor) -> None:
+    offers = visitor.get("/ui/links?q=mira").json()
+    assert offers[0] == {
+        "title": "Mira Dahlquist",
+        "address": MIRA,
+        "type": "person",
+        "insert": f"[[{MIRA}]]",
+    }
+    assert len(visitor.get("/ui/links?q=").json()) == 8
+    (note,) = [offer for offer in visitor.get("/ui/links?q=kept").json() if "::" in offer["address"]]
+    preview = visitor.post("/ui/preview", slug="concepts/patience", text=f"See {note['insert']}.").text
+    assert '<a href="/page/notes::kept" class="wiki"' in preview
 
 
 def test_text_that_is_too_long_links_back_to_the_form(visitor: Visitor) -> None:
@@ -154,6 +180,14 @@ def test_revert_of_a_changed_page_shows_the_current_text(visitor: Visitor, mine:
     assert answer.status_code == 409
     assert "so it was not reverted" in answer.text
     assert "The third thought." in answer.text
+
+
+def test_facts_that_still_hold_come_before_superseded_ones(visitor: Visitor, mine: Settings) -> None:
+    for city, day in (("Cork", "2025-01-01"), ("Galway", "2026-01-01")):
+        call(mine, "assert", slug="people/teo-varland", predicate="lives_in", object=city, valid_from=day)
+    facts = visitor.get("/page/people/teo-varland").text.partition('id="facts-title"')[2]
+    assert 0 < facts.index("Galway") < facts.index("Cork")
+    assert "entered by hand" in facts
 
 
 def test_contradicted_facts_link_to_review(visitor: Visitor, mine: Settings) -> None:
@@ -243,6 +277,40 @@ def test_edits_of_one_paragraph_are_not_merged(visitor: Visitor, mine: Settings)
     assert "Theirs." in answer.text.partition('id="theirs"')[2]
     assert "Theirs." in call(mine, "get", slug="concepts/shared").compiled_truth
     assert "Theirs." in re.findall(r'name="base" value="([^"]*)"', answer.text)[0]
+
+
+@pytest.mark.parametrize(
+    ("choices", "first", "status"),
+    [
+        (("yours", "theirs"), "Mine.", "done"),
+        (("theirs", "yours"), "Theirs.", "mine"),
+        (("all", "yours"), "Mine.\n\nTheirs.", "mine"),
+    ],
+)
+def test_each_part_of_a_conflict_can_be_chosen(
+    visitor: Visitor, mine: Settings, choices: tuple[str, str], first: str, status: str
+) -> None:
+    call(mine, "put", slug="concepts/shared", content=SHARED)
+    form = form_of(visitor, "concepts/shared")
+    theirs = SHARED.replace("First.", "Theirs.").replace("open", "done").replace("Second.", "Second, theirs.")
+    call(mine, "put", slug="concepts/shared", content=theirs)
+    text = SHARED.replace("First.", "Mine.").replace("open", "mine")
+    shown = visitor.post("/page/concepts/shared/edit", text=text, **form)
+    assert (shown.status_code, shown.text.count("<fieldset")) == (409, 2)
+    origin = re.findall(r'name="origin" value="([^"]*)"', shown.text)[0]
+    chosen = {f"choice-{place}": choice for place, choice in enumerate(choices)}
+    fields = {"text": text, "origin": html.unescape(origin), "resolve": "yes", **chosen}
+    assert (
+        visitor.post("/page/concepts/shared/edit", **{**fields, "choice-0": "x"}, version=2).status_code
+        == 409
+    )
+    assert visitor.post("/page/concepts/shared/edit", **fields, version=1).status_code == 409
+    assert call(mine, "get", slug="concepts/shared").version == 2
+    assert visitor.post("/page/concepts/shared/edit", **fields, version=2).status_code == 303
+    page = call(mine, "get", slug="concepts/shared")
+    blocks = page.compiled_truth.removeprefix("# Shared\n\n").removesuffix("\n\nSecond, theirs.")
+    assert sorted(blocks.split("\n\n")) == sorted(first.split("\n\n"))
+    assert page.frontmatter["status"] == status
 
 
 def test_merging_removes_entries_only_if_removal_is_ticked(visitor: Visitor, mine: Settings) -> None:

@@ -1,7 +1,7 @@
 """The reading pages in a real browser: the graph through time, findings that drop down, filters that stay."""
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.web.dashboard import NARROW, NEEDS_BROWSER, Visit, lifelike, opened
@@ -119,26 +119,6 @@ def test_escape_leaves_the_field_with_its_text(visit: Visit) -> None:
     assert page.evaluate("document.activeElement.tagName") != "INPUT"
 
 
-def test_graph_start_page(visit: Visit) -> None:
-    page = visit.go("/graph")
-    note, first = (
-        page.locator(".card .note").first.bounding_box(),
-        page.locator(".rows li").first.bounding_box(),
-    )
-    card = page.locator(".card").first.bounding_box()
-    assert note is not None
-    assert first is not None
-    assert card is not None
-    assert card["x"] + 8 <= note["x"]
-    assert card["y"] + 8 <= note["y"]
-    assert note["y"] + note["height"] <= first["y"]
-    page.fill("#find", "mira")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/graph?find=mira")
-    page.locator(".rows a").first.click()
-    page.wait_for_url("**/graph?slug=people%2Fmira-dahlquist")
-
-
 def test_enter_without_a_selection_searches(visit: Visit) -> None:
     page = visit.go("/")
     page.locator(".quick input").fill("harbour")
@@ -188,3 +168,24 @@ def test_version_is_compared_and_reverted(visit: Visit) -> None:
     page.click(".versions li:last-child >> text=Revert")
     page.wait_for_selector(".flash")
     assert page.locator(".truth").inner_text().strip() == "The first thought."
+
+
+def test_results_by_words_are_completed_unless_they_are_being_read(visit: Visit) -> None:
+    page = visit.go("/search?q=harbour&fast=1")
+    page.wait_for_selector("#results[aria-busy=false]")
+    assert "fast" not in page.url
+    waiting: list[Any] = []
+    page.route("**/ui/search**", lambda route: waiting.append(route))
+    with page.expect_request("**/ui/search**"):
+        page.goto(f"{visit.address}/search?q=harbour&fast=1", wait_until="commit")
+    first = page.locator("#results .group a").first
+    first.focus()
+    focused = first.get_attribute("href")
+    assert waiting
+    waiting.pop().continue_()
+    page.wait_for_selector(".fuller")
+    assert page.evaluate("document.activeElement.getAttribute('href')") == focused
+    page.click(".fuller")
+    assert page.locator("#results .group").count() > 0
+    page.unroute("**/ui/search**")
+    assert visit.problems == []

@@ -130,6 +130,18 @@ def test_a_form_that_fails_is_shown_again_with_what_was_typed(visitor: Visitor, 
     assert 'name="by" value="people/nobody"' in unknown.text
 
 
+def test_the_owner_chooses_whether_words_of_questions_are_kept(visitor: Visitor, mine: Settings) -> None:
+    pytest.importorskip("nacl")
+    assert "Keep the words from now on" in visitor.get("/review?tab=gaps").text
+    visitor.post("/review/gap", act="keep", log_gaps="words")
+    call(mine, "gaps add", query_text="Who paints the zyxwvut crane?")
+    shown = visitor.get("/review?tab=gaps").text
+    assert "Who paints the zyxwvut crane?" in shown
+    assert "Stop keeping them" in shown
+    visitor.post("/review/gap", act="keep", log_gaps="on")
+    assert call(mine, "config get", key="log_gaps").value == "on"
+
+
 def test_all_gaps_without_words_are_closed_at_once(visitor: Visitor, mine: Settings) -> None:
     kept = call(mine, "gaps add", query_text="Who is Bo?").gap.id
     call(mine, "gaps approve", gap_id=kept, query_text="Who is Bo?", sensitivity="external", approver="Mira")
@@ -309,3 +321,24 @@ def test_a_conflict_is_resolved_with_one_click(visitor: Visitor, mine: Settings)
     page = call(mine, "get", slug="people/nils")
     assert (page.compiled_truth, page.frontmatter) == ("# Nils\n\nIn Rome.", {})
     assert "No conflicts" in visitor.get("/review?tab=conflicts").text
+
+
+def test_duplicates_are_kept_until_a_page_changes(visitor: Visitor, mine: Settings) -> None:
+    assert "Salt beard" in visitor.get("/review?tab=duplicates").text
+    stored = call(mine, "dupes", stored=True)
+    assert [(pair.slug, pair.other) for pair in stored.pairs] == [
+        (pair.slug, pair.other) for pair in call(mine, "dupes").pairs
+    ]
+    twin = next(pair for pair in stored.pairs if "concepts/salt-beard" in (pair.slug, pair.other))
+    page = call(mine, "get", slug="concepts/salt-beard")
+    call(
+        mine,
+        "put",
+        slug="concepts/salt-beard",
+        content="# Salt beard\n\nOther.",
+        expected_version=page.version,
+    )
+    assert twin not in call(mine, "dupes", stored=True).pairs
+    assert "Salt beard" not in visitor.get("/review?tab=duplicates").text
+    visitor.post("/review/compare")
+    assert message(visitor, "/review?tab=duplicates").startswith("Compared ")

@@ -1,18 +1,21 @@
 """Every route, with no token, a wrong one, one for reading, one for writing, and the owner's."""
 
 import re
+import time
 
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
 from tests.mcp.pipes import failure_of
-from tests.web.conftest import client
+from tests.web.conftest import client, own_client
 from tests.web.test_mcp import STATELESS, stateless
 
+from quaid.config import Settings
 from quaid.errors import NotAllowed, UnknownTool
+from quaid.operations import service
 from quaid.operations.registry import SCOPES, Operation, all_operations
-from quaid.web import api
+from quaid.web import api, app as web_app
 from quaid.web.app import ROUTE_SCOPES
 
 LEVELS = ("public", *SCOPES)
@@ -73,6 +76,33 @@ def test_token_opens_routes_of_its_scope(
             assert response.status_code not in (401, 403), (method, address, response.text)
         else:
             assert response.status_code == 403, (method, address)
+
+
+def test_a_cookie_without_its_csrf_token_changes_nothing(app: Starlette, memory: Settings) -> None:
+    browser = own_client(app)
+    login = service.login_code(memory, 4321, time.time())
+    assert browser.post("/login", data={"code": login}).status_code == 200
+    assert browser.get("/settings").status_code == 200
+    tried = 0
+    for method, address, need in asked(app):
+        if method != "GET" and need != "public":
+            for token in ("", "0" * 64):
+                answer = browser.request(method, address, headers={"X-CSRF-Token": token})
+                assert answer.status_code == 403, (method, address)
+                assert "not opened in this session" in answer.text, (method, address)
+                tried += 1
+    assert tried > 100
+
+
+def test_a_read_only_server_refuses_the_owner_every_change(memory: Settings) -> None:
+    app = web_app.build_app(memory, debug=True, readonly=True)
+    tried = 0
+    with client(app, service.owner_token(memory)) as owner:
+        for method, address, need in asked(app):
+            if need in ("write", "owner"):
+                assert owner.request(method, address).status_code == 403, (method, address)
+                tried += 1
+    assert tried > 60
 
 
 def test_every_route_refuses_foreign_hosts_and_origins(app: Starlette, owner: TestClient) -> None:

@@ -1,5 +1,6 @@
 """What is found where: names before texts, answers before what comes near, a gap only where nobody answers."""
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -192,9 +193,6 @@ def test_summary_shows_titles(owner: Visitor) -> None:
     page = owner.get("/page/people/ines-karvonen").text
     assert "Founder of Brineloop, friend of Teo." in said(page)
     assert '<a href="/page/companies/brineloop"' in page.partition('class="lede"')[2].partition("</p>")[0]
-    home = said(owner.get("/").text)
-    assert "Founder of Brineloop, friend of Teo." in home
-    assert "companies/brineloop" not in home
     text = "# A\n\n> Founder of [[companies/brineloop]].\n\nBuilds.\n"
     preview = owner.post("/ui/preview", slug="people/ines-karvonen", text=text).text
     assert ">Brineloop</a>" in preview.partition("Builds")[0]
@@ -213,5 +211,50 @@ def test_graph_searches_for_a_centre(owner: Visitor) -> None:
         re.findall(r'href="(/graph\?slug=[^"]+)" data-item', page)[0] == "/graph?slug=people%2Fines-karvonen"
     )
     assert 'name="find" value="ines"' in page
-    assert "Recently changed" in owner.get("/graph").text
     assert "No page matches" in owner.get("/graph?find=zyxwvu&collection=x").text
+
+
+def test_an_answer_from_facts_is_above_the_results(owner: Visitor, known: Settings) -> None:
+    values = {"slug": "people/ines-karvonen", "predicate": "lives_in"}
+    call(known, "assert", **values, object="Lisbon", valid_from="2020-01-01")
+    quote = "She <b>moved</b> to Galway."
+    call(
+        known,
+        "assert",
+        **values,
+        object="Galway",
+        valid_from="2026-01-01",
+        evidence_text=quote,
+        confidence=0.8,
+    )
+    page = owner.get("/search?q=where+does+Ines+Karvonen+live").text
+    card = page.partition('class="card answer"')[2].partition("</section>")[0]
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", card))
+    assert page.index('class="card answer"') < page.index('class="group"')
+    assert "Ines Karvonen lives in Galway." in text
+    assert "since 1 January 2026" in text
+    assert "80 % sure" in text
+    assert "She &lt;b&gt;moved&lt;/b&gt; to Galway." in card
+    assert "Before: Lisbon" in text
+    assert 'class="card answer"' not in owner.get("/search?q=where+does+Ines+Karvonen+want+to+live").text
+
+
+def test_results_by_words_come_first_if_a_script_asks_for_them(owner: Visitor, known: Settings) -> None:
+    page = owner.get("/search?q=zzyzx+quorum&fast=1").text
+    rest = html.unescape(page.partition('data-rest="')[2].partition('"')[0])
+    assert rest == "/ui/search?q=zzyzx+quorum&asked=1"
+    before = gaps(known)
+    assert owner.get(rest).status_code == 200
+    assert gaps(known) == before + 1
+    assert "data-rest" not in owner.get("/search?q=zzyzx+quorum").text
+
+
+def test_an_answer_from_a_sentence_names_the_page_and_quotes_it(owner: Visitor, known: Settings) -> None:
+    text = "# Maren Voss\n\nMet at the fair. She moved from Leiden to Tromsø in 2026.\n"
+    call(known, "put", slug="people/maren-voss", content=text)
+    page = owner.get("/search?q=where+does+Maren+live").text
+    card = said("<main" + page.partition('class="card answer"')[2].partition("</section>")[0] + "</main>")
+    assert "Maren Voss lives in Tromsø." in card
+    assert "From Maren Voss’s page" in card
+    assert "She moved from Leiden to Tromsø in 2026." in card
+    assert "recorded by" not in card

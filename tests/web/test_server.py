@@ -23,7 +23,7 @@ from quaid.config import Settings
 from quaid.errors import InvalidArgument, OpenToOthers, PortTaken
 from quaid.http_server import open_listener, server_address
 from quaid.operations import dispatch, service
-from quaid.web.server import ServerOptions, _is_same_memory
+from quaid.web.server import ServerOptions, _is_same_memory, open_listeners
 
 
 def run(settings: Settings, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -153,8 +153,17 @@ def test_web_prints_a_login_link_each_time(tmp_path: Path) -> None:
         link = re.search(r"http://\S+", server.process.stdout.readline())
         assert link
         with httpx.Client(headers=VISIT, timeout=PATIENCE) as browser:
-            assert browser.get(link[0]).status_code == 200
-            assert browser.get(server.address + "/api/memory/stats").status_code == 200
+            page = browser.get(link[0])
+            own = re.search(r"url=http://(\S+)(/login\S+?)\"", page.text)
+            assert own
+            assert own[1] == f"{service.web_host_name(settings)}:{server.port}"
+            assert page.cookies == {}
+            host = {"Host": own[1]}
+            entered = browser.get(server.address + own[2], headers=host)
+            cookies = {"Cookie": entered.headers["set-cookie"].partition(";")[0]}
+            stats = server.address + "/api/memory/stats"
+            assert browser.get(stats, headers={**host, **cookies}).status_code == 200
+            assert browser.get(stats, headers=cookies).status_code == 401
             assert browser.get(link[0]).status_code == 401
         again = run(settings, "web", "--no-open", "--port", str(server.port))
         assert again.returncode == 0, again.stderr
@@ -166,6 +175,36 @@ def test_web_prints_a_login_link_each_time(tmp_path: Path) -> None:
         server.stop()
         assert server.process.stderr
         assert "code=" not in server.said + server.process.stderr.read()
+
+
+def test_both_loopback_addresses_are_taken(tmp_path: Path) -> None:
+    """A browser may try either of them for a name that ends in .localhost."""
+    listeners = open_listeners("127.0.0.1", 0)
+    if len(listeners) == 1:
+        pytest.skip("there is no IPv6")
+    port = listeners[0].getsockname()[1]
+    try:
+        assert [listener.getsockname()[0] for listener in listeners] == ["127.0.0.1", "::1"]
+        with pytest.raises(PortTaken):
+            open_listener("::1", port)
+    finally:
+        for listener in listeners:
+            listener.close()
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
+        done = run(filled(settings_in(tmp_path)), "web", "--no-open", "--port", str(other.getsockname()[1]))
+        assert done.returncode == 5
+        assert "taken" in done.stderr or "in use" in done.stderr, done.stderr
+
+
+def test_guessable_host_name_is_warned_of(memory: Settings) -> None:
+    with Process(memory, "web", "--no-open", "--host-name", "localhost") as server:
+        assert server.process.stderr
+        assert "WARNING" in (line := server.process.stderr.readline())
+        assert "localhost" in line
+    for name in ("evil.example", "127.0.0.1", "a b.localhost", ".localhost", "xlocalhost"):
+        done = run(memory, "web", "--no-open", "--host-name", name)
+        assert done.returncode == 2
+        assert "--host-name" in done.stderr
 
 
 def test_port_of_another_program_is_reported(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import html
 import os
+import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -10,9 +11,10 @@ from tests.web.active_content import active_nodes
 from tests.web.dashboard import Visitor, called, settings_in, visiting
 from tests.web.payloads import ACTS, COUNT, payloads
 
-from quaid.app import Brain
+from quaid.app import Brain, new_calls
 from quaid.config import Settings
 from quaid.model.page import build_page
+from quaid.operations import activity, maintenance
 from quaid.storage import page_edits
 from quaid.web.pages import markdown, page as page_views
 from quaid.web.pages.markdown import make_snippet
@@ -110,7 +112,36 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
                     values,
                 )
             )
+        poison_agents(brain)
     return made
+
+
+def poison_agents(brain: Brain) -> None:
+    """Calls of agents, conversations and nodes whose names and texts are such texts."""
+    brain.calls = new_calls()
+    for place, item in enumerate(EVERY[::5]):
+        brain.agent, brain.session = line(item), line(item)
+        called(
+            brain,
+            "put",
+            slug=f"agents/page-{place}",
+            content=f"# {line(item)}\n\n- [ ] {line(item)} by today\n",
+        )
+        called(brain, "get", slug=f"agents/page-{place}")
+        maintenance.inject_turn(brain, f"{place}", "user", item)
+    activity.flush(brain)
+    brain.agent = brain.session = ""
+    brain.calls = None
+    called(brain, "kb init")
+    for place, item in enumerate(EVERY[::25]):
+        called(
+            *(brain, "kb remember"),
+            title=f"{place} {line(item)}",
+            summary=f"{place} {line(item)}",
+            content=f"{place} {item}",
+            tags=["x"],
+            force=True,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +204,37 @@ def test_payload_in_lists_is_inert(visitor: Visitor, path: str) -> None:
     assert active_nodes(answer.text) == []
 
 
+def test_payload_in_calls_conversations_and_nodes_is_inert(visitor: Visitor) -> None:
+    """Also in what the pages link to, in the panel of the graph, and in links that are offered."""
+    seen = 0
+    for start in (
+        "/agents?limit=500",
+        "/conversations?q=alert",
+        "/conversations",
+        "/kb",
+        "/search?q=alert",
+        "/",
+    ):
+        answer = visitor.get(start)
+        assert answer.status_code == 200
+        assert active_nodes(answer.text) == [], start
+        assert any(act in html.unescape(answer.text) for act in ACTS), start
+        links = re.findall(
+            r'href="(/(?:agents|conversations|kb|page/agents|page/commitments)[/?][^"]*)"', answer.text
+        )
+        for link in sorted(set(links))[:40]:
+            assert active_nodes(visitor.get(html.unescape(link)).text) == [], link
+            seen += 1
+        for node in [link for link in links if link.startswith("/kb/")][:5]:
+            assert active_nodes(visitor.get(f"{node}/edit").text) == [], node
+    assert seen > 60
+    for number in range(5):
+        panel = visitor.get(f"/ui/graph/page?slug=commitments/page-{number}")
+        assert active_nodes(panel.text) == []
+    for path in ("/ui/graph", "/ui/links?q=alert", "/ui/links/kb?q=alert"):
+        assert visitor.get(path).headers["content-type"] == "application/json"
+
+
 @pytest.mark.parametrize("place", range(5))
 def test_payload_in_a_url_is_inert(visitor: Visitor, place: int) -> None:
     """In a question, a filter or a slug: every third payload, which is of every kind."""
@@ -198,6 +260,16 @@ def test_payload_in_a_returned_form_is_inert(visitor: Visitor, each: str) -> Non
         f"/graph?wing={text}",
         f"/notebook/{text}",
         f"/kb/{text}",
+        f"/kb?q={text}&tag={text}&project={text}",
+        f"/agents?client={text}&session={text}&day={text}",
+        f"/conversations?q={text}&client={text}",
+        f"/conversations/{text}",
+        f"/settings/folders?under={text}&for={text}",
+        f"/settings/client/{text}",
+        f"/settings/collection/{text}",
+        f"/attachment/{text}?page={text}",
+        f"/login?next=/{text}",
+        f"/login?code={text}",
     ):
         answer = visitor.get(path)
         assert answer.status_code < 500, path
@@ -208,6 +280,16 @@ def test_payload_in_a_returned_form_is_inert(visitor: Visitor, each: str) -> Non
         visitor.post("/review/quarantine", page=each, act="restore"),
         visitor.post("/settings/embeddings", name=each),
         visitor.post("/review/merge", slug=each, other=each, into=each),
+        visitor.post("/jot", text=each),
+        visitor.post("/new/node", title=each, summary=each, text=each, tags=each),
+        visitor.post("/settings/folders", path=each, name=each, under=each),
+        visitor.post("/settings/agents", kind="client", name=each, mode=each),
+        visitor.post("/settings/token/new", name=each, expires=each, scope=each),
+        visitor.post("/agents/decide", act=each, back=each),
+        visitor.post("/graph/link", **{"from": each, "to": each, "wing": each}),
+        visitor.post("/today/tick", slug="people/ada", text=each),
+        visitor.post("/welcome", act="folder", path=each),
+        visitor.get("/"),  # with the message of the last form
     ):
         assert answer.status_code < 500
         assert active_nodes(answer.text) == []

@@ -10,10 +10,12 @@ the text of a page or a question.
 """
 
 import asyncio
+import hashlib
 import json
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict
 from typing import Any
 
 from starlette.requests import Request
@@ -27,12 +29,14 @@ from quaid.cli.hook import COMPACTED_PROMPT, FLUSH_PROMPT
 from quaid.errors import BodyRefused, InvalidArgument, QuaidError, TooMany
 from quaid.mcp import jsonrpc
 from quaid.mcp.tools import error_facts
-from quaid.operations import maintenance, notebook
+from quaid.operations import dispatch, maintenance, notebook
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import SCOPES, Operation, Param, Scope, all_operations, schema
 from quaid.web.auth import media_type
+from quaid.web.workers import CALLER, WorkerPool, find_operation, queue_name
 
 NOTEBOOK_TOOLS = ("remember", "recall", "daily_log")
+LARGE_BODY = 256 * 1024
 QUERY_KINDS = ("string", "integer", "number", "boolean")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -90,10 +94,43 @@ def _tool_endpoint(operation: Operation) -> Endpoint:
             arguments = await json_body(request)
         else:
             arguments = _query_arguments(request, operation)
-        record = await request.app.state.workers.call(operation.tool, arguments, tool_scope(request))
-        return record_response(record)
+        return record_response(await call_operation(request, operation.tool, arguments, tool_scope(request)))
 
     return answer
+
+
+async def call_operation(
+    request: Request, name: str, arguments: dict[str, Any], scope: Scope, *, stays: bool = False
+) -> Any:
+    """Run an operation for the caller of a request and return its record. `stays` is as in WorkerPool.call.
+
+    The author of a change is the caller's token. A token that was revoked while the request waited is refused.
+    """
+    pool: WorkerPool = request.app.state.workers
+    if not request.state.token:
+        return await pool.call(name, arguments, scope, stays=stays)
+    operation, preset = find_operation(name)
+    values = {**arguments, **preset}
+
+    def work(brain: Brain) -> Any:
+        return dispatch.call(brain, operation, values, scope)
+
+    return await run_for(request, queue_name(operation, values), work, operation.command)
+
+
+async def run_for(request: Request, queue: str, work: Callable[[Brain], Any], name: str) -> Any:
+    """Run a function on a worker with the caller of a request as the author."""
+    token = request.state.token
+    # The requests of a token on one day are listed together.
+    session = hashlib.sha256(f"{token} {time.strftime('%Y-%m-%d')}".encode()).hexdigest()[:8]
+
+    def checked(brain: Brain) -> Any:
+        request.state.auth.check_again(request)
+        brain.agent = token
+        brain.session = session
+        return work(brain)
+
+    return await request.app.state.workers.run(queue, checked, name)
 
 
 def tool_scope(request: Request) -> Scope:
@@ -115,12 +152,17 @@ async def json_body(request: Request) -> dict[str, Any]:
     if kind != "application/json":
         raise BodyRefused(problem=f"its type is {kind[:60]!r}" if kind else "it has no Content-Type")
     try:
-        value = jsonrpc.decode(data)
+        value = await decode_json(data)
     except jsonrpc.RpcError:
         raise InvalidArgument(name="body", problem="is not JSON in UTF-8") from None
     if not isinstance(value, dict):
         raise InvalidArgument(name="body", problem="must be a JSON object")
     return value
+
+
+async def decode_json(data: bytes) -> Any:
+    """Parse JSON, on a thread if it is large."""
+    return jsonrpc.decode(data) if len(data) < LARGE_BODY else await asyncio.to_thread(jsonrpc.decode, data)
 
 
 def _query_arguments(request: Request, operation: Operation) -> dict[str, Any]:
@@ -153,6 +195,11 @@ def _parse_query_value(param: Param, text: str) -> Any:
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(jsonrpc.encode(value), status, headers, media_type="application/json")
+
+
+async def list_jobs(request: Request) -> Response:
+    """Return the states of the last long jobs, newest first."""
+    return json_response({"jobs": [asdict(job) for job in request.app.state.workers.jobs]})
 
 
 def record_response(record: Any) -> Response:
@@ -239,6 +286,7 @@ def _other_paths() -> dict[str, Any]:
     events["responses"]["200"] = {"description": "A stream.", "content": {"text/event-stream": {}}}
     return {
         "/api/events": {"get": events},
+        "/api/jobs": {"get": describe_endpoint("The states of the last long jobs, newest first.", "read")},
         "/api/openapi.json": {"get": describe_endpoint("This document.", "read")},
     }
 
@@ -272,7 +320,11 @@ DEBUG_SCOPES: dict[str, dict[str, str]] = {}
 
 
 def _debug_route(path: str, **scopes: str) -> Callable[[Endpoint], Endpoint]:
-    """Register a debug endpoint with the scope that each method needs."""
+    """Register a debug endpoint with the scope that each method needs.
+
+    It is the scope of the operation that does the same. Only the owner may overwrite or delete a file without
+    naming its version.
+    """
 
     def register(endpoint: Endpoint) -> Endpoint:
         DEBUG_ROUTES.append(Route(f"/api/debug/{path}", endpoint, methods=list(scopes)))
@@ -285,9 +337,8 @@ def _debug_route(path: str, **scopes: str) -> Callable[[Endpoint], Endpoint]:
 @_debug_route("memory/status", GET="read")
 async def debug_status(request: Request) -> Response:
     """Return counts, the state of the vectors, and the collections with their last sync."""
-    pool, scope = request.app.state.workers, tool_scope(request)
-    record = json_value(await pool.call("status", {}, scope))
-    folders = json_value(await pool.call("memory_collections", {}, scope))
+    record = json_value(await call_operation(request, "status", {}, tool_scope(request)))
+    folders = json_value(await call_operation(request, "memory_collections", {}, tool_scope(request)))
     return json_response({**record, **folders})
 
 
@@ -301,30 +352,32 @@ async def debug_search(request: Request) -> Response:
     if not question.strip():
         raise InvalidArgument(name="q", problem="is missing; say what to look for, as in ?q=boat")
     arguments = {"query": question, "explain": True}
-    return record_response(await request.app.state.workers.call("query", arguments, "read"))
+    return record_response(await call_operation(request, "query", arguments, "read"))
 
 
 @_debug_route("memory/files", GET="read")
 async def debug_files(request: Request) -> Response:
-    return record_response(await request.app.state.workers.run("read", maintenance.indexed_files, "files"))
+    return record_response(await run_for(request, "read", maintenance.indexed_files, "files"))
 
 
-@_debug_route("memory/rebuild", POST="write")
+@_debug_route("memory/rebuild", POST="owner")
 async def debug_rebuild(request: Request) -> Response:
-    return record_response(await request.app.state.workers.run("long", maintenance.rebuild, "rebuild"))
+    """Rebuild the index, as the operation `rebuild` does, with the same scope."""
+    return record_response(await call_operation(request, "rebuild", {}, request.state.scope))
 
 
 @_debug_route("notebook/pages", GET="read")
 async def debug_notebook_pages(request: Request) -> Response:
-    return record_response(await request.app.state.workers.call("notebook_list", {}, tool_scope(request)))
+    return record_response(await call_operation(request, "notebook_list", {}, tool_scope(request)))
 
 
-@_debug_route("notebook/{path:path}", GET="read", POST="write", DELETE="write")
+@_debug_route("notebook/{path:path}", GET="read", POST="owner", DELETE="owner")
 async def debug_notebook_file(request: Request) -> Response:
     """Read, write or delete one file of the notebook."""
-    pool, path = request.app.state.workers, request.path_params["path"]
+    path = request.path_params["path"]
     if request.method in ("GET", "HEAD"):
-        return record_response(await pool.call("notebook_read", {"path": path}, tool_scope(request)))
+        record = await call_operation(request, "notebook_read", {"path": path}, tool_scope(request))
+        return record_response(record)
     text = await _posted_text(request) if request.method == "POST" else ""
 
     def work(brain: Brain) -> Any:
@@ -332,7 +385,7 @@ async def debug_notebook_file(request: Request) -> Response:
             return maintenance.write_notebook_file(brain, path, text)
         return maintenance.remove_notebook_file(brain, path)
 
-    return record_response(await pool.run("write", work, "notebook"))
+    return record_response(await run_for(request, "write", work, "notebook"))
 
 
 @_debug_route("memory/simulate-compaction", POST="write")
@@ -344,10 +397,10 @@ async def debug_compaction(request: Request) -> Response:
     return json_response({"before": FLUSH_PROMPT, "after": COMPACTED_PROMPT, "context": context.text})
 
 
-@_debug_route("brain/inject-turn", POST="write")
+@_debug_route("brain/inject-turn", POST="owner")
 async def debug_turn(request: Request) -> Response:
     """Simulate one turn of an agent: store its text as part of a conversation and run its tool calls."""
-    pool, body = request.app.state.workers, await json_body(request)
+    body = await json_body(request)
     content, calls = body.get("content", ""), body.get("calls", [])
     if not isinstance(content, str) or not isinstance(calls, list) or len(calls) > MAX_TURN_CALLS:
         problem = f"must hold content (text), and perhaps role, session and calls (at most {MAX_TURN_CALLS})"
@@ -357,10 +410,11 @@ async def debug_turn(request: Request) -> Response:
     turn = None
     if content:
         session, role = str(body.get("session", "debug")), str(body.get("role", "user"))
-        turn = await pool.run(
-            "write", lambda brain: maintenance.inject_turn(brain, session, role, content), "inject"
+        turn = await run_for(
+            request, "write", lambda brain: maintenance.inject_turn(brain, session, role, content), "inject"
         )
-    results = [json_value(await pool.call(*_parse_turn_call(call), tool_scope(request))) for call in calls]
+    parsed = [_parse_turn_call(call) for call in calls]
+    results = [json_value(await call_operation(request, *call, tool_scope(request))) for call in parsed]
     return json_response({"turn": json_value(turn), "results": results})
 
 
@@ -404,9 +458,12 @@ def describe_debug_endpoints() -> dict[str, Any]:
     return paths
 
 
-MAX_LISTENERS = 32
+MAX_LISTENERS, MAX_LISTENERS_OF_CALLER = 64, 8
 MAX_QUEUE = 256
 HEARTBEAT_SECONDS = 15.0
+CHECK_SECONDS = 1.0
+"""How often an open stream checks that its token or session is still valid."""
+
 MAX_RECENT = 50
 """This many past events are kept, to be shown on the settings page."""
 
@@ -414,7 +471,8 @@ RETRY_MS = 2_000
 
 
 class EventListener:
-    def __init__(self) -> None:
+    def __init__(self, caller: str = "") -> None:
+        self.caller = caller
         self.waiting: deque[bytes] = deque()
         self.lost = 0
         self.news = asyncio.Event()
@@ -462,10 +520,12 @@ class EventBus:
         """Send an event to all listeners. This is safe to call from any thread."""
         self._run_in_loop(self._put, kind, facts)
 
-    def join(self) -> EventListener:
+    def join(self, caller: str = "") -> EventListener:
         if len(self._listeners) >= MAX_LISTENERS:
             raise TooMany(limit=MAX_LISTENERS, what="listeners")
-        listener = EventListener()
+        if sum(listener.caller == caller for listener in self._listeners) >= MAX_LISTENERS_OF_CALLER:
+            raise TooMany(limit=MAX_LISTENERS_OF_CALLER, what="listeners of this caller")
+        listener = EventListener(caller)
         if self._closed:
             listener.end()
         self._listeners.add(listener)
@@ -497,7 +557,7 @@ class EventBus:
 async def stream_events(request: Request) -> StreamingResponse:
     """Stream events, with a heartbeat while there are none."""
     bus: EventBus = request.app.state.bus
-    listener = bus.join()
+    listener = bus.join(CALLER.get())
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     stream = _event_frames(bus, listener, lambda: request.state.auth.is_still_valid(request))
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
@@ -509,12 +569,15 @@ async def _event_frames(
     """Yield frames until the listener is ended or the credentials of the request become invalid."""
     try:
         yield f"retry: {RETRY_MS}\n\n".encode() + _event_frame("hello", {})
+        heartbeat = time.monotonic() + HEARTBEAT_SECONDS
         while not listener.over and is_allowed():
             try:
-                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                async with asyncio.timeout(min(CHECK_SECONDS, HEARTBEAT_SECONDS)):
                     await listener.news.wait()
             except TimeoutError:
-                yield b": still here\n\n"
+                if time.monotonic() >= heartbeat:
+                    heartbeat = time.monotonic() + HEARTBEAT_SECONDS
+                    yield b": still here\n\n"
                 continue
             listener.news.clear()
             if not is_allowed():

@@ -3,19 +3,30 @@
 A route that is missing from ROUTE_SCOPES needs the owner scope.
 """
 
+import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope as Asked
 
 from quaid.config import Settings
-from quaid.errors import Defect, InvalidArgument, NoSuchAddress, NotLoggedIn, QuaidError, WrongMethod
+from quaid.errors import (
+    Defect,
+    InvalidArgument,
+    NoSuchAddress,
+    NotLoggedIn,
+    QuaidError,
+    ServerBusy,
+    TooMany,
+    WrongMethod,
+)
 from quaid.http_server import ServerAddress
 from quaid.mcp.server import log_to_stderr
 from quaid.operations import service
@@ -25,8 +36,11 @@ from quaid.web.auth import (
     API_PREFIXES,
     AuthMiddleware,
     BrowserSessions,
+    device_name,
     form_field,
     is_navigation,
+    local_path,
+    request_host,
 )
 from quaid.web.workers import MaintenanceThread, WorkerPool
 
@@ -42,32 +56,19 @@ ROUTE_SCOPES: dict[str, dict[str, str]] = {
     **api.DEBUG_SCOPES,
     "/api/openapi.json": {"GET": "read"},
     "/api/events": {"GET": "read"},
+    "/api/jobs": {"GET": "read"},
     "/mcp": {"GET": "read", "POST": "read", "DELETE": "read"},  # each tool checks its own scope
     "/logout": {"POST": "read"},
     **pages.PAGE_SCOPES,
 }
 DEFAULT_SCOPE = "owner"
-
-LOGGED_IN_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Quaid</title>
-<meta http-equiv="refresh" content="0; url=/"></head>
-<body><p>You are logged in. <a href="/">Open the memory</a>.</p></body></html>
-"""
-"""Shown after logging in.
-
-This is a page with a refresh and not a redirect. After a navigation from another site (a chat, a mail) a
-browser does not send the new SameSite=Strict cookie with a redirect, but sends it from a page of this origin.
-"""
-
-LOGIN_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Quaid</title></head>
-<body><form method="post" action="/login"><input type="hidden" name="code" value="{code}">
-<p>This link opens the memory once. <button>Open it</button></p></form></body></html>
-"""
-"""Shown if the login link is fetched without a navigation, for example by a link preview.
-
-Such a request must not use up the one-time code.
-"""
+SAFARI_HINT = (
+    "Safari may not be able to open the address of your memory, because it ends in .localhost. If the button below"
+    " does not work, use Chrome, Edge or Firefox, or start the server with `quaid web --host-name localhost`, which"
+    " is less safe."
+)
+WRONG_CODE = "This link was already used, or has expired."
+WRONG_SHORT_CODE = "This code is not right, or no longer valid. After five wrong tries you need a new one."
 
 
 def build_app(
@@ -78,15 +79,19 @@ def build_app(
     place: ServerAddress | None = None,
     tools: str = "core",
     upkeep: bool = False,
+    host_name: str = "",
+    lan: ServerAddress | None = None,
 ) -> Starlette:
     """Return the app for one memory.
 
-    With `upkeep`, the app also syncs folders and computes vectors, as `quaid serve` does.
+    With `upkeep`, the app also syncs folders and computes vectors, as `quaid serve` does, and answers questions in
+    separate processes. Browsers use the random name of the memory as the host, unless `host_name` is given.
+    `lan` is an address for other devices in the network.
     """
     place = place or ServerAddress.local(DEFAULT_PORT)
     bus = EventBus()
-    pool = WorkerPool(settings, tell=bus.tell, readonly=readonly)
-    sessions = BrowserSessions(place.port, place.secure)
+    pool = WorkerPool(settings, tell=bus.tell, readonly=readonly, processes=upkeep)
+    sessions = BrowserSessions(settings, place, host_name, lan)
 
     routes: list[BaseRoute] = [
         Route("/login", _login, methods=["GET", "POST"]),
@@ -95,6 +100,7 @@ def build_app(
         *api.tool_routes(),
         Route("/api/openapi.json", _openapi),
         Route("/api/events", api.stream_events),
+        Route("/api/jobs", api.list_jobs),
         *(api.DEBUG_ROUTES if debug else ()),
         Route("/mcp", web_mcp.serve_mcp, methods=["GET", "POST", "DELETE"]),
         *pages.PAGE_ROUTES,
@@ -115,13 +121,14 @@ def build_app(
     app.state.ends_by = float("inf")  # shutdown deadline (time.monotonic()), set when a signal arrives
     app.state.debug_routes, app.state.readonly, app.state.stopped_cleanly = debug, readonly, True
     app.state.upkeep = upkeep
+    app.state.lan_fingerprint = ""
 
+    service.owner_token(settings)  # creates it
     app.add_middleware(
         AuthMiddleware,
         settings=settings,
         place=place,
         sessions=sessions,
-        owner_token=service.owner_token(settings),
         needed=lambda asked: required_scope(app.routes, asked),
         refuse=_error_response,
         readonly=readonly,
@@ -135,7 +142,9 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     bus, pool = app.state.bus, app.state.workers
     bus.open()
     pool.start()
-    maintenance = MaintenanceThread(app.state.settings, bus.tell, maintains=app.state.upkeep)
+    maintenance = MaintenanceThread(
+        app.state.settings, bus.tell, maintains=app.state.upkeep, calls=pool.calls
+    )
     maintenance.start()
     try:
         yield
@@ -164,25 +173,55 @@ def required_scope(routes: Sequence[BaseRoute], asked: Asked) -> str:
 
 
 async def _login(request: Request) -> Response:
-    """Start a session with a one-time code. Only a navigation or the form's button uses the code up."""
-    state = request.app.state
-    code = request.query_params.get("code", "")
+    """Start a session with a one-time code. Only a navigation or the form's button uses the code up.
+
+    On a host without sessions, such as 127.0.0.1, the browser is sent on to the host that has them, with a
+    second code. The link with the first code may be visible to other users, as an argument of the browser's
+    process; the name of that host must not be.
+    """
+    state, sessions = request.app.state, request.app.state.sessions
+    code, target = request.query_params.get("code", ""), request.query_params.get("next", "")
     if request.method == "POST":
-        code = form_field(await request.body(), "code")
-    elif service.TOKEN_PATTERN.fullmatch(code) and not is_navigation(request):
-        return HTMLResponse(LOGIN_PAGE.format(code=code))
-    if not code or not service.redeem_login_code(state.settings, state.place.port, time.time(), code):
-        problem = "This link was already used, or is older than a minute"
-        raise NotLoggedIn(problem=problem, remedy="`quaid web` makes a new one")
-    response = HTMLResponse(LOGGED_IN_PAGE)
-    state.sessions.begin(response)
+        body = await request.body()
+        code, target = form_field(body, "code"), form_field(body, "next")
+    elif not code:
+        return pages.login_page(request, target=local_path(target))
+    elif not service.TOKEN_PATTERN.fullmatch(code):
+        # Codes of digits are taken from the form only: links on other sites would use up their tries.
+        return pages.login_page(request, status=401, message=WRONG_CODE, target=local_path(target))
+    elif not is_navigation(request):
+        # A link preview must not use up the code.
+        return pages.login_page(request, grant=code, target=local_path(target))
+    target, moment, port = local_path(target), time.time(), state.place.port
+    if not sessions.hosts:
+        problem = (
+            "Browsers cannot log in at this address, because other servers of this machine could share it"
+        )
+        raise NotLoggedIn(problem=problem, remedy="Start the server without --bind")
+    digits = re.sub(r"[\s-]", "", code)
+    is_short = digits.isascii() and digits.isdigit()
+    redeem = service.redeem_short_code if is_short else service.redeem_login_code
+    if not redeem(state.settings, port, moment, digits if is_short else code):
+        message = WRONG_SHORT_CODE if is_short else WRONG_CODE
+        return pages.login_page(request, status=401, message=message, target=target)
+    if request_host(request) not in sessions.hosts:
+        second = service.login_code(state.settings, port, moment)
+        query = urlencode({"code": second, **({"next": target} if target != "/" else {})})
+        # This is a page and not a redirect, because the policy for forms forbids redirects to another host.
+        home = next(iter(sessions.hosts.values())).address
+        is_safari = device_name(request.headers.get("user-agent", "")).startswith("Safari")
+        hint = SAFARI_HINT if is_safari and not home.startswith("http://localhost:") else ""
+        return pages.login_page(request, forward=f"{home}/login?{query}", hint=hint)
+    # This is a page with a refresh and not a redirect. After a navigation from another site (a chat, a mail) a
+    # browser does not send the new SameSite=Strict cookie with a redirect, but sends it from a page of this origin.
+    response = pages.login_page(request, forward=target)
+    sessions.begin(request, response)
     return response
 
 
 async def _logout(request: Request) -> Response:
-    request.app.state.sessions.end(request.state.session)
-    response = PlainTextResponse("You are logged out. `quaid web` opens the memory again.")
-    response.delete_cookie(request.app.state.sessions.cookie, path="/")
+    response = pages.login_page(request, heading="You are logged out")
+    request.app.state.sessions.end(request, response)
     return response
 
 
@@ -209,6 +248,8 @@ async def _error_response(request: Request, error: Exception) -> Response:
     elif not isinstance(error, QuaidError):
         log_to_stderr(f"quaid: internal error: {type(error).__name__}")
         error = Defect(problem=type(error).__name__)  # the message of the exception must not be leaked
+    if isinstance(error, TooMany | ServerBusy):
+        headers.setdefault("retry-after", "1")
     if request.url.path.startswith(API_PREFIXES):
         response = api.error_response(error)
     else:

@@ -2,16 +2,17 @@
 
 Another site that is open in the browser can send requests to this machine. That site cannot forge Host (DNS
 rebinding), Origin or Sec-Fetch-Site, does not have the token, and because of SameSite=Strict the browser does
-not send the cookie with its requests. A page on another port of this machine counts as the same site, so the
-cookie alone never permits a change: a form also sends its CSRF token.
+not send the cookie with its requests. Cookies know no port: a browser sends those of 127.0.0.1 to every server
+there. Therefore sessions exist only on a host name that no other server knows, and the cookie alone never
+permits a change: a form also sends its CSRF token.
 """
 
 import asyncio
 import hashlib
 import hmac
-import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -22,55 +23,124 @@ from starlette.types import ASGIApp, Message, Receive, Scope as Asked, Send
 
 from quaid.config import Settings
 from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooSlow, WrongHost
-from quaid.http_server import MAX_HEAD, ServerAddress
+from quaid.http_server import MAX_HEAD, RequestLimits, ServerAddress
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, MAX_RAW_LINE_BYTES, decoded_size
 from quaid.operations import service
 from quaid.operations.registry import SCOPES
+from quaid.web.workers import CALLER
 
-MAX_BROWSER_SESSIONS = 100
-SESSION_SECONDS = 7 * 24 * 3600.0
+NOT_LOGGED_IN = "You are not logged in"
+MAX_RETURN_PATH = 2_000
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
-class BrowserSession(NamedTuple):
-    id: str
-    csrf: str
-    until: float
+class BrowserHost(NamedTuple):
+    """A host and port on which browsers have sessions."""
+
+    address: str  # base URL
+    secure: bool
+    cookie: str
 
 
 class BrowserSessions:
-    def __init__(self, port: int, secure: bool, clock: Callable[[], float] = time.monotonic) -> None:
-        self.cookie = "__Host-quaid" if secure else f"quaid-{port}"
-        self._secure = secure
-        self._clock = clock
-        # The keys are hashes of the cookies, so that the timing of a lookup leaks nothing.
-        self._open: dict[str, BrowserSession] = {}
+    """The sessions of browsers, and the hosts whose cookies are accepted.
 
-    def begin(self, response: Response) -> BrowserSession:
-        """Create a session and set its cookie on the response. At the limit, the oldest session ends."""
-        secret = secrets.token_urlsafe(32)
-        id = hashlib.sha256(secret.encode()).hexdigest()
-        session = BrowserSession(id, secrets.token_urlsafe(32), self._clock() + SESSION_SECONDS)
-        while len(self._open) >= MAX_BROWSER_SESSIONS:
-            del self._open[next(iter(self._open))]
-        self._open[id] = session
+    `name` replaces the random host name of the memory. `lan` is a second address, for other devices in the network.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        place: ServerAddress,
+        name: str = "",
+        lan: ServerAddress | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings, self._clock = settings, clock
+        self.lan = lan
+        scheme = "https" if place.secure else "http"
+        own = place.address.partition("://")[2]
+        names = sorted(host for host in place.hosts if not _is_loopback_name(host))
+        if place.secure and names and not name:
+            hosts = [own, *names] if own in names else names
+        elif _is_loopback_name(own) or name:
+            hosts = [f"{name or service.web_host_name(settings)}:{place.port}"]
+        else:
+            hosts = []  # a random name would lead to 127.0.0.1, where another program may listen
+        cookie = "__Host-quaid" if place.secure else f"quaid-{place.port}"
+        self.hosts = {host: BrowserHost(f"{scheme}://{host}", place.secure, cookie) for host in hosts}
+        self._local_hosts = place.hosts | self.hosts.keys()
+        if lan:
+            cookie = "__Host-quaid" if lan.secure else f"quaid-{lan.port}"
+            self.hosts |= {host: BrowserHost(lan.address, lan.secure, cookie) for host in lan.hosts}
+
+    def accepted_hosts(self, asked: Asked) -> Set[str]:
+        """Return the Host values that are accepted on the address at which a request arrived."""
+        ip, port = asked.get("server") or ("", 0)
+        own = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+        return self.lan.hosts if self.lan and own in self.lan.hosts else self._local_hosts
+
+    def begin(self, request: Request, response: Response) -> None:
+        """Create a session and set its cookie on the response."""
+        host = request_host(request)
+        device = device_name(request.headers.get("user-agent", ""))
         response.set_cookie(
-            self.cookie, secret, path="/", httponly=True, samesite="strict", secure=self._secure
+            self.hosts[host].cookie,
+            service.begin_session(self._settings, host, device, self._clock()),
+            max_age=int(service.MAX_SESSION_SECONDS),
+            path="/",
+            httponly=True,
+            samesite="strict",
+            secure=self.hosts[host].secure,
         )
-        return session
 
-    def of(self, secret: str) -> BrowserSession | None:
-        """Return the session of a cookie, or None if it is unknown or expired."""
-        session = self._open.get(hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest())
-        if session and session.until < self._clock():
-            self.end(session.id)
+    def of(self, request: Request) -> tuple[str, str] | None:
+        """Return the id of the request's session and its CSRF token, or None if there is no session."""
+        host = request_host(request)
+        if host not in self.hosts:
             return None
-        return session
+        secret = request.cookies.get(self.hosts[host].cookie, "")
+        session = service.find_session(self._settings, host, secret, self._clock()) if secret else None
+        return (session.id, csrf_token(secret)) if session else None
 
-    def end(self, id: str) -> None:
-        self._open.pop(id, None)
+    def end(self, request: Request, response: Response) -> None:
+        """End the session of a request and delete its cookie."""
+        service.end_session(self._settings, request.state.session)
+        if host := self.hosts.get(request_host(request)):
+            response.delete_cookie(
+                host.cookie, path="/", secure=host.secure, httponly=True, samesite="strict"
+            )
+
+
+def request_host(request: Request) -> str:
+    return request.headers.get("host", "").lower()
+
+
+def csrf_token(secret: str) -> str:
+    """Return the CSRF token of a session. It is derived from the cookie, so that it need not be stored."""
+    return hmac.new(secret.encode("utf-8", "replace"), b"csrf", hashlib.sha256).hexdigest()
+
+
+def device_name(user_agent: str) -> str:
+    """Return the browser and the system that a User-Agent header names, as in "Firefox on Android"."""
+    browsers = {"Edg": "Edge", "OPR": "Opera", "Firefox": "Firefox", "FxiOS": "Firefox", "CriOS": "Chrome"}
+    browsers |= {"SamsungBrowser": "Samsung Internet", "Chrome": "Chrome", "Safari": "Safari"}
+    systems = {"iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "Windows": "Windows"}
+    systems |= {"Macintosh": "Mac", "CrOS": "ChromeOS", "Linux": "Linux"}
+    browser = next((name for word, name in browsers.items() if word in user_agent), "A browser")
+    system = next((name for word, name in systems.items() if word in user_agent), "")
+    return f"{browser} on {system}" if system else browser
+
+
+def _is_loopback_name(host: str) -> bool:
+    return host in LOOPBACK_NAMES or host.rpartition(":")[0] in LOOPBACK_NAMES
 
 
 MAX_BODY = MAX_LINE_BYTES
+MAX_CALLER_BODIES, MAX_BODIES = 32 * 1024 * 1024, 128 * 1024 * 1024
+"""Bytes of request bodies in memory at one time, of one caller and of all."""
+MAX_PUBLIC_BODY = 16 * 1024
+"""Bytes of a body without credentials, so that few bodies of strangers do not fill their share."""
 BODY_TIMEOUT = 30.0
 SAFE_METHODS = ("GET", "HEAD")
 API_PREFIXES = ("/api/", "/mcp")
@@ -79,7 +149,7 @@ API_PREFIXES = ("/api/", "/mcp")
 SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
-        " manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+        " worker-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
     ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -101,6 +171,12 @@ class WebCaller(NamedTuple):
     scope: str  # read, write or owner; empty without credentials
     csrf: str = ""  # token of the browser's session
     session: str = ""
+    token: str = ""  # name of the token; empty for the owner
+
+    @property
+    def key(self) -> str:
+        """Identifies the caller in limits and queues, however the credentials are written."""
+        return self.session or (f"token {self.token}" if self.token else "owner")
 
 
 class AuthMiddleware:
@@ -113,14 +189,18 @@ class AuthMiddleware:
         settings: Settings,
         place: ServerAddress,
         sessions: BrowserSessions,
-        owner_token: str,
         needed: Callable[[Asked], str],
         refuse: ErrorHandler,
         readonly: bool = False,
     ) -> None:
         self._app = app
         self._settings, self._place, self._sessions = settings, place, sessions
-        self._owner_token, self._needed, self._refuse = owner_token, needed, refuse
+        self._tokens = service.TokenReader(settings)
+        self._limits = RequestLimits()
+        self._rate, self._burst = (
+            float(settings.option(name)) for name in ("web.requests_per_second", "web.burst")
+        )
+        self._needed, self._refuse = needed, refuse
         self._most = "read" if readonly else "owner"
 
     async def __call__(self, asked: Asked, receive: Receive, send: Send) -> None:
@@ -144,8 +224,9 @@ class AuthMiddleware:
             await send(message)
 
         try:
-            body = await self._admitted(request, receive)
-            await _run_until_disconnect(self._app, asked, body, receive, send_with_headers)
+            with ExitStack() as stack:
+                body = await self._admitted(request, receive, stack)
+                await _run_until_disconnect(self._app, asked, body, receive, send_with_headers)
         except ClientDisconnected:
             pass
         except Exception as error:
@@ -153,8 +234,8 @@ class AuthMiddleware:
                 raise
             await (await self._refuse(request, error))(asked, _empty_receive, send_with_headers)
 
-    async def _admitted(self, request: Request, receive: Receive) -> bytes:
-        """Check a request and return its body, or raise an error."""
+    async def _admitted(self, request: Request, receive: Receive, stack: ExitStack) -> bytes:
+        """Check a request and return its body, or raise an error. Memory is reserved for the body on the stack."""
         size = sum(len(name) + len(value) for name, value in request.scope["headers"])
         if size > MAX_HEAD:
             raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
@@ -162,31 +243,38 @@ class AuthMiddleware:
         caller = self._caller(request)
         # Streaming responses check the credentials again with `auth`.
         request.scope["state"].update((caller or WebCaller(""))._asdict(), auth=self)
+        who = caller.key if caller else ""
+        CALLER.set(who)
+        if caller:
+            self._limits.count_request(who, self._rate, self._burst)
         needed = self._needed(request.scope)
         if needed != "public":
             self._check_scope(request, caller, needed)
         # JSON from an authenticated caller may be larger on the wire, because `_read_body` limits its size
         # after unescaping.
-        most = (
-            MAX_RAW_LINE_BYTES
-            if needed != "public" and media_type(request.headers) == "application/json"
-            else MAX_BODY
-        )
-        body = b"" if request.method in SAFE_METHODS else await _read_body(request.headers, receive, most)
-        if needed != "public" and caller and caller.session and request.method not in SAFE_METHODS:
+        most = MAX_RAW_LINE_BYTES if media_type(request.headers) == "application/json" else MAX_BODY
+        most = MAX_PUBLIC_BODY if needed == "public" else most
+        if request.method in SAFE_METHODS:
+            return b""
+        reserve = stack.enter_context(self._limits.reserve_body(who, MAX_CALLER_BODIES, MAX_BODIES))
+        body = await _read_body(request.headers, receive, most, reserve)
+        if needed != "public" and caller and caller.session:
             _check_csrf(request, caller.csrf, body)
         return body
 
     def _check_origin(self, request: Request) -> None:
         headers = request.headers
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or hosts[0].lower() not in self._place.hosts:
+        host = request_host(request)
+        own = self._sessions.hosts.get(host)
+        if len(hosts) != 1 or host not in self._sessions.accepted_hosts(request.scope):
             raise WrongHost(host=", ".join(hosts)[:100], address=self._place.address)
+        origins = {own.address} if own else self._place.origins
         site = headers.get("sec-fetch-site")
         for origin in headers.getlist("origin"):
             # A page with a strict referrer policy sends "null" as its origin, but Sec-Fetch-Site shows that
             # the page is ours.
-            if origin.lower() not in self._place.origins and (origin, site) != ("null", "same-origin"):
+            if origin.lower() not in origins and (origin, site) != ("null", "same-origin"):
                 raise ForeignRequest(problem="its Origin is another site")
         if site not in (None, "", "same-origin", "none") and not is_navigation(request):
             raise ForeignRequest(problem="another site sent it")
@@ -194,27 +282,37 @@ class AuthMiddleware:
     def _caller(self, request: Request) -> WebCaller | None:
         """Return the caller, or None if the request has no credentials.
 
-        If there is an Authorization header, the cookie is ignored. Raise NotLoggedIn if the token is invalid.
+        If there is an Authorization header, the cookie is ignored. So are cookies that were sent to a host on
+        which there are no sessions. Raise NotLoggedIn if the token is invalid.
         """
         headers = request.headers.getlist("authorization")
         if headers:
             kind, _, token = headers[0].partition(" ")
-            scope = None
+            grant = None
             if len(headers) == 1 and kind.lower() == "bearer":
-                scope = service.scope_of_token(self._settings, self._owner_token, token.strip())
-            if scope is None:
+                grant = self._tokens.find(token.strip(), time.time())
+            if grant is None or grant.is_expired:
                 problem = "The token is not valid, or was revoked"
+                if grant and grant.expires_at:
+                    problem = f"The token {grant.name} expired at {grant.expires_at}"
                 raise NotLoggedIn(problem=problem, remedy="`quaid token create NAME` makes one")
-            return WebCaller(self._capped(scope))
-        session = self._sessions.of(request.cookies.get(self._sessions.cookie, ""))
-        return WebCaller(self._capped("owner"), session.csrf, session.id) if session else None
+            return WebCaller(self._capped(grant.scope), token=grant.name)
+        session = self._sessions.of(request)
+        return WebCaller(self._capped("owner"), csrf=session[1], session=session[0]) if session else None
 
     def is_still_valid(self, request: Request) -> bool:
         """Return True if the credentials of a request are still valid."""
         try:
-            return self._caller(request) is not None
+            self.check_again(request)
         except NotLoggedIn:
             return False
+        return True
+
+    def check_again(self, request: Request) -> None:
+        """Raise NotLoggedIn if the credentials of a request are no longer valid, or allow less than before."""
+        caller = self._caller(request)
+        if caller is None or caller.scope != request.state.scope:
+            raise NotLoggedIn(problem="You are no longer logged in", remedy="Log in again")
 
     def _capped(self, scope: str) -> str:
         return min(scope, self._most, key=SCOPES.index)
@@ -224,7 +322,7 @@ class AuthMiddleware:
             remedy = "`quaid web` opens a browser that is logged in"
             if request.url.path.startswith(API_PREFIXES):
                 remedy = "Send Authorization: Bearer with a token that `quaid token create NAME` makes"
-            raise NotLoggedIn(problem="You are not logged in", remedy=remedy)
+            raise NotLoggedIn(problem=NOT_LOGGED_IN, remedy=remedy)
         if SCOPES.index(needed) > SCOPES.index(caller.scope):
             name = f"{request.method} {request.url.path[:100]}"
             raise NotAllowed(name=name, needed=needed, granted=caller.scope)
@@ -246,7 +344,7 @@ def is_navigation(request: Request) -> bool:
     )
 
 
-async def _read_body(headers: Headers, receive: Receive, most: int) -> bytes:
+async def _read_body(headers: Headers, receive: Receive, most: int, reserve: Callable[[int], None]) -> bytes:
     """Read the whole body. Raise TooSlow if it does not arrive within BODY_TIMEOUT.
 
     Raise TooLarge if more than `most` bytes arrive, or if the body has more than MAX_BODY bytes after its
@@ -254,8 +352,9 @@ async def _read_body(headers: Headers, receive: Receive, most: int) -> bytes:
     """
     declared = headers.get("content-length", "0")
     if declared.isascii() and declared.isdigit() and int(declared[:18]) > most:
-        raise TooLarge(what="The body", size=int(declared[:18]), limit=MAX_BODY)
+        raise TooLarge(what="The body", size=int(declared[:18]), limit=min(most, MAX_BODY))
     received = bytearray()
+    reserve(int(declared[:18]) if declared.isascii() and declared.isdigit() else 0)
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
             while True:
@@ -263,14 +362,15 @@ async def _read_body(headers: Headers, receive: Receive, most: int) -> bytes:
                 if message["type"] != "http.request":
                     raise ClientDisconnected
                 received += message.get("body", b"")
+                reserve(len(received))
                 if len(received) > most:
-                    raise TooLarge(what="The body", size=len(received), limit=MAX_BODY)
+                    raise TooLarge(what="The body", size=len(received), limit=min(most, MAX_BODY))
                 if not message.get("more_body", False):
                     break
     except TimeoutError:
         raise TooSlow(seconds=round(BODY_TIMEOUT)) from None
     body, size = bytes(received), len(received)
-    if size > MAX_BODY and (text := decoded_size(body)) > MAX_BODY:
+    if size > MAX_BODY and (text := await asyncio.to_thread(decoded_size, body)) > MAX_BODY:
         raise TooLarge(what="The body", size=text, limit=MAX_BODY)
     return body
 
@@ -294,6 +394,13 @@ def form_field(body: bytes, name: str) -> str:
     except ValueError:
         return ""
     return fields.get(name, [""])[0]
+
+
+def local_path(text: str) -> str:
+    """Return a path of this server to which a login leads back, or "/" if the text is anything else."""
+    is_path = text.startswith("/") and not text.startswith("//") and len(text) <= MAX_RETURN_PATH
+    is_plain = text.isascii() and text.isprintable() and "\\" not in text
+    return text if is_path and is_plain and not text.startswith(("/login", "/logout")) else "/"
 
 
 async def _empty_receive() -> Message:

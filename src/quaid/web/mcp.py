@@ -33,6 +33,7 @@ from quaid.mcp.jsonrpc import (
 )
 from quaid.mcp.server import (
     BATCH_VERSIONS,
+    CLIENT_KEY,
     HANDSHAKE_VERSIONS,
     STATELESS_VERSIONS,
     UNSUPPORTED_VERSION,
@@ -155,7 +156,7 @@ async def _answer(request: Request) -> Response:
     if not _accepts(request, "application/json"):
         raise HttpRpcError(406, "Invalid request: accept application/json")
     try:
-        value = jsonrpc.decode(await request.body())
+        value = await api.decode_json(await request.body())
     except RpcError as error:
         raise HttpRpcError(400, str(error), error.code) from None
     if _is_stateless(request, value):
@@ -193,7 +194,10 @@ async def _answer_stateless(request: Request, value: Any) -> Response:
     if VERSION_KEY not in message.meta:
         problem = f"Invalid params: _meta must name the revision as {VERSION_KEY}"
         raise HttpRpcError(400, problem, INVALID_PARAMS, message.id)
-    connection = Connection(request.app.state.tools, api.tool_scope(request))
+    connection = Connection(request.app.state.tools, api.tool_scope(request), request.state.token)
+    # Without sessions, the calls of one client with one token on one day are listed together.
+    parts = (_session_owner(request), time.strftime("%Y-%m-%d"), message.meta.get(CLIENT_KEY))
+    connection.session = hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:8]
     return await _respond(request, connection, message, stateless=True)
 
 
@@ -260,7 +264,8 @@ def _begin_session(request: Request, value: Any) -> Response:
     id, message = jsonrpc.parse_message(value)
     if not isinstance(message, Message) or message.id is None:
         raise HttpRpcError(400, "Invalid request: initialize must be a request with an id", id=id)
-    connection = Connection(request.app.state.tools, api.tool_scope(request))
+    connection = Connection(request.app.state.tools, api.tool_scope(request), request.state.token)
+    connection.has_log = False
     result = answer_request(connection, Brain(request.app.state.settings), message)
     if "error" in result:
         return api.json_response(result)
@@ -316,7 +321,8 @@ def _session_owner(request: Request) -> str:
     A session can only be continued with the token that opened it, and not after that token's scope has
     changed.
     """
-    credentials = request.headers.get("authorization", "") or request.state.session
+    token = request.headers.get("authorization", "").partition(" ")[2].strip()
+    credentials = token or request.state.session
     return hashlib.sha256(f"{request.state.scope} {credentials}".encode()).hexdigest()
 
 
@@ -351,7 +357,10 @@ async def _response_stream(
     try:
         while not task.done() or not waiting.empty():
             news = asyncio.ensure_future(waiting.get())
-            await asyncio.wait([task, news], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([task, news], timeout=api.CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not request.state.auth.is_still_valid(request):
+                news.cancel()
+                return
             if news.done():
                 yield _sse_event(news.result())
             else:
@@ -379,6 +388,7 @@ async def _call_result(
     loop = asyncio.get_running_loop()
 
     def work(brain: Brain) -> dict[str, Any]:
+        request.state.auth.check_again(request)  # the token may have been revoked while the request waited
         if progress is not None:
             publish = brain.progress
             notify = progress_reporter(PendingCall(message, lambda _: None), send)

@@ -8,17 +8,20 @@ see quaid.server_socket for the client side.
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import signal
 import socket
+import ssl
 import stat
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode
 
 import uvicorn
 
@@ -44,16 +47,20 @@ from quaid.errors import (
 )
 from quaid.http_server import (
     ANY_ADDRESS,
+    HEAD_TIMEOUT,
     LOOPBACK,
     ListenOptions,
     ServerAddress,
+    is_loopback,
     open_listener,
+    parse_address,
     server_address,
     uvicorn_config,
 )
 from quaid.operations import dispatch, index, service
-from quaid.web import app as web_app, workers
+from quaid.web import app as web_app
 from quaid.web.workers import WorkerPool, queue_name
+from quaid.worker import share_one_arena, start_memory_trim
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -217,7 +224,7 @@ def _command_work(
             return error.exit_status, before, "", message
         finally:
             brain.settings, brain.notice = usual, None
-        text = format_record(record, line.as_json, out_is_terminal, program)
+        text = format_record(record, line.as_json, out_is_terminal, program, int(request["width"]))
         asked = arguments.get("slug")
         notes = format_side_notes(asked, record, line.as_json, err_is_terminal, program)
         notice_lines = "".join(f"quaid: {strip_control_characters(notice)}.\n" for notice in notices)
@@ -226,6 +233,17 @@ def _command_work(
     return queue, work
 
 
+PORT_ATTEMPTS = 10
+INSECURE_LAN = (
+    "WARNING: --insecure serves the memory without encryption. Everyone in this network can read what you open, and"
+    " can take over the login. Use it only in a network where you trust every device."
+)
+GUESSABLE_NAME = (
+    "WARNING: the login cookie belongs to {name}, a name that other programs can guess. While you are logged in,"
+    " every server on this machine that your browser visits under that name receives the cookie, and with it the"
+    " whole memory. Leave out --host-name if your browser opens names such as quaid.localhost (Chrome, Edge and"
+    " Firefox do)."
+)
 PROBE_TIMEOUT = 3.0  # seconds; this is long, because the machine may be busy
 
 
@@ -237,10 +255,103 @@ class ServerOptions(ListenOptions):
     debug: bool = False
     readonly: bool = False
     tools: str = "core"
+    host_name: str = ""
+    lan: bool = False  # also listen in the local network
+    lan_address: str = ""  # the address of this machine there; found if empty
+    insecure: bool = False  # without TLS
+
+
+def network_address() -> str:
+    """Return the address of this machine in the local network. Raise InvalidArgument if there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Selects the address from which packets to other networks would be sent. No packet is sent.
+            probe.connect(("192.0.2.1", 9))
+            address = str(probe.getsockname()[0])
+        except OSError:
+            address = LOOPBACK
+    if is_loopback(address) or address in ANY_ADDRESS:
+        problem = "found no network; connect this machine, or give its address with --lan-address"
+        raise InvalidArgument(name="--lan", problem=problem)
+    return address
+
+
+class LanListener(NamedTuple):
+    """The socket for other devices in the network."""
+
+    place: ServerAddress
+    listener: socket.socket
+    context: "ssl.SSLContext | None"  # None without TLS
+    fingerprint: str  # of the certificate
+
+
+def _open_lan(settings: Settings, options: ServerOptions, port: int) -> LanListener:
+    """Listen in the network, on one address of this machine and with TLS unless --insecure was given."""
+    address = options.lan_address or network_address()
+    if parse_address(address) is None or address in ANY_ADDRESS:
+        problem = f"must be one address of this machine in the network, as in 192.168.1.20, not {address!r}"
+        raise InvalidArgument(name="--lan-address", problem=problem)
+    host = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    url = f"{'http' if options.insecure else 'https'}://{host}"
+    place = ServerAddress(port, frozenset({host}), frozenset({url}), url, secure=not options.insecure)
+    if options.insecure:
+        return LanListener(place, open_listener(address, port), None, "")
+    cert, key = service.certificate_files(settings, address, time.time())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    return LanListener(place, open_listener(address, port), context, service.certificate_fingerprint(cert))
+
+
+def _show_lan(settings: Settings, lan: LanListener) -> None:
+    """Print how a phone logs in: a QR code if the output is a terminal, the link, and a code to type."""
+    port, moment = lan.place.port, time.time()
+    seconds = service.SHORT_CODE_SECONDS
+    link = f"{lan.place.address}/login?code={service.login_code(settings, port, moment, seconds)}"
+    code = service.short_login_code(settings, port, moment)
+    lines = [f"On a phone in the same network, open {link}"]
+    if sys.stdout.isatty():
+        import segno
+
+        picture = io.StringIO()
+        segno.make(link, error="l").terminal(picture, border=2, compact=True)
+        lines = ["On a phone in the same network, scan:", picture.getvalue()]
+    lines += [f"or open {lan.place.address} and type the code {code[:4]} {code[4:]}"]
+    lines += [
+        f"Link and code work once, within {seconds // 60} minutes. Settings, Add a phone, shows new ones."
+    ]
+    if lan.fingerprint:
+        lines += [
+            "The phone will warn that it does not know the certificate. Its SHA-256 fingerprint must be",
+            lan.fingerprint,
+        ]
+    else:
+        lines += [INSECURE_LAN]
+    print("\n".join(lines), flush=True)
 
 
 class WebServer(uvicorn.Server):
-    """A server that ends event streams on a signal, because open streams would delay the shutdown."""
+    """A server that also listens in the network with `lan`, and ends event streams on a signal.
+
+    Open streams would delay the shutdown.
+    """
+
+    lan: LanListener | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.lan:
+
+            def protocol() -> asyncio.Protocol:
+                return self.config.http_protocol_class(  # type: ignore[call-arg]
+                    config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+                )
+
+            timeout = HEAD_TIMEOUT if self.lan.context else None
+            loop = asyncio.get_running_loop()
+            server = await loop.create_server(
+                protocol, sock=self.lan.listener, ssl=self.lan.context, ssl_handshake_timeout=timeout
+            )
+            self.servers.append(server)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         state = self.config.app.state  # type: ignore[union-attr]
@@ -249,8 +360,8 @@ class WebServer(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def serve_web(settings: Settings, options: ServerOptions, *, opens: bool) -> int:
-    """Run `quaid web`: serve the memory and open a logged-in browser.
+def serve_web(settings: Settings, options: ServerOptions, *, opens: bool, target: str = "") -> int:
+    """Run `quaid web` or `quaid open`: serve the memory and open a logged-in browser, at the path `target`.
 
     If a server of this memory is already running on the port, use that server.
     """
@@ -258,13 +369,16 @@ def serve_web(settings: Settings, options: ServerOptions, *, opens: bool) -> int
         brain.create_if_missing()
         _ = brain.db  # opens the memory, so that problems are reported here and not in the browser
     try:
-        listener = open_listener(options.bind, options.port)
+        listeners = open_listeners(options.bind, options.port)
     except PortTaken:
         if not _is_same_memory(options.port, settings):
             raise
-        _show_link(_login_link(settings, options.port), opens, "Already running at")
+        if options.lan:
+            problem = f"needs a server of its own: stop the one on port {options.port}, or add --port N"
+            raise InvalidArgument(name="--lan", problem=problem) from None
+        _show_link(_login_link(settings, options.port, target), opens, "Already running at")
         return 0
-    return _run_server(settings, options, listener, opens=opens, link=True)
+    return _run_server(settings, options, listeners, opens=opens, link=True, target=target)
 
 
 def serve_http(settings: Settings, options: ServerOptions) -> int:
@@ -277,19 +391,48 @@ def serve_http(settings: Settings, options: ServerOptions) -> int:
         brain.create_if_missing()
         _ = brain.db
     try:
-        listener = open_listener(options.bind, options.port)
+        listeners = open_listeners(options.bind, options.port)
     except PortTaken:
         if not _is_same_memory(options.port, settings, options.bind):
             raise
         raise ServedAlready(where=server_address(options, options.port).address) from None
-    return _run_server(settings, options, listener, opens=False, link=False)
+    return _run_server(settings, options, listeners, opens=False, link=False)
+
+
+def open_listeners(bind: str, port: int) -> list[socket.socket]:
+    """Return sockets that listen on an address, and for a loopback address also on that of the other IP version.
+
+    Browsers try both for a name that ends in .localhost, often ::1 first. A program of another user that
+    listens there would receive the cookie.
+    """
+    others = {LOOPBACK: "::1", "localhost": "::1", "::1": LOOPBACK}
+    for attempt in range(PORT_ATTEMPTS):
+        first = open_listener(bind, port)
+        if bind.lower() not in others:
+            return [first]
+        try:
+            return [first, open_listener(others[bind.lower()], int(first.getsockname()[1]))]
+        except PortTaken:
+            first.close()
+            if port or attempt == PORT_ATTEMPTS - 1:
+                raise
+        except (FileTrouble, OSError):  # this machine has only one IP version
+            return [first]
+    raise AssertionError
 
 
 def _run_server(
-    settings: Settings, options: ServerOptions, listener: socket.socket, *, opens: bool, link: bool
+    settings: Settings,
+    options: ServerOptions,
+    listeners: list[socket.socket],
+    *,
+    opens: bool,
+    link: bool,
+    target: str = "",
 ) -> int:
-    port = int(listener.getsockname()[1])
+    port = int(listeners[0].getsockname()[1])
     place = server_address(options, port)
+    lan = _open_lan(settings, options, port) if options.lan else None
     app = web_app.build_app(
         settings,
         debug=options.debug,
@@ -297,11 +440,15 @@ def _run_server(
         place=place,
         tools=options.tools,
         upkeep=True,
+        host_name=options.host_name,
+        lan=lan.place if lan else None,
     )
+    app.state.lan_fingerprint = lan.fingerprint if lan else ""
     accept_commands(app, settings)
-    workers.share_one_arena()
-    workers.start_memory_trim()
+    share_one_arena()
+    start_memory_trim()
     server = WebServer(uvicorn_config(app, options))
+    server.lan = lan
 
     def end(_number: int, _frame: FrameType | None) -> None:
         """Handle signals before uvicorn installs its handlers, and after it has stopped.
@@ -314,8 +461,10 @@ def _run_server(
     try:
         _announce(settings, place, options)
         if link:
-            _show_link(_login_link(settings, port), opens, "Open")
-        server.run(sockets=[listener])
+            _show_link(_login_link(settings, port, target), opens, "Open")
+        if lan:
+            _show_lan(settings, lan)
+        server.run(sockets=listeners)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -333,10 +482,13 @@ def _announce(settings: Settings, place: ServerAddress, options: ServerOptions) 
     # An address is followed by a space, so that it can be copied.
     text = f"quaid {quaid.__version__}: {place.address} and, for MCP, {place.address}/mcp ({details})"
     print(text, file=sys.stderr, flush=True)
+    if options.host_name:
+        print(GUESSABLE_NAME.format(name=options.host_name), file=sys.stderr, flush=True)
 
 
-def _login_link(settings: Settings, port: int) -> str:
-    return f"http://{LOOPBACK}:{port}/login?code={service.login_code(settings, port, time.time())}"
+def _login_link(settings: Settings, port: int, target: str = "") -> str:
+    query = {"code": service.login_code(settings, port, time.time()), **({"next": target} if target else {})}
+    return f"http://{LOOPBACK}:{port}/login?{urlencode(query)}"
 
 
 def _show_link(link: str, opens: bool, verb: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import posixpath
 import re
 import time
@@ -17,14 +18,17 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from quaid.errors import QuaidError
 from quaid.model import dates, slug as slugs
 from quaid.model.links import ID_PREFIX, OR_FROM_ROOT, target_key
 from quaid.model.plain_text import count_noun
+from quaid.operations import service
 from quaid.operations.registry import Scope
+from quaid.web import api
+from quaid.web.auth import NOT_LOGGED_IN, local_path, request_host
 
 if TYPE_CHECKING:
     from quaid.operations.pages import PageRecord
@@ -36,6 +40,7 @@ OPERATION_CACHE_SECONDS = 5.0
 
 PageHandler = TypeVar("PageHandler", bound=Callable[[Request], Awaitable[Response]])
 ErrorHandler = Callable[[Request, QuaidError], Awaitable[Response]]
+Result = TypeVar("Result")
 
 PAGE_ROUTES: list[Route] = []
 PAGE_SCOPES: dict[str, dict[str, str]] = {}
@@ -92,7 +97,9 @@ def may_write(request: Request) -> bool:
 async def call_operation(request: Request, command: str, /, **arguments: Any) -> Any:
     """Run an operation and return its record. Arguments that are None are omitted; `from_` is passed as `from`."""
     present = {key.rstrip("_"): value for key, value in arguments.items() if value is not None}
-    return await request.app.state.workers.call(command, present, request_scope(request))
+    # A submitted form takes effect even if its page is closed before the answer.
+    stays = request.method == "POST"
+    return await api.call_operation(request, command, present, request_scope(request), stays=stays)
 
 
 async def try_operation(request: Request, command: str, /, **arguments: Any) -> Any:
@@ -126,11 +133,20 @@ async def gather_all(*asked: Coroutine[Any, Any, Any]) -> list[Any]:
     return list(await asyncio.gather(*asked))
 
 
+async def render_in_turn(request: Request, work: Callable[[], Result]) -> Result:
+    """Run a function that renders a text, which may take 100 ms, on a thread that serves callers in turn."""
+    return cast(Result, await request.app.state.workers.run("read", lambda _: work(), "render"))
+
+
 async def read_form(request: Request) -> dict[str, str]:
     """Return the fields of a submitted form, with CR LF converted to LF. Clears the operation cache."""
     request.app.state.operation_cache.clear()
-    body = (await request.body()).decode("utf-8", "replace")
-    fields = parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    body = await request.body()
+    return _parse_form(body) if len(body) < api.LARGE_BODY else await asyncio.to_thread(_parse_form, body)
+
+
+def _parse_form(body: bytes) -> dict[str, str]:
+    fields = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     return {name: value.replace("\r\n", "\n") for name, value in fields}
 
 
@@ -152,6 +168,7 @@ STATIC_FOLDER = join(WEB_FOLDER, "static")
 STATIC_TYPES = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
+    "png": "image/png",
     "svg": "image/svg+xml",
     "webmanifest": "application/manifest+json",
 }
@@ -206,15 +223,44 @@ async def send_static(request: Request) -> Response:
     return Response(asset.data, headers=headers, media_type=asset.type)
 
 
+OFFLINE_FILES = ("app.css", "theme.js", "offline.js", "mark.svg")
+"""The static files of the page that the service worker shows if the server does not answer."""
+
+
+@route("/offline", GET="public")
+async def show_offline(_: Request) -> Response:
+    return _html(render_template("offline.html"))
+
+
+@route("/service-worker.js", GET="public")
+async def send_service_worker(_: Request) -> Response:
+    """Return the service worker. Its text changes with every static file: browsers then replace it and its cache."""
+    assets = static_assets()
+    page = render_template("offline.html")
+    release = sha256("".join([page, *(asset.digest for asset in assets.values())]).encode()).hexdigest()[:12]
+    files = json.dumps([*map(asset_url, OFFLINE_FILES)])
+    text = (
+        f'const RELEASE = "{release}";\nconst FILES = {files};\n' + assets["service-worker.js"].data.decode()
+    )
+    return Response(text, headers={"Cache-Control": "no-cache"}, media_type=STATIC_TYPES["js"])
+
+
 NAVIGATION = (
-    ("/", "Home", "home"),
+    ("/", "Today", "today"),
     ("/search", "Search", "search"),
     ("/notebook", "Notebook", "book"),
-    ("/timeline", "Timeline", "time"),
+    ("/kb", "Knowledge base", "shelf"),
     ("/graph", "Graph", "graph"),
+    ("/timeline", "Timeline", "time"),
+    ("/agents", "Agents", "robot"),
     ("/review", "Review", "check"),
     ("/settings", "Settings", "gear"),
 )
+"""URL, name and icon of each section, in this order: Today, Search, Notebook, Knowledge base (icon "shelf"),
+Graph, Timeline, Agents (icon "robot"), Review, Settings."""
+
+PHONE_TABS = ("/", "/search", "/notebook", "/review")
+"""The sections in the tab bar of a phone. The others are in its "More" menu."""
 
 ERROR_HEADINGS: dict[str | int, str] = {
     "version_conflict": "Changed in the meantime",
@@ -235,6 +281,13 @@ BROWSER_REMEDIES = {
 }
 """Remedies that are shown in the browser, by error code, in place of sentences that name a command."""
 
+SAVE_HEADER = "x-quaid-save"
+"""Sent by the script that saves forms: "stay" if the page stays open, else "leave"."""
+NOT_SAVED = (
+    "Nothing was saved, because you are logged out. Log in, then go back with the browser's button:"
+    " the form may still contain your text."
+)
+
 MAX_FLASHES = 100
 """At most this many flash messages are kept, one for each browser session."""
 
@@ -245,6 +298,8 @@ class FlashMessage(NamedTuple):
     text: str
     links: tuple[tuple[str, str], ...] = ()
     succeeded: bool = True
+    undo: tuple[str, Mapping[str, str | int]] | None = None
+    """URL and fields of a form that takes the action back."""
 
 
 @cache
@@ -259,6 +314,7 @@ def template_environment() -> Environment:
     )
     environment.filters.update(
         day=format_day,
+        weekday=lambda day: f"{date.fromisoformat(day):%A}",
         ago=format_ago,
         typed=format_commands,
         size=format_size,
@@ -277,6 +333,7 @@ def template_environment() -> Environment:
         with_values=with_query,
         asset=asset_url,
         navigation=NAVIGATION,
+        tabs=PHONE_TABS,
         plural=count_noun,
     )
     return environment
@@ -298,6 +355,7 @@ def render_page(request: Request, template: str, *, http: int = 200, **values: A
         "may_write": may_write(request),
         "is_owner": scope == "owner",
         "question": "",
+        "memory": service.memory_fingerprint(request.app.state.settings),
     }
     return _html(render_template(template, **{**shared, **values, "flash": flash}), http)
 
@@ -317,18 +375,29 @@ def render_fragment(template: str, **values: Any) -> Response:
 
 
 def redirect(
-    request: Request, address: str, message: str = "", *links: tuple[str, str], succeeded: bool = True
+    request: Request,
+    address: str,
+    message: str = "",
+    *links: tuple[str, str],
+    succeeded: bool = True,
+    undo: tuple[str, Mapping[str, str | int]] | None = None,
+    **saved: Any,
 ) -> Response:
     """Redirect after a form, so that reloading does not submit it again. The next page shows the message.
 
-    The message is kept on the server for this browser session, so it never appears in a URL.
+    The message is kept on the server for this browser session, so it never appears in a URL. A form that was sent by
+    `drafts.js` gets JSON instead: the address to open, or, if the page stays open, the message and the values of
+    `saved`, such as the new version.
     """
+    sent_by_script = request.headers.get(SAVE_HEADER, "")
+    if sent_by_script == "stay" and saved:
+        return JSONResponse({"location": address, "message": message, **saved})
     flashes = request.app.state.flashes
     if message and request.state.session:
         while len(flashes) >= MAX_FLASHES:
             flashes.pop(next(iter(flashes)))
-        flashes[request.state.session] = FlashMessage(message, links, succeeded)
-    return RedirectResponse(address, 303)
+        flashes[request.state.session] = FlashMessage(message, links, succeeded, undo)
+    return JSONResponse({"location": address}) if sent_by_script else RedirectResponse(address, 303)
 
 
 def error_page(request: Request, error: Exception) -> Response:
@@ -345,8 +414,24 @@ def error_page(request: Request, error: Exception) -> Response:
     }
     # If the user is not logged in, show a page without navigation.
     if not getattr(request.state, "scope", ""):
-        return _html(render_template("login.html", **values), status)
+        here = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+        is_form = request.method not in ("GET", "HEAD")
+        if status == 401 and NOT_LOGGED_IN in message:  # the login page says what to do
+            values["message"] = NOT_SAVED if is_form else ""
+        target = "/" if is_form else local_path(here)
+        return login_page(request, status=status, target=target, **{**values, "is_login": status == 401})
     return render_page(request, "error.html", http=status, missing=missing, back=back_link(request), **values)
+
+
+def login_page(request: Request, *, status: int = 200, **values: Any) -> Response:
+    """Return the login page: a notice, a button that redeems the code `grant`, or a refresh to `forward`.
+
+    `target` is the path to open after the login. `hint` is shown instead of the refresh, with a link to `forward`.
+    """
+    lan = request.app.state.sessions.lan
+    defaults = {"heading": "", "message": "", "status_code": 0, "is_login": True, "grant": "", "hint": ""}
+    defaults |= {"target": "/", "forward": "", "is_phone": bool(lan and request_host(request) in lan.hosts)}
+    return _html(render_template("login.html", **{**defaults, **values}), status)
 
 
 def back_link(request: Request) -> tuple[str, str] | None:

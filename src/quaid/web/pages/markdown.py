@@ -2,7 +2,7 @@
 
 The text is not trusted. markdown-it parses it with raw HTML disabled, nh3 then removes every tag, attribute and URL
 that is not allowed here, and the Content-Security-Policy is the third barrier. Images are shown only if the text
-embeds them as data: URLs.
+embeds them as data: URLs, or if they are attachments of the memory.
 """
 
 import re
@@ -46,14 +46,19 @@ _WIKI_LINK = re.compile(
     r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|([^\[\]\n]*))?\](?:\[([^\[\]\n]*)\])?\]"
 )
 _CHECKBOX = re.compile(r"\[([ xX])\][ \t]+")
+_CHECKBOX_LINE = re.compile(r"([ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[)([ xX])(?=\])")
+_ITEM_NUMBER = re.compile(r"[ \t>]*\d{1,9}(?=[.)])")
 _PICTURE = re.compile(r"data:image/(?:png|gif|jpeg|webp);base64,[A-Za-z0-9+/=]+")
 _EXTERNAL_URL = re.compile(r"(?:https?://|mailto:)[^\s\\]+", re.IGNORECASE)
 _PAGE_FILE = re.compile(r"[^:?#]+\.(?:md|markdown|org)(?:#.*)?", re.IGNORECASE)
 _ALLOWED_VALUES = {
     "href": re.compile(rf"(?i:{_EXTERNAL_URL.pattern})|(?:/(?![/\\])|#)[^\s\\]*"),
-    "src": _PICTURE,
+    "src": re.compile(
+        rf"{_PICTURE.pattern}|/attachment/{markdown_text.ATTACHMENT_NAME.pattern}(?:\?page=[\w%.~/:-]*)?"
+    ),
     "id": re.compile(r"[LT]\d{1,9}"),
     "start": re.compile(r"[0-9]{1,9}"),
+    "data-line": re.compile(r"[0-9]{1,9}"),
 }
 """Attributes, each with the pattern that its whole value must match."""
 _LANGUAGE = re.compile(r"language-[A-Za-z0-9_+-]{1,30}")
@@ -67,6 +72,7 @@ _ALLOWED_ATTRIBUTES = {
     "a": {"href", "title", "class", "id"},
     "img": {"src", "alt", "title"},
     "ol": {"start", "id", "class"},
+    "li": {"data-line", "id", "class"},
 }
 
 
@@ -78,15 +84,18 @@ def render_markdown(
     at: int = 0,
     title: str = "",
     summary: str = "",
+    page: str = "",
 ) -> Markup:
     """Return Markdown as safe HTML. The id of each block contains the number of its first line, as in L12.
+
+    `page` is the address of the page, beside whose file its images are.
 
     The block that contains line `at` is highlighted. A first heading that repeats the title, and a quote
     below it that repeats the summary, are omitted.
     """
     if _is_too_large(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
-    env: dict[str, Any] = {"resolve": resolve}
+    env: dict[str, Any] = {"resolve": resolve, "page": page}
     tokens = _drop_title_and_summary(_markdown_parser().parse(text, env), title, summary)
     _add_line_ids(tokens, mark, at)
     return _render(tokens, env)
@@ -201,9 +210,13 @@ def _resolve_links(children: list["Token"], resolve: LinkResolver) -> None:
             token.attrs = {"class": "wiki unknown"}
 
 
-def _image_rule(_: Any, tokens: list["Token"], place: int, *__: Any) -> str:
+def _image_rule(_: Any, tokens: list["Token"], place: int, __: Any, env: Any) -> str:
     token = tokens[place]
     source, text = str(token.attrs.get("src", "")), token.content
+    folder, _, name = source.rpartition("/")
+    if folder == markdown_text.ATTACHMENTS and markdown_text.ATTACHMENT_NAME.fullmatch(name):
+        source = base.with_query(f"/attachment/{name}", {"page": env.get("page", "")})
+        return f'<img src="{escape(source)}" alt="{escape(text)}">'
     if _PICTURE.fullmatch(source):
         return f'<img src="{source}" alt="{escape(text)}">'
     return f'<span class="picture">{escape(text or source)}</span>'
@@ -229,7 +242,7 @@ def _strip_marks(text: str) -> str:
 
 
 def _add_line_ids(tokens: list["Token"], mark: str, at: int) -> None:
-    """Give each block an id with the number of its first line.
+    """Give each block an id with the number of its first line, and each list item this number as `data-line`.
 
     The innermost block that contains line `at` gets the number `at` instead, and a highlight.
     """
@@ -241,11 +254,61 @@ def _add_line_ids(tokens: list["Token"], mark: str, at: int) -> None:
     around = [token for token, before, end in blocks if before < at <= end]
     used = {at} if around else set()
     for token, before, _ in blocks:
+        if token.type == "list_item_open" and mark == "L":
+            token.attrs = {**token.attrs, "data-line": str(before + 1)}
         if around and token is around[-1]:
             token.attrs = {**token.attrs, "id": f"{mark}{at}", "class": "here"}
         elif before + 1 not in used:
             used.add(before + 1)
             token.attrs = {**token.attrs, "id": f"{mark}{before + 1}"}
+
+
+def tick_line(text: str, line: int, *, done: bool) -> str | None:
+    """Return the text with the checkbox of a list item ticked or cleared. Return None if the line has no checkbox."""
+    lines = text.split("\n")
+    box = _CHECKBOX_LINE.match(lines[line - 1]) if 0 < line <= len(lines) else None
+    if box is None:
+        return None
+    lines[line - 1] = f"{box[1]}{'x' if done else ' '}{lines[line - 1][box.end(2) :]}"
+    return "\n".join(lines)
+
+
+def move_item(text: str, line: int, steps: int) -> tuple[str, int] | None:
+    """Move a list item, with everything below it, past `steps` items of its list: up if negative, else down.
+
+    Return the new text and the item's new line, or None if there is no such item. Numbers of an ordered list stay in
+    their order.
+    """
+    lines, lists, items = text.split("\n"), [], list[tuple[int, int, int]]()
+    for place, token in enumerate(_markdown_parser().parse(text, {"resolve": resolve_nothing})):
+        if token.type in ("bullet_list_open", "ordered_list_open"):
+            lists.append(place)
+        elif token.type in ("bullet_list_close", "ordered_list_close"):
+            lists.pop()
+        elif token.type == "list_item_open" and token.map:
+            end = token.map[1]
+            while end > token.map[0] + 1 and not lines[end - 1].strip():
+                end -= 1
+            items.append((token.map[0], end, lists[-1]))
+    mine = next((item for item in items if item[0] == line - 1), None)
+    if mine is None:
+        return None
+    row = [item for item in items if item[2] == mine[2]]
+    at = row.index(mine)
+    target = min(max(at + steps, 0), len(row) - 1)
+    order = [*row[:at], *row[at + 1 :]]
+    order.insert(target, mine)
+    moved: list[str] = lines[: row[0][0]]
+    new_line = line
+    for place, (start, end, _) in enumerate(order):
+        if (start, end) == mine[:2]:
+            new_line = len(moved) + 1
+        number = _ITEM_NUMBER.match(lines[row[place][0]])
+        first = lines[start] if number is None else _ITEM_NUMBER.sub(number[0], lines[start], count=1)
+        moved += [first, *lines[start + 1 : end]]
+        after = row[place + 1][0] if place + 1 < len(row) else len(lines)
+        moved += lines[row[place][1] : after]
+    return "\n".join(moved), new_line
 
 
 def _render_checkboxes(tokens: list["Token"]) -> None:

@@ -1,32 +1,30 @@
-"""The home page, and the notebook's files: list, show, edit, create."""
+"""The notebook's files: list, show, edit, create."""
 
-import re
-from collections.abc import Iterable
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from quaid.errors import NoNotebook, NotFound, QuaidError
-from quaid.model import slug as slugs
+from quaid.model import merge, slug as slugs
 from quaid.web.auth import MAX_BODY
 from quaid.web.pages import base, markdown
 from quaid.web.pages.base import (
-    cached_operation,
+    LinkResolver,
     call_operation,
-    error_flash,
-    gather_all,
     parse_number,
     read_form,
     redirect,
     render_fragment,
+    render_in_turn,
     render_page,
     resolve_nothing,
     route,
     try_operation,
 )
-from quaid.web.pages.markdown import look_up_names
 from quaid.web.pages.page import (
+    MAX_BASE,
+    MERGED,
     SAVED,
     UNCHANGED,
     load_page_links,
@@ -35,92 +33,12 @@ from quaid.web.pages.page import (
     text_difference,
 )
 
-MAX_CHANGES = 8
-DUE_DAYS = 30
-MAX_FILES_NAMED = 3
-"""On the home page, at most this many files are named for each folder."""
 NOTEBOOK_FOLDERS = ("lists", "reference", "knowledge", "daily")
-
-
-def folder_cards(files: Any, today: str) -> list[tuple[str, int, str, str]]:
-    """Return the notebook's folders: first the four that every notebook has, then the others.
-
-    Each item has the name of the folder, its number of files, a description, and the path of the file to open.
-    The description names some of the files or, for the daily log, the latest day.
-    """
-    folders: dict[str, list[str]] = {name: [] for name in NOTEBOOK_FOLDERS}
-    for file in files:
-        folder, slash, _ = file.path.partition("/")
-        folders.setdefault(folder if slash else "", []).append(file.path)
-    return [(name, len(paths), *_describe_folder(name, paths, today)) for name, paths in folders.items()]
-
-
-def _describe_folder(name: str, paths: list[str], today: str) -> tuple[str, str]:
-    if not paths:
-        return "", ""
-    if name == "daily":
-        latest = max(paths)
-        day = latest.rpartition("/")[2].removesuffix(".md")
-        return f"Latest: {'today' if day == today else day}", latest
-    titles = [_file_title(path) for path in paths[:MAX_FILES_NAMED]]
-    return ", ".join(titles) + (", …" if len(paths) > MAX_FILES_NAMED else ""), paths[0]
 
 
 def _file_title(path: str) -> str:
     name = path.rpartition("/")[2].removesuffix(".md").replace("-", " ")
     return name[:1].upper() + name[1:]
-
-
-UNDATED = re.compile(r"([\d,]+) open commitments? names? no day")
-
-
-def undated_commitments(notes: Iterable[str]) -> str:
-    """Return the briefing's count of open commitments without a due date as a sentence, or an empty string."""
-    for note in notes:
-        if match := UNDATED.match(note):
-            return f"{match[1]} open commitment{' has' if match[1] == '1' else 's have'} no due date"
-    return ""
-
-
-@route("/", GET="read")
-async def show_home(request: Request, error: QuaidError | None = None) -> Response:
-    book, changed, brief, status = await gather_all(
-        try_operation(request, "notebook list"),
-        try_operation(request, "list", limit=MAX_CHANGES),
-        cached_operation(request, "briefing", since="7d", due=DUE_DAYS, limit=6, short=True),
-        cached_operation(request, "status"),
-    )
-    today = brief.as_of[:10] if brief else ""
-    names = await look_up_names(request, (page.summary for page in changed.pages) if changed else ())
-    return render_page(
-        *(request, "home.html"),
-        names=names,
-        http=error.http_status if error else 200,
-        flash=error_flash(error) if error else None,
-        unsaved=(await read_form(request)).get("text", "").strip() if error else "",
-        undated=undated_commitments(brief.notes) if brief else "",
-        book=book,
-        folders=folder_cards(book.files, today) if book else [],
-        changed=changed,
-        brief=brief,
-        status=status,
-        today=today,
-    )
-
-
-@route("/jot", POST="write", on_error=show_home)
-async def save_note(request: Request) -> Response:
-    """Save a line typed on the home page: remember it, or add it to today's log."""
-    form = await read_form(request)
-    text = form.get("text", "").strip()
-    if not text:
-        return redirect(request, "/")
-    if form.get("where") == "log":
-        await call_operation(request, "log", content=text)
-        return redirect(request, "/", "Added to today's log.")
-    record = await call_operation(request, "remember", content=text)
-    is_new = any(line.written for line in record.lines)
-    return redirect(request, "/", "Remembered." if is_new else "The notebook already contains this.")
 
 
 NOTEBOOK_COLLECTION = "notebook"
@@ -157,7 +75,7 @@ async def show_file(request: Request) -> Response:
     line = requested_line(request)[1]
     return await _render_file(
         *(request, record, record.text),
-        html=markdown.render_markdown(_blank_front_matter(record.text), resolve, at=line),
+        html=await _file_html(request, path, record.text, resolve, line),
         is_editing="edit" in request.query_params,
     )
 
@@ -186,32 +104,49 @@ async def _render_file(
         "text": text,
         "version": record.version if version is None else version,
         "lines": text_difference(theirs, text) if theirs else [],
+        "page": page_of_file(request.path_params["path"]),
+        "base": record.text if is_editing and record and len(record.text) <= MAX_BASE else "",
     }
     tree = file_tree(book.files) if book else []
     return render_page(request, "notebook.html", http=http, book=book, tree=tree, file=file, limit=MAX_BODY)
 
 
+async def _file_html(request: Request, path: str, text: str, resolve: LinkResolver, line: int = 0) -> Any:
+    """Render the text of a file below its front matter."""
+    shown, page = _blank_front_matter(text), page_of_file(path)
+    return await render_in_turn(request, lambda: markdown.render_markdown(shown, resolve, at=line, page=page))
+
+
+def page_of_file(path: str) -> str:
+    """Return the address of the page of a file."""
+    return f"{NOTEBOOK_COLLECTION}::{slugs.from_path(path)}"
+
+
 async def _stored_page(request: Request, path: str) -> Any:
     """Return the page of a file, or None if the file has no page."""
-    return await try_operation(request, "get", slug=f"{NOTEBOOK_COLLECTION}::{slugs.from_path(path)}") or None
+    return await try_operation(request, "get", slug=page_of_file(path)) or None
 
 
-@route("/ui/preview/notebook", POST="read")
+@route("/ui/preview/notebook", POST="write")
 async def preview_file(request: Request) -> Response:
     """Render a file while it is being edited."""
     form = await read_form(request)
     text = form.get("text", "")
     resolve = await resolver_of_text(request, await _stored_page(request, form.get("path", "")), text)
-    html = markdown.render_markdown(_blank_front_matter(text), resolve)
+    html = await _file_html(request, form.get("path", ""), text, resolve)
     return render_fragment("note_preview.html", html=html)
 
 
 def _blank_front_matter(text: str) -> str:
     """Replace the front matter by blank lines, so that line numbers stay the same."""
-    if not text.startswith("---\n"):
-        return text
-    end = text.find("\n---\n", 3)
-    return text if end < 0 else "\n" * text.count("\n", 0, end + 5) + text[end + 5 :]
+    end = _front_matter_end(text)
+    return "\n" * text.count("\n", 0, end) + text[end:]
+
+
+def _front_matter_end(text: str) -> int:
+    """Return where the text below the front matter begins."""
+    end = text.find("\n---\n", 3) if text.startswith("---\n") else -1
+    return 0 if end < 0 else end + 5
 
 
 @route("/notebook/{path:path}", POST="write")
@@ -220,23 +155,92 @@ async def save_file(request: Request) -> Response:
     form = await read_form(request)
     text, version = form.get("text", ""), parse_number(form.get("version", ""))
     try:
-        record = await call_operation(
-            *(request, "notebook write"), path=path, content=text, replace=True, expected_version=version
+        record = await _write_file(request, path, text, version)
+        return redirect(
+            *(request, base.file_url(path), SAVED if record.changed else UNCHANGED),
+            **await _saved_values(request, path, text),
         )
-        return redirect(request, base.file_url(path), SAVED if record.changed else UNCHANGED)
     except QuaidError as caught:
         error = caught
     now = await try_operation(request, "notebook read", path=path)
     is_conflict = bool(now) and error.http_status == 409
+    if is_conflict and (message := await _save_merged(request, form, now)):
+        return redirect(request, base.file_url(path), message, **await _saved_values(request, path, text))
     return await _render_file(
         *(request, now or None, text),
-        html=markdown.render_markdown(_blank_front_matter(text)),
+        html=await _file_html(request, path, text, resolve_nothing),
         is_editing=True,
         problem=str(error),
         theirs=now.text if is_conflict else "",
         version=now.version if is_conflict else version,
         http=error.http_status,
     )
+
+
+CHANGED_MEANWHILE = "The file was changed meanwhile, so nothing was done. This is its current text."
+
+
+@route("/ui/notebook/line", POST="write")
+async def change_line(request: Request) -> Response:
+    """Tick a checkbox or move a list item in the rendered file. Return its new version and HTML as JSON."""
+    form = await read_form(request)
+    path, line = form.get("path", ""), parse_number(form.get("line", ""))
+    record = await call_operation(request, "notebook read", path=path)
+    text, http, message = record.text, 200, ""
+    if record.version != parse_number(form.get("version", "")):
+        http, message = 409, CHANGED_MEANWHILE
+    elif "done" in form:
+        ticked = markdown.tick_line(text, line, done=form["done"] == "yes")
+        http, text = (200, ticked) if ticked is not None else (400, text)
+    else:
+        steps = form.get("steps", "")
+        count = parse_number(steps.removeprefix("-"))
+        blank = _blank_front_matter(text)
+        moved = markdown.move_item(blank, line, -count if steps.startswith("-") else count)
+        http = 200 if moved else 400
+        if moved:
+            end = _front_matter_end(text)
+            line = moved[1]
+            text = text[:end] + moved[0][text.count("\n", 0, end) :]
+    version = record.version
+    if text != record.text:
+        version = (await _write_file(request, path, text, version)).version
+    page = await _stored_page(request, path)
+    resolve = (await load_page_links(request, page))[2] if page else resolve_nothing
+    html = await _file_html(request, path, text, resolve)
+    return JSONResponse({"version": version, "html": html, "line": line, "message": message}, http)
+
+
+async def _write_file(request: Request, path: str, text: str, version: int) -> Any:
+    return await call_operation(
+        *(request, "notebook write"), path=path, content=text, replace=True, expected_version=version
+    )
+
+
+async def _saved_values(request: Request, path: str, sent: str) -> dict[str, Any]:
+    """Return what an editor that stays open needs: the new version, and the stored text if it is another one."""
+    if request.headers.get(base.SAVE_HEADER) != "stay":
+        return {}
+    record = await call_operation(request, "notebook read", path=path)
+    return {
+        "version": record.version,
+        "base": record.text,
+        "text": None if record.text == sent else record.text,
+    }
+
+
+async def _save_merged(request: Request, form: dict[str, str], now: Any) -> str:
+    """Merge the submitted text into a file that was changed meanwhile. Return a message, or "" for a conflict."""
+    if not form.get("base"):
+        return ""
+    text, conflicts = merge.merge_text(form["base"], form.get("text", ""), now.text, "yours", "theirs")
+    if conflicts:
+        return ""
+    try:
+        record = await _write_file(request, request.path_params["path"], text, now.version)
+    except QuaidError:
+        return ""  # the form is shown again, with the current text
+    return MERGED if record.changed else SAVED
 
 
 @route("/notebook", POST="write")

@@ -1,15 +1,12 @@
-"""Show and edit a page: text, timeline, links, facts, history, graph; also show a node of the knowledge base.
+"""Show and edit a page: text, timeline, links, facts, history; also show a node of the knowledge base.
 
 Saving over a version that is no longer current writes nothing and shows both versions side by side.
 """
 
-import json
+import base64
 import re
-from collections import Counter
-from collections.abc import Iterable
-from datetime import UTC, datetime
 from difflib import unified_diff
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -18,23 +15,21 @@ from starlette.responses import JSONResponse, Response
 from quaid.errors import FileChanged, PageExists, PageMoved, PageNotFound, QuaidError, VersionConflict
 from quaid.formats import markdown
 from quaid.model import markdown_text, merge, page as page_model, slug as slugs, timeline
-from quaid.model.links import ID_PREFIX
 from quaid.web.auth import MAX_BODY
 from quaid.web.pages import base, markdown as markdowns
 from quaid.web.pages.base import (
     FlashMessage,
     LinkResolver,
-    LinkTarget,
     browser_message,
     cached_operation,
     call_operation,
     gather_all,
     humanize,
     parse_number,
-    read_days,
     read_form,
     redirect,
     render_fragment,
+    render_in_turn,
     render_page,
     resolve_nothing,
     resolver_of_page,
@@ -54,6 +49,8 @@ MAX_LINKS = 200
 MAX_CONTRADICTIONS = 500
 """At most this many open contradictions are loaded to find the contradictions of a page."""
 MAX_PROPERTY_VALUE = 200
+MAX_QUERY = 200
+"""The text of a search for a page is cut to this many characters."""
 PROPERTIES_SHOWN_ELSEWHERE = ("title", "type", "tags", "summary", "links", "slug", "id")
 
 
@@ -87,6 +84,7 @@ async def view_page(
     links, backlinks = (record.links if record else () for record in (links, backlinks))
     part, line = requested_line(request)
     facts = [fact for fact in facts.facts if fact.kind == "fact"] if facts else []
+    facts.sort(key=lambda fact: bool(fact.until or fact.superseded_by))  # what still holds comes first
     names = await look_up_names(
         request,
         [
@@ -97,6 +95,15 @@ async def view_page(
         ],
         base.page_url(address),
     )
+
+    def render() -> dict[str, Any]:
+        at = {"at": line if part == "L" else 0, "title": record.title, "summary": record.summary}
+        return {
+            "truth": markdowns.render_markdown(record.compiled_truth, resolve, **at, page=address),
+            "entries": timeline_entries(record.timeline, resolve, line if part == "T" else 0),
+            "leftover": timeline_leftover(record.timeline, resolve),
+        }
+
     return render_page(
         *(request, "page.html"),
         http=http,
@@ -105,15 +112,8 @@ async def view_page(
         address=address,
         names=names,
         conflicts=len(merge.find_conflicts(record.compiled_truth, record.frontmatter)),
-        truth=markdowns.render_markdown(
-            *(record.compiled_truth, resolve),
-            at=line if part == "L" else 0,
-            title=record.title,
-            summary=record.summary,
-        ),
         summary=names.linked(lede_of(record.summary, record.frontmatter, record.compiled_truth)),
-        entries=timeline_entries(record.timeline, resolve, line if part == "T" else 0),
-        leftover=timeline_leftover(record.timeline, resolve),
+        **await render_in_turn(request, render),
         out=_linked_pages(links, neighbours, names, "to"),
         back=_linked_pages(backlinks, neighbours, names, "from"),
         readable=readable_line,
@@ -259,29 +259,13 @@ TIMELINE_KEPT = (
     "Timeline entries that your text left out or changed were kept; to remove them, edit the page again and tick"
     " “Remove timeline entries”. Kept:"
 )
+NO_ADDRESS = "Give the page a title with letters or digits."
+ADDRESS_TAKEN = "This address is taken. Nothing was overwritten: choose another one, or open that page."
 SAVED, UNCHANGED = "Saved.", "Nothing was changed, so nothing was written."
 MERGED = "Saved, and merged with a change that was saved while you were editing."
+SIDES = ("yours", "theirs", merge.ALL_SIDES)
 MAX_BASE = 500_000
 """The form has the text that the editor started from, to merge conflicts, if it is not longer than this."""
-_PLAIN_TITLE = re.compile(r"[^\W\d_](?:[\w '’.-]*[\w.])?")
-"""Matches titles that YAML parses as a string even without quotes."""
-
-NEW_PAGE = """---
-title: {quoted}
-type: concept
-tags: []
----
-
-# {title}
-
-> In one sentence.
-
-## State
-
----
-
-## Timeline
-"""
 
 
 @route("/page/{slug:path}/edit", GET="write")
@@ -311,8 +295,13 @@ async def _edit_form(
     theirs: str = "",
     problem: str = "",
     version: int | None = None,
+    conflicts: tuple[merge.PageConflict, ...] = (),
+    origin: str = "",
 ) -> Response:
-    """Render the edit form. `record` is the stored page, if any; `theirs` is the current text after a conflict."""
+    """Render the edit form. `record` is the stored page, if any; `theirs` is the current text after a conflict.
+
+    `conflicts` are the parts that both versions changed, and `origin` is the text that the edit started from.
+    """
     preview = await _preview(request, address, text, record)
     if version is None:
         version = record.version if record else 0
@@ -329,9 +318,20 @@ async def _edit_form(
         theirs=theirs,
         lines=text_difference(theirs, text) if theirs else [],
         problem=problem,
+        conflicts=[(conflict, _shown_sides(conflict)) for conflict in conflicts],
+        origin=origin if conflicts and len(origin) <= MAX_BASE else "",
         preview=preview,
         limit=MAX_BODY,
     )
+
+
+def _shown_sides(conflict: merge.PageConflict) -> dict[str, str]:
+    """Return the text of each side of a conflict by its name, yours first."""
+    values = {side.name: side.value for side in conflict.sides}
+    return {
+        name: values[name] if isinstance(values.get(name), str) else _format_value(values.get(name) or "")
+        for name in ("yours", "theirs")
+    }
 
 
 async def resolver_of_text(request: Request, record: Any, text: str) -> LinkResolver:
@@ -346,6 +346,8 @@ async def save_page(request: Request) -> Response:
     form = await read_form(request)
     address = request.path_params["slug"]
     text, version = form.get("text", ""), parse_number(form.get("version", ""))
+    if form.get("resolve"):
+        return await _save_chosen(request, address, form)
     try:
         record = await call_operation(
             *(request, "put"),
@@ -355,64 +357,124 @@ async def save_page(request: Request) -> Response:
             replace_timeline=bool(form.get("replace_timeline")),
         )
     except QuaidError as error:
-        if await _save_merged(request, address, form, error):
-            return redirect(request, base.page_url(address), MERGED)
-        return await _save_failed(request, address, text, version, error)
+        if message := await _save_merged(request, address, form, error):
+            return redirect(
+                request, base.page_url(address), message, **await _saved_values(request, address, text)
+            )
+        return await _save_failed(request, address, form, error)
+    links: tuple[tuple[str, str], ...] = ()
+    message = SAVED if record.changed else UNCHANGED
     if record.timeline_kept:
         message = f"{TIMELINE_KEPT} {'; '.join(record.timeline_kept)}."
-        return redirect(request, base.page_url(address), message, (base.edit_url(address), "Edit again"))
-    return redirect(request, base.page_url(address), SAVED if record.changed else UNCHANGED)
+        links = ((base.edit_url(address), "Edit again"),)
+    return redirect(
+        request, base.page_url(address), message, *links, **await _saved_values(request, address, text)
+    )
 
 
-async def _save_merged(request: Request, address: str, form: dict[str, str], error: QuaidError) -> bool:
-    """Merge the submitted text into a page that was changed meanwhile. Return False if the changes conflict.
+async def _saved_values(request: Request, address: str, sent: str) -> dict[str, Any]:
+    """Return what an editor that stays open needs: the new version, and the stored text if it is another one."""
+    if request.headers.get(base.SAVE_HEADER) != "stay":
+        return {}
+    record = await call_operation(request, "get", slug=address)
+    text, parts = _page_text(record), markdown.parse(sent)
+    is_same = markdown.render(parts.frontmatter, parts.truth, parts.timeline) == text
+    return {"version": record.version, "base": text, "text": None if is_same else text}
+
+
+class MergedEdit(NamedTuple):
+    """A submitted text merged with the current page. The texts of conflicts are in `truth`, between markers."""
+
+    front: dict[str, Any]
+    truth: str
+    entries: str
+    conflicts: tuple[merge.PageConflict, ...]
+
+
+def _merge_edit(form: dict[str, str], before: str, now: Any) -> MergedEdit | None:
+    """Merge the submitted text, which was based on `before`, with the current page. None if a text cannot be parsed.
 
     Timeline entries that the submitted text leaves out are removed only if the form says so.
     """
-    is_other = isinstance(error, PageMoved | PageExists)
-    if not form.get("base") or is_other or not isinstance(error, VersionConflict | FileChanged):
-        return False
-    now = await try_operation(request, "get", slug=address)
-    before, ours = markdown.parse(form["base"]), markdown.parse(form.get("text", ""))
-    if not now or before.problem or ours.problem:
-        return False
-    front, conflicts = merge.merge_front_matter(
-        *(before.frontmatter, ours.frontmatter, now.frontmatter), "yours", "theirs"
+    old, ours = markdown.parse(before), markdown.parse(form.get("text", ""))
+    if not before or old.problem or ours.problem:
+        return None
+    front, keys = merge.merge_front_matter(
+        *(old.frontmatter, ours.frontmatter, now.frontmatter), "yours", "theirs"
     )
-    truth, text_conflicts = merge.merge_text(before.truth, ours.truth, now.compiled_truth, "yours", "theirs")
+    truth, texts = merge.merge_text(old.truth, ours.truth, now.compiled_truth, "yours", "theirs")
     entries = ours.timeline
     if not form.get("replace_timeline"):
-        entries = timeline.merge_timelines(before.timeline, entries)
-    if conflicts or text_conflicts:
-        return False
-    entries = merge.merge_timeline(before.timeline, entries, now.timeline)
+        entries = timeline.merge_timelines(old.timeline, entries)
+    entries = merge.merge_timeline(old.timeline, entries, now.timeline)
+    return MergedEdit(front, truth, entries, (*texts, *keys))
+
+
+async def _save_merged(request: Request, address: str, form: dict[str, str], error: QuaidError) -> str:
+    """Merge the submitted text into a page that was changed meanwhile. Return a message, or "" for a conflict."""
+    is_other = isinstance(error, PageMoved | PageExists)
+    if is_other or not isinstance(error, VersionConflict | FileChanged):
+        return ""
+    now = await try_operation(request, "get", slug=address)
+    merged = _merge_edit(form, form.get("base", ""), now) if now else None
+    return await _put_merged(request, address, merged, now) if merged and not merged.conflicts else ""
+
+
+async def _put_merged(request: Request, address: str, merged: MergedEdit, now: Any) -> str:
+    """Save a merged text over the version `now`. Return a message, or "" if the page was changed again."""
     try:
-        await call_operation(
+        record = await call_operation(
             *(request, "put"),
             slug=address,
-            content=markdown.render(front, truth, entries),
+            content=markdown.render(merged.front, merged.truth, merged.entries),
             expected_version=now.version,
             replace_timeline=True,
         )
     except QuaidError:
-        return False  # the form is shown again, with the current text
-    return True
+        return ""  # the form is shown again, with the current text
+    return MERGED if record.changed else SAVED  # unchanged: an earlier attempt to save had arrived after all
 
 
-async def _save_failed(
-    request: Request, address: str, text: str, version: int, error: QuaidError
-) -> Response:
+async def _save_chosen(request: Request, address: str, form: dict[str, str]) -> Response:
+    """Save the choices made for the parts of a conflict, or show the conflict again if there are others now."""
+    now = await call_operation(request, "get", slug=address)
+    version, text = parse_number(form.get("version", "")), form.get("text", "")
+    merged = _merge_edit(form, form.get("origin", ""), now)
+    choices = [form.get(f"choice-{place}", "") for place in range(len(merged.conflicts))] if merged else []
+    if merged and now.version == version and all(choice in SIDES for choice in choices):
+        front, truth = dict(merged.front), merged.truth
+        for conflict, choice in zip(merged.conflicts, choices, strict=True):
+            if conflict.part == "text":
+                truth, _ = merge.resolve_conflict(truth, {}, conflict, choice)
+            else:
+                value = next((side.value for side in conflict.sides if side.name == choice), None)
+                front[conflict.key] = value
+        front = {key: value for key, value in front.items() if value is not None}
+        message = await _put_merged(request, address, merged._replace(front=front, truth=truth), now)
+        if message:
+            saved = await _saved_values(request, address, text)
+            return redirect(request, base.page_url(address), message, **saved)
+    error = VersionConflict(slug=address, expected=version, current_version=now.version)
+    return await _save_failed(request, address, form, error)
+
+
+async def _save_failed(request: Request, address: str, form: dict[str, str], error: QuaidError) -> Response:
     """Show the form again with the submitted text. After a conflict, show the current text beside it."""
+    text, version = form.get("text", ""), parse_number(form.get("version", ""))
     now, status = await try_operation(request, "get", slug=address), error.http_status
     if not now and version and now.code == PageNotFound.code:
         return await _edit_form(request, address, text, status=409, problem=PAGE_REMOVED)
     if now and isinstance(error, (VersionConflict, FileChanged)):
         # This also handles a page that another writer created meanwhile, and a page that has moved.
+        origin = form.get("origin") or form.get("base", "")
+        merged = None if isinstance(error, PageMoved | PageExists) else _merge_edit(form, origin, now)
         return await _edit_form(
             *(request, slugs.address(now.collection, now.slug), text, now),
             status=status,
             theirs=_page_text(now),
             problem=_conflict_message(error, now.title),
+            conflicts=merged.conflicts if merged else (),
+            origin=origin,
         )
     return await _edit_form(
         *(request, address, text, now or None), status=status, problem=browser_message(error), version=version
@@ -432,55 +494,128 @@ def _conflict_message(error: QuaidError, title: str) -> str:
 
 @route("/new", GET="write")
 async def new_page(request: Request) -> Response:
-    """Show the form for a new page."""
+    """Show the form for a new page. The query may contain a title, an address, or a title in place of the address."""
     typed = request.query_params.get("slug", "").strip()
-    slug = typed.lower()
-    values: dict[str, Any] = {"problem": "", "slug": slug, "existing": None, "suggestion": "", "title": ""}
-    if not slug:
-        return render_page(request, "new.html", **values)
-    try:
-        slugs.check(slugs.split_address(slug)[1])
-    except QuaidError as error:
-        return _suggest_slug(request, typed, error)
-    if page := await try_operation(request, "get", slug=slug):
-        address = slugs.address(page.collection, page.slug)
-        return render_page(request, "new.html", **{**values, "existing": page, "address": address})
-    title = " ".join(request.query_params.get("title", "").split())[:MAX_TITLE]
-    title = title or slug.rpartition("/")[2].replace("-", " ").capitalize()
-    quoted = title if _PLAIN_TITLE.fullmatch(title) else json.dumps(title, ensure_ascii=False)
-    return await _edit_form(request, slug, NEW_PAGE.format(quoted=quoted, title=title))
+    title = _one_line(request.query_params.get("title", ""))
+    address = page_address(typed, title)
+    if typed and not address:
+        return _new_form(request, title or typed, "", problem=NO_ADDRESS, http=400)
+    if not title and typed and typed != address:
+        title = typed.rpartition("::")[2].rpartition("/")[2].strip()
+    if typed and (page := await try_operation(request, "get", slug=address)):
+        return _new_form(request, title, address, existing=page)
+    return _new_form(request, title or base.title_from_address(address), address)
 
 
-def _suggest_slug(request: Request, typed: str, error: QuaidError) -> Response:
-    """Suggest the nearest valid address, such as bob-smith for Bob Smith, or show the error if there is none."""
-    collection, mark, name = typed.rpartition("::")
-    parts = [part for part in name.split("/") if slugs.segment(part) != "x" or part.lower() == "x"]
-    suggestion = f"{collection.lower()}{mark}{slugs.from_path('/'.join(parts))}" if parts else ""
+def page_address(typed: str, title: str = "") -> str:
+    """Return the address for what was typed as one, or else for the title. Return "" if neither has a letter."""
+    collection, mark, name = typed.strip().rpartition("::")
+    parts = [part for part in (name or title).split("/") if slugs.segment(part) != "x" or part.lower() == "x"]
+    if not name:
+        parts = [" ".join(parts)] if parts else []
+    return f"{collection.lower()}{mark}{slugs.from_path('/'.join(parts))}" if parts else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:MAX_TITLE]
+
+
+def _new_form(
+    request: Request,
+    title: str,
+    address: str,
+    text: str = "",
+    *,
+    problem: str = "",
+    existing: Any = None,
+    http: int = 200,
+) -> Response:
+    """Render the form for a new page. `existing` is the page that already has this address."""
+    at = slugs.address(existing.collection, existing.slug) if existing else ""
     return render_page(
         *(request, "new.html"),
-        http=200 if suggestion else error.http_status,
-        problem="" if suggestion else browser_message(error),
-        slug=suggestion or typed,
-        typed=typed,
-        existing=None,
-        suggestion=suggestion,
-        title=parts[-1].strip() if parts else "",
+        http=http,
+        title=title,
+        slug=address,
+        text=text,
+        problem=problem,
+        existing=existing,
+        existing_at=at,
+        preview=page_preview(address, new_page_text(title, text)) if title or text else None,
+        limit=MAX_BODY,
     )
 
 
-@route("/ui/preview", POST="read")
+def new_page_text(title: str, text: str) -> str:
+    """Return the whole text of a new page: its title in the front matter and as a heading, then the text."""
+    parts = markdown.parse(text)
+    front = {"title": title, **parts.frontmatter} if title else parts.frontmatter
+    truth = parts.truth.strip("\n")
+    if title and not truth.startswith("# "):
+        truth = f"# {title}\n\n{truth}".rstrip("\n")
+    return markdown.render(front, truth, parts.timeline)
+
+
+@route("/new", POST="write")
+async def create_page(request: Request) -> Response:
+    form = await read_form(request)
+    title, text = _one_line(form.get("title", "")), form.get("text", "")
+    address = page_address(form.get("slug", ""), title)
+    if not address:
+        return _new_form(request, title, form.get("slug", ""), text, problem=NO_ADDRESS, http=400)
+    content = new_page_text(title, text)
+    try:
+        await call_operation(request, "put", slug=address, content=content, expected_version=0)
+    except QuaidError as error:
+        existing = await try_operation(request, "get", slug=address)
+        if not existing or _page_text(existing) != content:
+            taken = (existing or None) if isinstance(error, VersionConflict) else None
+            problem = ADDRESS_TAKEN if taken else browser_message(error)
+            return _new_form(
+                *(request, title, address, text),
+                problem=problem,
+                existing=taken,
+                http=error.http_status,
+            )
+    is_staying = request.headers.get(base.SAVE_HEADER) == "stay"
+    return redirect(request, base.edit_url(address) if is_staying else base.page_url(address), SAVED)
+
+
+MAX_LINKS_OFFERED = 8
+
+
+@route("/ui/links", GET="read")
+async def suggest_links(request: Request) -> Response:
+    """Return pages for a link that is being typed, as JSON: title, address, type, and the text to insert."""
+    query = request.query_params.get("q", "").strip()[:MAX_QUERY]
+    pages: list[Any] = []
+    if query:
+        record = await try_operation(request, "glance", query=query, words_only=True, limit=MAX_LINKS_OFFERED)
+        pages = list(record.answer.results) if record else []
+    elif record := await try_operation(request, "list", limit=MAX_LINKS_OFFERED):
+        pages = list(record.pages)
+    offers = {slugs.address(page.collection, page.slug): page for page in reversed(pages)}
+    return JSONResponse(
+        [
+            {"title": page.title, "address": address, "type": humanize(page.type), "insert": f"[[{address}]]"}
+            for address, page in reversed(offers.items())
+        ][:MAX_LINKS_OFFERED]
+    )
+
+
+@route("/ui/preview", POST="write")
 async def preview_page(request: Request) -> Response:
     form = await read_form(request)
-    address = form.get("slug", "")
-    record = await try_operation(request, "get", slug=address) or None
-    return render_fragment(
-        "preview.html", preview=await _preview(request, address, form.get("text", ""), record)
-    )
+    address, text = form.get("slug", ""), form.get("text", "")
+    if "title" in form:  # a new page
+        address, text = page_address(address, form["title"]), new_page_text(_one_line(form["title"]), text)
+    record = await try_operation(request, "get", slug=address) if address and "title" not in form else None
+    return render_fragment("preview.html", preview=await _preview(request, address, text, record or None))
 
 
 async def _preview(request: Request, address: str, text: str, record: Any) -> dict[str, Any]:
-    resolve = await resolver_of_text(request, record, text)
-    return page_preview(address, text, resolve, record.title if record else "")
+    resolve, title = await resolver_of_text(request, record, text), record.title if record else ""
+    return await render_in_turn(request, lambda: page_preview(address, text, resolve, title))
 
 
 def page_preview(
@@ -494,7 +629,9 @@ def page_preview(
     return {
         "title": page.title,
         "summary": link_names(lede_of(page.summary, page.frontmatter, page.truth), resolve),
-        "truth": markdowns.render_markdown(page.truth, resolve, title=page.title, summary=page.summary),
+        "truth": markdowns.render_markdown(
+            page.truth, resolve, title=page.title, summary=page.summary, page=address
+        ),
         "entries": timeline_entries(page.timeline, resolve),
         "problem": document.problem or "",
         "tags": page.tags,
@@ -502,146 +639,20 @@ def page_preview(
     }
 
 
-@route("/kb/{id}", GET="read")
-async def show_node(request: Request) -> Response:
-    record = await call_operation(request, "kb show", node=request.path_params["id"])
-    titles = {node.id: node.title for node in (*record.links, *record.backlinks)}
-
-    def resolve(name: str) -> LinkTarget | None:
-        id = name.removeprefix(ID_PREFIX).partition("::")[0].strip()
-        return LinkTarget(base.node_url(id), titles[id]) if id in titles else None
-
-    html = markdowns.render_org(record.text, resolve)
-    return render_page(request, "node.html", record=record, html=html, here="/search")
+@route("/attachment/{name}", GET="read")
+async def show_image(request: Request) -> Response:
+    """Send an image of a page."""
+    page = request.query_params.get("page") or None
+    record = await call_operation(request, "attachment", name=request.path_params["name"], slug=page)
+    return Response(base64.b64decode(record.data), media_type=record.type)
 
 
-MAX_NODES = 2_000
-MAX_DEPTH = 4
-MAX_SUGGESTIONS = 12
-"""At most this many pages are suggested as the centre of the graph."""
-MAX_LISTED = 200
-"""The list below the drawing shows at most this many links."""
-
-COLOURS = (
-    *("person", "company", "project", "concept", "source", "journal", "decision"),
-    *("commitment", "action_item", "media", "original", "deal"),
-)
-"""Page types that have a fixed colour. If a type does not occur, its colour is given to another type."""
-MAX_QUERY = 200
-"""The text of a search for the centre of the graph is cut to this many characters."""
-SHAPES = ("circle", "square", "diamond", "triangle")
-
-
-def node_styles(types: Iterable[str]) -> list[tuple[str, str, str, int]]:
-    """Return type, colour, shape and number of pages for each type, the most frequent first.
-
-    The first twelve types have distinct colours. Further types reuse a colour with a different shape.
-    """
-    counts = Counter(types)
-    free = [colour for colour in COLOURS if colour not in counts]
-    styles, reused = [], 0
-    for name, pages in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        colour, shape = name, SHAPES[0]
-        if name not in COLOURS and free:
-            colour = free.pop()
-        elif name not in COLOURS:
-            colour = COLOURS[reused % len(COLOURS)]
-            shape = SHAPES[1 + reused // len(COLOURS) % (len(SHAPES) - 1)]
-            reused += 1
-        styles.append((name, colour, shape, pages))
-    return styles
-
-
-async def load_graph(request: Request) -> dict[str, Any] | None:
-    """Return the nodes and links that the query asks for, or None if it names neither a page nor a wing.
-
-    A node is a tuple of address, title, type and distance from the centre. `centre` is the address of the page in the
-    centre, or "" for a wing.
-    """
-    slug, wing = request.query_params.get("slug", ""), request.query_params.get("wing", "")
-    depth = min(max(parse_number(request.query_params.get("depth", ""), 2), 1), MAX_DEPTH)
-    if slug:
-        record = await call_operation(
-            request, "graph", slug=slug, depth=depth, temporal="all", limit=MAX_NODES
-        )
-        nodes = [
-            (slugs.address(node.collection, node.slug), node.title, node.type, node.distance)
-            for node in record.nodes
-        ]
-        centre, wing, complete = nodes[0][0], "", record.complete
-    elif wing:
-        record = await call_operation(request, "wing", wing=wing, limit=MAX_NODES)
-        nodes = [(node.slug, node.title, node.type, 0) for node in record.nodes]
-        centre, depth, complete = "", 0, len(nodes) >= record.pages
-    else:
-        return None
-    shown = {address for address, *_ in nodes}
-    links = [link for link in record.links if link.from_slug in shown and link.to_slug in shown]
-    source = base.with_query("/ui/graph", {"slug": centre, "wing": wing, "depth": depth})
-    return {
-        "centre": centre,
-        "wing": wing,
-        "depth": depth,
-        "nodes": nodes,
-        "links": links,
-        "complete": complete,
-        "source": source,
-    }
-
-
-async def suggest_pages(request: Request, query: str) -> list[Any]:
-    """Return candidates for the centre of the graph: pages that match `query` or, without one, the latest."""
-    if query:
-        record = await try_operation(request, "glance", text=query, limit=MAX_SUGGESTIONS)
-        return list(record.answer.results) if record else []
-    record = await try_operation(request, "list", limit=MAX_SUGGESTIONS)
-    return list(record.pages) if record else []
-
-
-@route("/graph", GET="read")
-async def show_graph(request: Request) -> Response:
-    query = request.query_params.get("find", "").strip()[:MAX_QUERY]
-    graph, wings, pages = await gather_all(
-        load_graph(request), cached_operation(request, "wings"), suggest_pages(request, query)
-    )
-    days, wrong = read_days(request, "on")
-    day = days["on"] or f"{datetime.now(UTC):%Y-%m-%d}"
-    nodes = graph["nodes"] if graph else []
-    links = [
-        link
-        for link in (graph["links"] if graph else ())
-        if (link.begins or "") <= day and (not link.valid_until or day < link.valid_until)
-    ]
-    return render_page(
-        *(request, "graph.html"),
-        graph=graph,
-        titles={address: title for address, title, _, _ in nodes},
-        wings=wings.wings if wings else [],
-        wanted=query,
-        suggestions=[(slugs.address(page.collection, page.slug), page.title, page.type) for page in pages],
-        links=links[:MAX_LISTED],
-        total=len(links),
-        day=day,
-        wrong=wrong,
-        has_day=bool(days["on"]),
-        most=MAX_LISTED,
-        styles=node_styles(kind for _, _, kind, _ in nodes),
-    )
-
-
-@route("/ui/graph", GET="read")
-async def graph_data(request: Request) -> Response:
-    """Return the graph as JSON. Links refer to nodes by their index."""
-    graph = await load_graph(request)
-    if graph is None:
-        return JSONResponse({"nodes": [], "links": []})
-    places = {address: place for place, (address, *_) in enumerate(graph["nodes"])}
-    links = [
-        (
-            *(places[link.from_slug], places[link.to_slug], link.relationship),
-            *(link.valid_from, link.valid_until, link.begins),
-        )
-        for link in graph["links"]
-    ]
-    shown = {key: graph[key] for key in ("centre", "complete", "nodes")}
-    return JSONResponse({**shown, "links": links}, headers={"Cache-Control": "no-store"})
+@route("/ui/attach", POST="owner")
+async def attach_image(request: Request) -> Response:
+    """Store the image in the body of the request. Return the Markdown that shows it, as JSON."""
+    data = base64.b64encode(await request.body()).decode()
+    page = page_address(request.query_params.get("page", "")) or None  # of a new page, it is what was typed
+    record = await try_operation(request, "attach", data=data, slug=page)
+    if not record:
+        return JSONResponse({"message": record.message}, 400)
+    return JSONResponse({"markdown": record.markdown})

@@ -5,6 +5,7 @@ comparing all pages takes a while.
 """
 
 from collections import Counter, defaultdict
+from importlib.util import find_spec
 from typing import Any
 
 from starlette.requests import Request
@@ -49,7 +50,7 @@ TAB_OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "conflicts": ("review", {}),
     "gaps": ("gaps", {"limit": 100}),
     "quarantine": ("collection quarantine list", {}),
-    "duplicates": ("dupes", {"limit": 30}),
+    "duplicates": ("dupes", {"limit": 30, "stored": True}),
 }
 MAX_GAPS = 10_000
 MAX_QUOTE = 80
@@ -152,7 +153,10 @@ async def _show_tab(
         try_operation(request, "collection quarantine list"),
         try_operation(request, "status"),
     )
+    if tab == "duplicates" and record and record.compared_at is None:
+        record = await try_operation(request, "dupes", limit=30)
     open_gaps = record.gaps if record and tab == "gaps" else ()
+    log_gaps = await try_operation(request, "config get", key="log_gaps") if tab == "gaps" else None
     return render_page(
         *(request, "review.html"),
         http=http,
@@ -166,7 +170,7 @@ async def _show_tab(
             "proposals": status.proposals if status else 0,
             "conflicts": len(review.conflicts) if review else 0,
         },
-        proposals=[(row, _proposal_lines(row.diff)) for row in record.proposals]
+        proposals=[(row, proposal_lines(row.diff)) for row in record.proposals]
         if record and tab == "proposals"
         else [],
         conflicts=[(row, _conflict_sides(row)) for row in record.conflicts]
@@ -183,6 +187,8 @@ async def _show_tab(
         gap=parse_number(form["id"]) if gap is None else gap,
         approver=next((gap.approved_by for gap in open_gaps if gap.approved_by), ""),
         wordless=sum(gap.approved_by is None for gap in open_gaps),
+        log_gaps=log_gaps.value if log_gaps else "",  # only the owner may read and change the setting
+        can_encrypt=find_spec("nacl") is not None,
     )
 
 
@@ -201,7 +207,7 @@ def _conflict_sides(conflict: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _proposal_lines(diff: str) -> list[tuple[str, str]]:
+def proposal_lines(diff: str) -> list[tuple[str, str]]:
     """Return kind and text of the lines of a proposal's diff, in the form of `diff_lines`.
 
     The diff may have several pages, each under its name, and facts and links without a header.
@@ -245,6 +251,15 @@ async def check_again(request: Request) -> Response:
         *(request, "/review"),
         f"Checked the whole memory. {open_ones if record.total else 'No contradiction is'} open.",
     )
+
+
+@route("/review/compare", POST="write")
+async def compare_again(request: Request) -> Response:
+    """Compare all pages again. Progress is reported as events, because it may take some seconds."""
+    record = await call_operation(request, "dupes", limit=1)
+    pairs = count_noun(record.total, "pair") if record.total else "no pair"
+    message = f"Compared {count_noun(record.pages, 'page')} and found {pairs}."
+    return redirect(request, "/review?tab=duplicates", message)
 
 
 @route("/review/resolve", POST="write")
@@ -340,7 +355,7 @@ async def resolve_conflict(request: Request) -> Response:
 
 @route("/review/gap", POST="write", on_error=_show_failed_form)
 async def update_gap(request: Request) -> Response:
-    """Find the gap of a question, approve or close a gap, or close all gaps whose words are not stored.
+    """Find the gap of a question, approve or close a gap, close all without words, or choose what is stored.
 
     Approving a gap allows the words of its question to be stored.
     """
@@ -353,6 +368,14 @@ async def update_gap(request: Request) -> Response:
 async def _apply_gap_action(request: Request, form: dict[str, str]) -> str:
     """Apply one action and return a message about it."""
     act, id = form.get("act", ""), parse_number(form.get("id", ""))
+    if act == "keep":
+        kept = "words" if form.get("log_gaps") == "words" else "on"
+        await call_operation(request, "config set", key="log_gaps", value=kept)
+        return (
+            "The words of your next questions without an answer are kept, encrypted."
+            if kept == "words"
+            else "The words of your next questions are not kept."
+        )
     if act == "clear":
         record = await call_operation(request, "gaps clear")
         return f"Closed {count_noun(record.closed, 'question')} whose words are not stored."

@@ -113,6 +113,16 @@ def read_filters(request: Request, *names: str) -> tuple[dict[str, str], dict[st
     return {**{name: request.query_params.get(name, "").strip()[:100] for name in names}, **days}, wrong
 
 
+def _note_for_browser(note: str) -> str:
+    """Replace notes that name a command by what the dashboard offers."""
+    if note.startswith("by words only: nothing is embedded"):
+        return "Found by words only. Rebuild the index in Settings to search by meaning too."
+    counts, is_partial, _ = note.partition(" chunks have vectors")
+    if is_partial:
+        return f"So far {counts} passages can be found by meaning; the others follow in the background."
+    return note[:1].upper() + note[1:]
+
+
 async def search_memory(
     request: Request, question: str, filters: dict[str, str], *, words: bool = False
 ) -> dict[str, Any]:
@@ -131,7 +141,9 @@ async def search_memory(
     recalled = pages.recalled if pages else None
     nodes = others[0] if others and others[0] else None
     results = pages.answer.results if pages else ()
-    names = await look_up_names(request, _result_texts(results, recalled, nodes))
+    direct = pages.answer.direct if pages else None
+    sources = [fact.slug for fact in (*direct.facts, *direct.before)] if direct else []
+    names = await look_up_names(request, (*_result_texts(results, recalled, nodes), *sources))
     formatter = _ResultFormatter(question, names)
     groups: dict[str, list[ResultView]] = {"Notebook": [], "Daily": [], "Pages": [], "Knowledge base": []}
     if recalled:
@@ -155,7 +167,9 @@ async def search_memory(
             [(name, _sort_results(group), notes.get(name, "")) for name, group in groups.items()]
         ),
         "is_answered": is_strong or any(view.is_good for view in views),
-        "notes": pages.answer.notes if pages else (),
+        "direct": direct,
+        "names": names,
+        "notes": [_note_for_browser(note) for note in pages.answer.notes] if pages else (),
         "total": len(views),
         "strong": sum(view.strength == "strong" for view in views),
         "weaker": sum(not view.is_good for view in views),
@@ -301,31 +315,44 @@ def _without_heading(text: str) -> str:
     return rest if first.startswith("#") and rest.strip() else text
 
 
-async def _search(request: Request) -> dict[str, Any]:
+async def _search(request: Request, *, words: bool = False) -> dict[str, Any]:
     """Run the search that the URL parameters describe. Return the values for the search templates."""
     question = request.query_params.get("q", "").strip()[:MAX_QUERY]
     filters, wrong = read_filters(request, *SEARCH_FILTERS)
-    words = "words" in request.query_params
+    words = words or "words" in request.query_params
     results = await search_memory(request, question, filters, words=words) if question else None
-    return {"question": question, "found": results, "filters": filters, "wrong": wrong}
+    filtered = any((*filters.values(), *wrong.values()))
+    return {"question": question, "found": results, "filters": filters, "wrong": wrong, "filtered": filtered}
+
+
+async def _record_gap(request: Request, values: dict[str, Any]) -> None:
+    """Record a question without an answer, unless filters are set or it came from a link."""
+    question, results = values["question"], values["found"]
+    is_asked = "link" not in request.query_params and not values["filtered"]
+    if results and not results["is_answered"] and is_asked and is_question(question) and may_write(request):
+        await try_operation(request, "gaps add", query_text=question, context="asked in the dashboard")
 
 
 @route("/search", GET="read")
 async def show_search(request: Request) -> Response:
-    values = await _search(request)
-    question, results = values["question"], values["found"]
-    filtered = any((*values["filters"].values(), *values["wrong"].values()))
-    is_asked = "link" not in request.query_params and not filtered
-    if results and not results["is_answered"] and is_asked and is_question(question) and may_write(request):
-        await try_operation(request, "gaps add", query_text=question, context="asked in the dashboard")
+    """Show the results. With `fast`, which scripts add, show those by words; a script then loads all of them."""
+    is_fast = "fast" in request.query_params
+    values = await _search(request, words=is_fast)
+    rest = ""
+    if is_fast and values["found"]:
+        rest = base.with_query("/ui/search", {**dict(request.query_params), "fast": "", "asked": 1})
+    else:
+        await _record_gap(request, values)
     choices = await cached_operation(request, "wings")
-    return render_page(request, "search.html", **values, filtered=filtered, choices=choices, problems=[])
+    return render_page(request, "search.html", **values, choices=choices, problems=[], rest=rest)
 
 
 @route("/ui/search", GET="read")
 async def search_as_typed(request: Request) -> Response:
     """Return only the results, for a script to insert."""
     values = await _search(request)
+    if "asked" in request.query_params:
+        await _record_gap(request, values)
     template = "quick.html" if "brief" in request.query_params else "results.html"
     return render_fragment(
         template, **values, problems=list(values["wrong"].values()), most=MAX_BRIEF_RESULTS

@@ -5,22 +5,27 @@ The log shows what was done and when. It never contains text of a page or a ques
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quaid.errors import QuaidError
+from quaid.errors import InvalidArgument, NotFound, QuaidError
 from quaid.model.plain_text import count_noun
 from quaid.web.pages.base import (
+    browser_message,
     cached_operation,
     call_operation,
     error_flash,
+    format_size,
     gather_all,
     humanize,
+    login_page,
     read_form,
     redirect,
     render_page,
@@ -28,9 +33,20 @@ from quaid.web.pages.base import (
     route,
     try_operation,
 )
+from quaid.web.pages.page import diff_lines
 
+MAX_NAME = 40
+"""A suggested name of a collection is cut to this many characters."""
 SYNC_COUNTS = ("new", "changed", "moved", "removed")
 BUTTON_NAMES = {"`quaid embed`": "“Rebuild index”", "`quaid put SLUG FILE`": "“New page”"}
+TOKEN_PERIODS = (
+    ("7d", "after a week"),
+    ("30d", "after 30 days"),
+    ("90d", "after 90 days"),
+    ("52w", "after a year"),
+    ("", "never"),
+)
+NEW_TOKEN = {"name": "", "scope": "read", "expires": "90d"}
 STATE_NOTES = {
     "detached": "Its folder is no longer watched. The pages are kept.",
     "restoring": "Its files are being written.",
@@ -38,8 +54,10 @@ STATE_NOTES = {
 
 
 @route("/settings", GET="read")
-async def show_settings(request: Request, error: QuaidError | None = None) -> Response:
-    status, latest, models, folders, clients, kb, imports, tokens = await gather_all(
+async def show_settings(request: Request, error: QuaidError | None = None, created: Any = None) -> Response:
+    """Show the settings, with a token that was just created, which is shown only in this response."""
+    typed = await read_form(request) if request.method == "POST" else {}
+    status, latest, models, folders, clients, kb, imports, tokens, logins = await gather_all(
         cached_operation(request, "status"),
         try_operation(request, "list", limit=1),
         try_operation(request, "embeddings list"),
@@ -48,6 +66,13 @@ async def show_settings(request: Request, error: QuaidError | None = None) -> Re
         try_operation(request, "kb status"),
         try_operation(request, "imports"),
         try_operation(request, "token list"),
+        try_operation(request, "login list"),
+    )
+    rerank, backups, settings, notebook = await gather_all(
+        try_operation(request, "rerank status"),
+        cached_operation(request, "backups list"),
+        try_operation(request, "config list"),
+        try_operation(request, "notebook list"),
     )
     collections = folders.value if folders else ()
     sessions = request.app.state.mcp_sessions if request_scope(request) == "owner" else ()
@@ -63,10 +88,23 @@ async def show_settings(request: Request, error: QuaidError | None = None) -> Re
         files=sum(folder.files for folder in collections),
         synced=max((folder.last_sync_at or "" for folder in collections), default=""),
         clients=clients,
+        typed=typed,
+        problem=browser_message(error) if error else "",
+        form=request.url.path if error else "",
+        rerank=rerank,
+        backups=backups,
+        rights=agent_rights(settings.value if settings else ()),
+        notebook=notebook,
         kb=kb,
         imports=imports,
         tokens=tokens,
+        created=created,
+        token_periods=TOKEN_PERIODS,
+        entered={**NEW_TOKEN, **(typed if error and request.url.path == "/settings/token/new" else {})},
+        logins=logins,
+        session=request.state.session,
         health=await asyncio.to_thread(_check_collections, collections),
+        jobs=request.app.state.workers.jobs,
         programs=[
             (session, _format_moment(session.began), int(time.monotonic() - session.used) // 60)
             for session in sessions
@@ -99,7 +137,7 @@ def describe_event(kind: str, facts: dict[str, Any]) -> str:
     if kind == "compaction":
         return "A compaction was simulated"
     if kind == "embedding":
-        return f"{facts.get('done', 0):,} passages have their vector" if facts.get("finished") else ""
+        return f"{facts.get('done', 0):,} passages can be found by meaning" if facts.get("finished") else ""
     return _describe_folder_event(facts) if kind == "files" else ""
 
 
@@ -116,7 +154,7 @@ def name_buttons(step: str) -> str:
     """Replace commands in a suggestion by the names of the buttons on this page."""
     for command, button in BUTTON_NAMES.items():
         step = step.replace(command, button)
-    return step
+    return re.sub(r"makes the (?:[\d,]+ )?missing vectors?", "completes the search by meaning", step)
 
 
 def _format_moment(at: float) -> str:
@@ -157,11 +195,53 @@ def check_collection(folder: Any) -> tuple[str, str]:
     return "good", "" if folder.writable else "read only"
 
 
+@route("/settings/token/new", POST="owner", on_error=show_settings)
+async def create_token(request: Request) -> Response:
+    form = await read_form(request)
+    record = await call_operation(
+        request,
+        "token create",
+        name=form.get("name", "").strip(),
+        scope=form.get("scope", "read"),
+        expires=form.get("expires") or None,
+    )
+    return await show_settings(request, created=record)
+
+
 @route("/settings/token", POST="owner", on_error=show_settings)
 async def revoke_token(request: Request) -> Response:
     record = await call_operation(request, "token revoke", name=(await read_form(request)).get("name", ""))
     message = f"The token {record.value} is revoked. Requests with it are refused."
     return redirect(request, "/settings#tokens", message)
+
+
+@route("/settings/login", POST="owner", on_error=show_settings)
+async def end_login(request: Request) -> Response:
+    form = await read_form(request)
+    if form.get("all"):
+        await call_operation(request, "login end", all=True)
+        return login_page(request, heading="You are logged out on every device")
+    await call_operation(request, "login end", id=form.get("id", ""))
+    return redirect(request, "/settings#logins", "That browser is logged out.")
+
+
+@route("/phone", GET="owner")
+async def add_phone(request: Request) -> Response:
+    """Show a QR code and a code to type, with which a phone in the same network logs in."""
+    lan = request.app.state.sessions.lan
+    if not lan:
+        return render_page(request, "phone.html", lan=None)
+    record = await call_operation(request, "login code", port=lan.port, url=lan.address)
+    import segno
+
+    picture = segno.make(record.link, error="l").svg_inline(scale=6, border=3, light="#fff", omitsize=True)
+    return render_page(
+        *(request, "phone.html"),
+        lan=lan,
+        record=record,
+        picture=Markup(picture),  # noqa: S704 (segno encodes the link as lines)
+        fingerprint=request.app.state.lan_fingerprint,
+    )
 
 
 @route("/settings/rebuild", POST="owner", on_error=show_settings)
@@ -184,9 +264,9 @@ def _rebuild_message(record: Any) -> str:
         if sync.halted or sync.new or sync.changed or sync.removed
     ]
     if record.vectors:
-        parts.append(f"{count_noun(record.vectors, 'missing vector was', 'missing vectors were')} computed.")
+        parts.append(f"{count_noun(record.vectors, 'more passage')} can be found by meaning.")
     if record.problem:
-        parts.append(f"Missing vectors could not be computed: {record.problem}")
+        parts.append(f"Search by meaning is not complete: {record.problem}")
     return " ".join(parts)
 
 
@@ -195,10 +275,10 @@ async def choose_model(request: Request) -> Response:
     name = (await read_form(request)).get("name", "")
     if name == "off":
         await call_operation(request, "embeddings off")
-        message = "Semantic search is off. Existing vectors are kept."
+        message = "Search by meaning is off."
     else:
         await call_operation(request, "embeddings use", name=name)
-        message = f"{name} is in use. Missing vectors are computed in the background, or with a rebuild."
+        message = f"{name} is in use. It reads the pages in the background, or with a rebuild."
     return redirect(request, "/settings#embeddings", message)
 
 
@@ -217,7 +297,222 @@ def _sync_message(sync: Any) -> str:
 
 
 @route("/settings/collection/{name}", GET="owner")
-async def show_collection(request: Request) -> Response:
-    """Show a collection with its problematic files."""
-    record = await call_operation(request, "collection info", name=request.path_params["name"])
-    return render_page(request, "collection.html", record=record, here="/settings")
+async def show_collection(request: Request, error: QuaidError | None = None) -> Response:
+    """Show a collection with its problematic files, and what detaching it would remove."""
+    name = request.path_params.get("name") or (await read_form(request)).get("name", "")
+    record = await call_operation(request, "collection info", name=name)
+    is_attached = record.collection.root and record.collection.state == "active"
+    removal = (
+        await try_operation(request, "collection remove", name=name, dry_run=True) if is_attached else None
+    )
+    return render_page(
+        *(request, "collection.html"),
+        http=error.http_status if error else 200,
+        flash=error_flash(error) if error else None,
+        record=record,
+        removal=removal,
+        here="/settings",
+    )
+
+
+@route("/settings/detach", POST="owner", on_error=show_collection)
+async def detach_folder(request: Request) -> Response:
+    form = await read_form(request)
+    keeps = form.get("pages") != "remove"
+    record = await call_operation(
+        request, "collection remove", name=form.get("name", ""), keep_pages=keeps, yes=True
+    )
+    rest = (
+        "Its pages stay in the memory."
+        if keeps
+        else f"{count_noun(record.removed, 'page was', 'pages were')} removed."
+    )
+    return redirect(
+        request, "/settings#collections", f"{record.name} is detached. Its files are not changed. {rest}"
+    )
+
+
+@route("/settings/folders", GET="owner")
+async def show_folders(request: Request, error: QuaidError | None = None) -> Response:
+    """Show the folders below a folder, to attach one as a collection or as the notebook.
+
+    After an error, the form keeps what was typed.
+    """
+    typed = await read_form(request) if request.method == "POST" else {}
+    asked = request.query_params
+    purpose = typed.get("for") or asked.get("for", "")
+    under = typed.get("under") or asked.get("under") or None
+    record = await try_operation(request, "collection folders", under=under)
+    wrong = "" if record else record.message
+    if not record:
+        record = await call_operation(request, "collection folders")
+    steps = folder_steps(record.path, record.roots)
+    return render_page(
+        *(request, "folders.html"),
+        http=error.http_status if error else 200,
+        flash=error_flash(error) if error else None,
+        record=record,
+        wrong=wrong,
+        purpose=purpose if purpose in ("notebook", "welcome") else "collection",
+        path=typed.get("path", record.path),
+        name=typed.get("name", suggest_name(record.path)),
+        is_read_only=bool(typed.get("read_only")),
+        steps=steps,
+        places=[root for root in record.roots if not f"{root}/".startswith(f"{steps[0][1]}/")],
+        here="/settings",
+    )
+
+
+def suggest_name(path: str) -> str:
+    """Return a name for a collection: the folder's name in lower case, with hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", os.path.basename(path).lower()).strip("-")[:MAX_NAME]
+
+
+def folder_steps(path: str, roots: Iterable[str]) -> list[tuple[str, str]]:
+    """Return name and path of each folder from the nearest root down to this one."""
+    root = max((root for root in roots if f"{path}/".startswith(f"{root}/")), key=len, default=path)
+    names = [name for name in path[len(root) :].split("/") if name]
+    steps = [(root, root)]
+    for name in names:
+        steps.append((name, os.path.join(steps[-1][1], name)))
+    return steps
+
+
+@route("/settings/folders", POST="owner", on_error=show_folders)
+async def attach_folder(request: Request) -> Response:
+    """Attach a folder as a collection, or start the notebook in it."""
+    form = await read_form(request)
+    path = form.get("path", "").strip()
+    if form.get("for") == "notebook":
+        record = await call_operation(request, "notebook init", path=path or None)
+        return redirect(request, "/notebook", f"The notebook is in {record.root}.")
+    record = await call_operation(
+        *(request, "collection add"),
+        name=form.get("name", "").strip(),
+        path=path,
+        read_only=bool(form.get("read_only")),
+    )
+    added = f"{record.collection.name} is attached, with {count_noun(record.collection.pages, 'page')}."
+    halted = f" It needs a decision: {record.sync.halted}" if record.sync.halted else ""
+    back = "/welcome" if form.get("for") == "welcome" else "/settings#collections"
+    return redirect(request, back, added + halted, succeeded=not halted)
+
+
+@route("/settings/client/{name}", GET="owner")
+async def show_client(request: Request, error: QuaidError | None = None) -> Response:
+    """Show what connecting or disconnecting a program would change in its files."""
+    name, asked = request.path_params["name"], request.query_params
+    listing = await call_operation(request, "connect")
+    client = next((client for client in listing.clients if client.client == name), None)
+    if client is None:
+        raise NotFound(what="program", name=name, hint="")
+    typed = await read_form(request) if request.method == "POST" else dict(asked)
+    options = {key: bool(typed.get(key)) for key in ("instructions", "kb")}
+    is_leaving = client.state == "connected" and not any(options.values()) and typed.get("act") != "connect"
+    command, more = ("disconnect", {}) if is_leaving else ("connect", options)
+    preview = await try_operation(request, command, client=name, dry_run=True, **more)
+    return render_page(
+        *(request, "client.html"),
+        http=error.http_status if error else 200,
+        flash=error_flash(error) if error else None,
+        client=client,
+        preview=preview,
+        act=command,
+        options=options,
+        diff_lines=diff_lines,
+        here="/settings",
+    )
+
+
+@route("/settings/client/{name}", POST="owner", on_error=show_client)
+async def connect_client(request: Request) -> Response:
+    form, name = await read_form(request), request.path_params["name"]
+    if form.get("act") == "disconnect":
+        record = await call_operation(request, "disconnect", client=name)
+        return redirect(request, "/settings#clients", f"{record.title} is disconnected.")
+    options = {key: bool(form.get(key)) for key in ("instructions", "kb")}
+    record = await call_operation(request, "connect", client=name, **options)
+    step = f" {record.next_step}." if record.next_step and "`" not in record.next_step else ""
+    return redirect(request, "/settings#clients", f"{record.title} is connected.{step}")
+
+
+@route("/settings/embed", POST="owner", on_error=show_settings)
+async def compute_vectors(request: Request) -> Response:
+    """Compute missing vectors. Progress is sent over /api/events."""
+    await read_form(request)
+    record = await call_operation(request, "embed")
+    made = count_noun(record.embedded, "more passage")
+    return redirect(request, "/settings#embeddings", f"{made} can be found by meaning.")
+
+
+@route("/settings/rerank", POST="owner", on_error=show_settings)
+async def choose_reranker(request: Request) -> Response:
+    form = await read_form(request)
+    if form.get("act") == "off":
+        await call_operation(request, "rerank off")
+        return redirect(request, "/settings#embeddings", "Results are no longer reordered by a model.")
+    place, model = form.get("place", "").strip(), form.get("model", "").strip()
+    await call_operation(request, "rerank use", place=place, model=model or None)
+    return redirect(request, "/settings#embeddings", "The best results of each question are now reordered.")
+
+
+@route("/settings/backup", POST="owner", on_error=show_settings)
+async def make_backup(request: Request) -> Response:
+    await read_form(request)  # clears the list of backups
+    record = await call_operation(request, "backup")
+    message = f"The backup is written and checked: {record.path} ({format_size(record.size)})."
+    if record.images:
+        message += f" {count_noun(record.images, 'image')} beside it."
+    return redirect(request, "/settings#backups", message)
+
+
+@route("/settings/backup/verify", POST="owner", on_error=show_settings)
+async def verify_backup(request: Request) -> Response:
+    """Verify a backup from the list; other files are refused."""
+    path = (await read_form(request)).get("path", "")
+    backups = await call_operation(request, "backups list")
+    if path not in [backup.path for backup in backups.value]:
+        raise NotFound(what="backup", name=path, hint="")
+    record = await call_operation(request, "backups verify", file=path)
+    message = f"{os.path.basename(path)} is intact: {count_noun(record.pages, 'page')}."
+    return redirect(request, "/settings#backups", message)
+
+
+def agent_rights(settings: Iterable[Any]) -> dict[str, Any]:
+    """Return how writes of agents are handled: in general, for each client and collection, and what they may do."""
+    values = {setting.key: setting.value for setting in settings}
+    prefix = "agent_writes."
+    special = [
+        (key, *key.removeprefix(prefix).split(".", 1), value)
+        for key, value in sorted(values.items())
+        if key.startswith(prefix)
+    ]
+    may = re.split(r"[,\s]+", values.get("agents_may", ""))
+    return {"mode": values.get("agent_writes", "direct"), "special": special, "may": may}
+
+
+@route("/settings/agents", POST="owner", on_error=show_settings)
+async def set_agent_rights(request: Request) -> Response:
+    """Set how writes of agents are handled: of all, or of one client or collection."""
+    form = await read_form(request)
+    kind, name = form.get("kind", ""), form.get("name", "").strip()
+    mode = form.get("mode", "")
+    if kind in ("client", "collection"):
+        if not name:
+            raise InvalidArgument(name="name", problem=f"is missing; name the {kind}")
+        name = name.lower() if kind == "client" else name
+        await call_operation(request, "config set", key=f"agent_writes.{kind}.{name}", value=mode)
+        return redirect(request, "/settings#agents", f"Saved for {name}.")
+    may = ",".join(act for act in ("forget", "merge") if form.get(act)) or "nothing"
+    await call_operation(request, "config set", key="agent_writes", value=mode)
+    await call_operation(request, "config set", key="agents_may", value=may)
+    return redirect(request, "/settings#agents", "Saved. It applies to the next write of an agent.")
+
+
+@route("/settings/spaces", POST="owner", on_error=show_settings)
+async def sync_spaces(request: Request) -> Response:
+    await read_form(request)
+    record = await call_operation(request, "sync")
+    succeeded = record.exit_status == 0
+    message = "Everything is in sync." if succeeded else "Not everything could be synced; the table says why."
+    return redirect(request, "/settings#spaces", message, succeeded=succeeded)

@@ -41,22 +41,57 @@ function search() {
   input.select();
 }
 
-const KEYS = {
-  "/": search,
-  j: () => move(1),
-  k: () => move(-1),
-  e: () => document.querySelector("[data-key=e]")?.click(),
-  g: () => (document.querySelector("[data-key=g]") ?? document.querySelector("nav a[href='/graph']"))?.click(),
-  "?": () => help.showModal(),
-};
+const press = (selector) => document.querySelector(selector)?.click();
+const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
+const withCtrl = (key) => (isApple ? `⌘ ${key}` : `Ctrl ${key}`);
+
+// All keys, as the help lists them. Entries without `run` are handled by a list, an editor or the graph.
+const KEYS = [
+  { keys: ["k"], ctrl: true, shown: [withCtrl("K")], does: "Find a page or a command", run: () => press("[data-palette]") },
+  { keys: ["/"], does: "Search", run: search },
+  { keys: ["j"], does: "Next item", run: () => move(1) },
+  { keys: ["k"], does: "Previous item", run: () => move(-1) },
+  { shown: ["↑", "↓"], does: "Choose in a list of results; move through time on the graph's slider" },
+  { shown: ["Enter"], does: "Open the chosen item" },
+  { shown: ["Esc"], does: "Close a list or dialog, leave a field" },
+  { keys: ["e"], does: "Edit this page", run: () => press("[data-key=e]") },
+  { keys: ["g"], does: "Graph of this page", run: () => press(document.querySelector("[data-key=g]") ? "[data-key=g]" : "nav a[href='/graph']") },
+  {
+    keys: [..."123456789"],
+    shown: ["1", "…", "9"],
+    does: "Open a section, in the order of the navigation",
+    run: (key) => document.querySelectorAll("nav[aria-label=Main] a")[key - 1]?.click(),
+  },
+  { shown: [withCtrl("S")], does: "Save" },
+  { shown: ["n", "p", "+", "-"], does: "In the graph: next and previous page, zoom" },
+  { keys: ["?"], does: "These shortcuts", run: () => help.showModal() },
+];
+
+for (const { keys, shown = keys, does } of KEYS) {
+  const row = document.createElement("div");
+  const term = row.appendChild(document.createElement("dt"));
+  for (const key of shown) {
+    const sign = term.appendChild(document.createElement(key === "…" ? "span" : "kbd"));
+    sign.textContent = key;
+    term.append(" ");
+  }
+  row.appendChild(document.createElement("dd")).textContent = does;
+  help.querySelector("[data-keys]").append(row);
+}
+for (const sign of document.querySelectorAll("[data-shown-key=palette]")) sign.textContent = withCtrl("K");
 
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (event.key === "Escape" && isTyping(document.activeElement)) {
+  if (event.altKey || event.isComposing || document.querySelector("dialog[open]")) return;
+  const ctrl = event.ctrlKey || event.metaKey;
+  if (event.key === "Escape" && !ctrl && isTyping(document.activeElement)) {
     if (document.activeElement.type === "search") event.preventDefault(); // browsers would clear the field but not the results
     return document.activeElement.blur();
   }
-  if (isTyping(event.target) || help.open || !Object.hasOwn(KEYS, event.key)) return;
+  const binding = KEYS.find(({ keys, ctrl: needed = false, run }) => run && needed === ctrl && keys.includes(event.key));
+  if (!binding || (!ctrl && isTyping(event.target))) return;
   event.preventDefault();
-  KEYS[event.key]();
+  binding.run(event.key);
 });
+
+// Only on secure addresses: this machine, or TLS.
+navigator.serviceWorker?.register("/service-worker.js").catch(() => {});

@@ -1,12 +1,14 @@
 // A force-directed layout: nodes repel each other, links attract, and the centre attracts all. Distant groups of nodes
 // are approximated with a quadtree (Barnes–Hut), so that a step takes n log n. It has no access to page or canvas.
 
-const THETA2 = 0.81;
 const LEAF = 1;
+const LARGE = 3000; // with more nodes, distances are approximated more coarsely and the layout cools down faster
+const ROUNDS = 12;
 
 /** Quadtree over x and y, in flat arrays: for each cell its mass, its centre of mass, its width and four children. */
 class Tree {
   constructor(most) {
+    this.theta2 = most > LARGE ? 1.44 : 0.81;
     const cells = most * 4 + 64;
     this.mass = new Float32Array(cells);
     this.cx = new Float32Array(cells);
@@ -81,7 +83,7 @@ class Tree {
 
   /** Add to `out` the force with which all nodes repel node i at this position. */
   push(i, px, py, strength, out) {
-    const { stack, mass, cx, cy, width, child, node } = this;
+    const { stack, mass, cx, cy, width, child, node, theta2 } = this;
     let size = 0;
     let fx = 0;
     let fy = 0;
@@ -92,7 +94,7 @@ class Tree {
       const dx = px - cx[c];
       const dy = py - cy[c];
       const d2 = dx * dx + dy * dy + 0.5;
-      const isFar = width[c] * width[c] < THETA2 * d2;
+      const isFar = width[c] * width[c] < theta2 * d2;
       const k = c * 4;
       const isLeaf = node[c] >= 0 || !(child[k] || child[k + 1] || child[k + 2] || child[k + 3]);
       if (isFar || isLeaf) {
@@ -108,9 +110,86 @@ class Tree {
   }
 }
 
+/**
+ * Find groups of nodes with many links between them, by label propagation. Nodes are visited in their order, and ties go
+ * to the smallest label, so the result is the same each time. Returns a group number for each node, 0 for the largest.
+ */
+export function communities(n, links) {
+  const { start, ends } = adjacency(n, links);
+  const label = Int32Array.from({ length: n }, (_, i) => i);
+  const votes = new Int32Array(n);
+  for (let round = 0, moved = 1; moved && round < ROUNDS; round++) {
+    moved = 0;
+    for (let i = 0; i < n; i++) {
+      let best = label[i];
+      let most = 0;
+      for (let k = start[i]; k < start[i + 1]; k++) votes[label[ends[k]]]++;
+      if (votes[best]) most = votes[best];
+      for (let k = start[i]; k < start[i + 1]; k++) {
+        const other = label[ends[k]];
+        if (votes[other] > most || (votes[other] === most && most && other < best && votes[label[i]] < most)) [best, most] = [other, votes[other]];
+      }
+      for (let k = start[i]; k < start[i + 1]; k++) votes[label[ends[k]]] = 0;
+      if (best !== label[i]) {
+        label[i] = best;
+        moved++;
+      }
+    }
+  }
+  const sizes = new Int32Array(n);
+  for (const each of label) sizes[each]++;
+  const order = [...sizes.keys()].filter((each) => sizes[each]).sort((a, b) => sizes[b] - sizes[a] || a - b);
+  const number = new Int32Array(n);
+  order.forEach((each, place) => (number[each] = place));
+  return label.map((each) => number[each]);
+}
+
+/** The neighbours of each node: those of node i are ends[start[i]] up to ends[start[i + 1]]; via names the link. */
+export function adjacency(n, links) {
+  const start = new Int32Array(n + 1);
+  for (const end of links) start[end + 1]++;
+  for (let i = 0; i < n; i++) start[i + 1] += start[i];
+  const place = start.slice();
+  const ends = new Int32Array(links.length);
+  const via = new Int32Array(links.length);
+  for (let l = 0; l < links.length; l += 2) {
+    for (const [one, other] of [[links[l], links[l + 1]], [links[l + 1], links[l]]]) {
+      via[place[one]] = l / 2;
+      ends[place[one]++] = other;
+    }
+  }
+  return { start, ends, via };
+}
+
+/** Place each group near the groups it has links with, and its nodes on a spiral around its centre. */
+function place(layout, groups) {
+  const { n, x, y, links } = layout;
+  const count = groups.reduce((most, each) => Math.max(most, each + 1), 0);
+  const sizes = new Int32Array(count);
+  for (const each of groups) sizes[each]++;
+  const between = new Set();
+  for (let l = 0; l < links.length; l += 2) {
+    const [a, b] = [groups[links[l]], groups[links[l + 1]]];
+    if (a !== b) between.add(Math.min(a, b) * count + Math.max(a, b));
+  }
+  const coarse = new Layout(count, Int32Array.from([...between].flatMap((pair) => [Math.floor(pair / count), pair % count])));
+  for (let step = 0; step < (count > 1000 ? 12 : 60); step++) coarse.step();
+  let width = 1;
+  for (let g = 0; g < count; g++) width = Math.max(width, Math.hypot(coarse.x[g], coarse.y[g]));
+  const stretch = (26 * Math.sqrt(n)) / width;
+  const placed = new Int32Array(count);
+  for (let i = 0; i < n; i++) {
+    const g = groups[i];
+    const k = placed[g]++;
+    const r = sizes[g] > 1 ? 16 * Math.sqrt(k + 0.5) : 0;
+    x[i] = coarse.x[g] * stretch + r * Math.cos(k * 2.39996);
+    y[i] = coarse.y[g] * stretch + r * Math.sin(k * 2.39996);
+  }
+}
+
 export class Layout {
-  /** links: a flat list of pairs of node numbers. */
-  constructor(n, links, centre = -1) {
+  /** links: a flat list of pairs of node numbers. groups: a group number for each node, for the start of a large layout. */
+  constructor(n, links, centre = -1, groups = null) {
     this.n = n;
     this.links = links;
     this.centre = centre;
@@ -128,20 +207,22 @@ export class Layout {
     }
     this.tree = new Tree(Math.max(n, 1));
     this.heat = 1;
+    this.cooling = n > LARGE ? 0.965 : 0.985;
     this.held = -1;
     this.push = new Float32Array(2);
+    if (groups && n > 300) place(this, groups);
   }
 
   /** Run one step. Return false if the layout has come to rest. */
   step() {
     const { n, x, y, vx, vy, links, degree, push } = this;
     if (this.heat < 0.004 || !n) return false;
-    this.heat *= 0.985;
+    this.heat *= this.cooling;
     this.tree.build(x, y, n);
     const strength = 380 * this.heat;
     for (let i = 0; i < n; i++) {
       this.tree.push(i, x[i], y[i], strength, push);
-      const pull = 0.012 * this.heat;
+      const pull = (degree[i] > 1 ? 0.012 : 0.06) * this.heat; // pages without links stay near the others
       vx[i] += push[0] - x[i] * pull;
       vy[i] += push[1] - y[i] * pull;
     }

@@ -90,6 +90,10 @@ input.addEventListener("focus", () => input.value.trim() && list.childElementCou
 form.addEventListener("submit", () => {
   clearTimeout(timer);
   asking?.abort();
+  // The search page then shows the results by words first.
+  const fast = Object.assign(document.createElement("input"), { type: "hidden", name: "fast", value: "1" });
+  form.append(fast);
+  setTimeout(() => fast.remove());
 });
 form.addEventListener("focusout", (event) => form.contains(event.relatedTarget) || show(false));
 list.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus until the click

@@ -1,9 +1,9 @@
 // Progress of a rebuild, and the log. Events contain no text of pages or questions.
 
 const form = document.querySelector("[data-rebuild]");
-const box = document.querySelector("[data-progress]");
-const bar = box?.querySelector("progress");
-const progressText = document.querySelector("[data-progress-text]");
+let box = document.querySelector("[data-progress]");
+let bar = box?.querySelector("progress");
+let progressText = box?.querySelector("[data-progress-text]");
 const log = document.querySelector("[data-log]");
 const MOST = 200;
 
@@ -32,8 +32,21 @@ const WORDS = {
   files: folder,
 };
 
+/** Show the progress of a form that takes long below it, until the answer replaces this page. */
+for (const each of document.querySelectorAll("form[data-long]")) {
+  each.addEventListener("submit", () => {
+    box = document.createElement("div");
+    box.className = "progress";
+    bar = box.appendChild(document.createElement("progress"));
+    progressText = box.appendChild(Object.assign(document.createElement("p"), { className: "muted", textContent: each.dataset.long }));
+    progressText.setAttribute("aria-live", "polite");
+    each.after(box);
+    each.querySelector("button").disabled = true;
+  });
+}
+
 function note(words) {
-  if (!words) return;
+  if (!words || !log) return;
   const line = document.createElement("li");
   const at = document.createElement("time");
   at.dateTime = new Date().toISOString();
@@ -61,7 +74,7 @@ const read = (event) => {
   }
 };
 events.addEventListener("progress", (event) => progress(read(event)));
-events.addEventListener("embedding", (event) => progress({ ...read(event), what: "Passages with a vector" }));
+events.addEventListener("embedding", (event) => progress({ ...read(event), what: "Passages found by meaning" }));
 for (const kind of Object.keys(WORDS)) {
   events.addEventListener(kind, (event) => note(WORDS[kind](read(event))));
 }
@@ -88,3 +101,16 @@ form?.addEventListener("submit", async (event) => {
   }
   button.disabled = false;
 });
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.addEventListener("click", async () => {
+    const field = document.getElementById(button.dataset.copy);
+    field.select();
+    try {
+      await navigator.clipboard.writeText(field.value);
+    } catch {
+      document.execCommand("copy"); // over plain HTTP on another host, there is no clipboard
+    }
+    button.textContent = "Copied";
+  });
+}
