@@ -1,4 +1,4 @@
-"""Commands that are not operations: init, serve, web, hub, watch, hook, call, pipe, completion, demo, version."""
+"""Commands that are not operations, such as init, edit, open, serve, web, hub, watch, hook and demo."""
 
 import json
 import os
@@ -15,10 +15,21 @@ from typing import Any, NamedTuple
 import quaid
 from quaid.app import SCHEMA_VERSION, Brain, schema_version_of, sqlite_version, version_problem
 from quaid.cli.hook import run_hook
-from quaid.cli.main import main, print_notice
+from quaid.cli.main import format_record, main, print_notice
 from quaid.cli.parser import CommandLine, generated_file, load_settings
 from quaid.config import Settings
-from quaid.errors import AlreadyExists, Defect, InvalidArgument, LineTooLarge, MissingDatabase, QuaidError
+from quaid.errors import (
+    AlreadyExists,
+    Defect,
+    FileChanged,
+    FileTrouble,
+    InvalidArgument,
+    LineTooLarge,
+    MissingDatabase,
+    PageNotFound,
+    QuaidError,
+    VersionConflict,
+)
 from quaid.mcp import jsonrpc, tools
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, OversizedLine
 from quaid.operations import dispatch
@@ -118,6 +129,7 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
     # This is set before numpy is imported, because OpenBLAS threads would keep spinning after each small
     # matrix product.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from quaid.operations import service
     from quaid.web import server
 
     settings = load_settings(line)
@@ -129,6 +141,8 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
     paths = [
         settings.path(arguments[name]) if arguments.get(name) else "" for name in ("tls_cert", "tls_key")
     ]
+    if "lan" not in arguments and (extra := {"lan_address", "insecure"} & arguments.keys()):
+        raise InvalidArgument(name="--" + min(extra).replace("_", "-"), problem="belongs to --lan")
     options = server.ServerOptions(
         port=port,
         bind=arguments.get("bind", server.ServerOptions.bind),
@@ -139,10 +153,156 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
         debug="debug" in arguments,
         readonly="read_only" in arguments,
         tools=tool_set,
+        host_name=service.check_host_name(arguments.get("host_name", "")),
+        lan="lan" in arguments,
+        lan_address=arguments.get("lan_address", ""),
+        insecure="insecure" in arguments,
     )
-    if line.command == "web":
-        return server.serve_web(settings, options, opens="no_open" not in arguments)
-    return server.serve_http(settings, options)
+    if line.command == "serve":
+        return server.serve_http(settings, options)
+    target = _page_path(settings, arguments["slug"]) if "slug" in arguments else ""
+    return server.serve_web(settings, options, opens="no_open" not in arguments, target=target)
+
+
+def _page_path(settings: Settings, name: str) -> str:
+    """Return the path of a page on the dashboard. Fail if there is no such page."""
+    from quaid.web.pages.base import page_url
+
+    with Brain(settings, notice=print_notice) as brain:
+        return page_url(_address(_read_page(brain, name)))
+
+
+def _read_page(brain: Brain, name: str) -> Any:
+    return dispatch.call(brain, dispatch.find_command("get"), {"slug": [name]}, "owner")
+
+
+def _address(page: Any) -> str:
+    return page.slug if page.collection == "default" else f"{page.collection}::{page.slug}"
+
+
+CONFLICT_START = "<<<<<<<"
+"""Start of a line with which a conflict is marked in a merged text."""
+
+
+def _edit(line: CommandLine, arguments: dict[str, Any]) -> int:
+    """Edit a page in an editor. If it is not saved, the text stays in a file, which is named on standard error."""
+    with Brain(load_settings(line), notice=print_notice) as brain:
+        brain.create_if_missing()
+        slug, text, version = _text_to_edit(brain, arguments["slug"])
+        path = _edit_file(brain.settings, slug)
+        try:
+            record = _edit_until_saved(brain, slug, path, text, version)
+        except BaseException:
+            if _is_unchanged(path, text):
+                os.unlink(path)
+            else:
+                print(f"quaid: {slug} was not saved. Your text is in {path}", file=sys.stderr)
+            raise
+    os.unlink(path)
+    if record is None:
+        print(f"{slug} was not changed", file=sys.stderr)
+    else:
+        print(format_record(record, line.as_json, sys.stdout.isatty()), end="")
+    return 0
+
+
+def _text_to_edit(brain: Brain, name: str) -> tuple[str, str, int]:
+    """Return the address, text and version of a page. A page that does not exist has a heading and version 0."""
+    from quaid.cli.render import render
+
+    try:
+        page = _read_page(brain, name)
+    except PageNotFound as error:
+        if error.facts.get("hint"):
+            raise  # the page was merged, erased or is in quarantine, or the name is similar to others
+        title = name.rpartition("/")[2].rpartition("::")[2].replace("-", " ")
+        return name, f"# {title[:1].upper()}{title[1:]}\n\n", 0
+    return _address(page), render(page), page.version
+
+
+def _edit_file(settings: Settings, slug: str) -> str:
+    """Create an empty file for the text of a page, which only the user can read, and return its path."""
+    from tempfile import mkstemp
+
+    folder = os.path.join(settings.home, "edits")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    name = "".join(char if char.isalnum() else "-" for char in slug)[-80:]
+    handle, path = mkstemp(prefix=f"{name}-", suffix=".md", dir=folder)
+    os.close(handle)
+    return path
+
+
+def _edit_until_saved(brain: Brain, slug: str, path: str, text: str, version: int) -> Any:
+    """Run the editor and save the text. Return the record, or None if nothing was changed.
+
+    If the page was changed in the meantime, both versions are merged by parts; the editor is run again for
+    passages that both have changed.
+    """
+    from quaid.formats.markdown import merge_files
+
+    draft = text
+    while True:
+        _run_editor(brain.settings, path, draft)
+        edited = _read_edited(path)
+        if edited == text:
+            return None
+        if CONFLICT_START in edited and CONFLICT_START not in text:
+            raise InvalidArgument(name="text", problem=f"still has lines that start with {CONFLICT_START}")
+        try:
+            return _save_edited(brain, slug, edited, version)
+        except (VersionConflict, FileChanged):
+            _, theirs, version = _text_to_edit(brain, slug)
+            merged = merge_files(text, edited, theirs)
+            if merged is None:
+                raise
+        text, (draft, conflicts) = theirs, merged
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(draft)
+        if not conflicts:
+            print_notice(f"{slug} was changed in the meantime; both changes are merged")
+            return _save_edited(brain, slug, draft, version)
+        if not sys.stdin.isatty():
+            problem = "has conflicts with a change of the page in the meantime; they are marked"
+            raise InvalidArgument(name="text", problem=problem)
+        print_notice(f"{slug} was changed in the meantime; the editor shows the passages to decide")
+
+
+def _save_edited(brain: Brain, slug: str, text: str, version: int) -> Any:
+    values = {"slug": slug, "content": text, "expected_version": version, "replace_timeline": True}
+    return dispatch.call(brain, dispatch.find_command("put"), values, "owner")
+
+
+def _run_editor(settings: Settings, path: str, text: str) -> None:
+    from shutil import which
+    from subprocess import call
+
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+    environ = settings.environ
+    command = environ.get("VISUAL") or environ.get("EDITOR") or next(filter(which, ("nano", "vi")), "")
+    if not command:
+        raise InvalidArgument(name="EDITOR", problem="is not set, and neither nano nor vi is installed")
+    try:
+        status = call([*split(command), path])
+    except (OSError, ValueError) as error:
+        problem = f"cannot be started: {getattr(error, 'strerror', '') or error}"
+        raise FileTrouble(path=f"the editor {command}", problem=problem) from None
+    if status:
+        raise FileTrouble(path=f"the editor {command}", problem=f"ended with status {status}")
+
+
+def _read_edited(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except UnicodeDecodeError:
+        raise FileTrouble(path=path, problem="is not UTF-8 text") from None
+
+
+def _is_unchanged(path: str, text: str) -> bool:
+    """Return True if a file is empty or has this text. A new file is empty until the editor is started."""
+    with open(path, "rb") as file:
+        return file.read() in (b"", text.encode())
 
 
 def _hub(line: CommandLine, arguments: dict[str, Any]) -> int:
@@ -313,6 +473,11 @@ _LISTEN = (
     _flag("behind_proxy", "TLS is terminated by a proxy in front of it."),
     Param("allow_host", "array", (), False, (), Arg("A name under which it is reached.")),
 )
+_HOST_NAME = _param(
+    "host_name",
+    "The name for browsers, as in localhost, if yours cannot open the random one [quaid-….localhost].",
+    positional=False,
+)
 _DEBUG = _flag("debug", "Enable the debug endpoints.")
 _READ_ONLY = _flag("read_only", "Refuse all changes, whatever the token allows.")
 
@@ -323,6 +488,12 @@ COMMANDS: dict[str, LocalCommand] = {
         _init,
         ("quaid init", "quaid init ~/work.db"),
     ),
+    "edit": LocalCommand(
+        "Edit a page in $VISUAL or $EDITOR. Changes that others save meanwhile are merged.",
+        (_param("slug", "The page, by slug, title or alias. A new slug creates a page.", required=True),),
+        _edit,
+        ("quaid edit people/alice", "EDITOR=nano quaid edit 'Alice Example'"),
+    ),
     "serve": LocalCommand(
         "Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser's pages.",
         (
@@ -332,6 +503,7 @@ COMMANDS: dict[str, LocalCommand] = {
             _flag("http", "Serve over HTTP at /mcp; clients need a token (quaid token create)."),
             _PORT,
             *_LISTEN,
+            _HOST_NAME,
             _DEBUG,
             _READ_ONLY,
         ),
@@ -345,9 +517,28 @@ COMMANDS: dict[str, LocalCommand] = {
     ),
     "web": LocalCommand(
         "Open the memory in a browser.",
-        (_PORT, _flag("no_open", "Print the link instead of opening a browser."), _DEBUG, _READ_ONLY),
+        (
+            _PORT,
+            _flag("no_open", "Print the link instead of opening a browser."),
+            _HOST_NAME,
+            _flag("lan", "Let phones in the same network log in, over TLS; shows a QR code."),
+            _param("lan_address", "The address of this machine there [found].", positional=False),
+            _flag("insecure", "With --lan: without TLS. Everyone in the network can read along."),
+            _DEBUG,
+            _READ_ONLY,
+        ),
         _serve_http,
-        ("quaid web", "quaid web --port 0 --no-open"),
+        ("quaid web", "quaid web --port 0 --no-open", "quaid web --lan"),
+    ),
+    "open": LocalCommand(
+        "Open a page in the browser, or the first page of the dashboard; starts `quaid web` if it is not running.",
+        (
+            _param("slug", "The page, by slug, title or alias [the first page]."),
+            _PORT,
+            _flag("no_open", "Print the link instead of opening a browser."),
+        ),
+        _serve_http,
+        ("quaid open people/alice", "quaid open 'Alice Example' --no-open"),
     ),
     "hub": LocalCommand(
         "Run a hub, which stores spaces that several devices and people share. See docs/hub.md.",
@@ -617,7 +808,9 @@ def _isolate_environment(place: str) -> None:
 def _build_memory(place: str) -> int:
     """Create pages, facts and a notebook. Return the number of pages."""
     notes = os.path.join(place, "notes")
-    pages = _sample_pages()
+    from quaid.operations.collections import sample_pages
+
+    pages = sample_pages()
     for slug, text in pages:
         path = os.path.join(notes, *slug.split("/")) + ".md"
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -634,13 +827,6 @@ def _build_memory(place: str) -> int:
         if _run_silently(*words):
             raise RuntimeError(f"quaid {' '.join(words)} failed")
     return len(pages)
-
-
-def _sample_pages() -> list[tuple[str, str]]:
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "demo_memory.txt")
-    with open(path, encoding="utf-8") as file:
-        parts = file.read().split("=== ")[1:]
-    return [(slug, text) for slug, _, text in (part.partition("\n") for part in parts)]
 
 
 def _run_silently(*words: str) -> int:

@@ -120,16 +120,18 @@ def _discard_output() -> None:
 
 
 def _dispatch(words: list[str], program: str, asks_server: bool) -> int:
-    if words in ([], ["--help"], ["-h"], ["help"]):
-        sys.stdout.write(parser.generated_file("overview.txt"))
+    if words in (["--help"], ["-h"], ["help", "all"]):
+        _write(parser.generated_file("overview.txt"), False)
         return 0
     status = server_socket.delegate(words, program) if asks_server else None
     if status is not None:
         return status
     line = parser.split_command_line(words)
     is_group_alone = line.command not in index.COMMANDS and not line.rest and parser.is_group(line.command)
+    if not line.command and not line.wants_help:
+        return _show_home(line)
     if line.command in ("", "help") or line.wants_help or is_group_alone:
-        print(parser.help_page(line.topic, program) if line.topic else parser.help_overview(), end="")
+        _write(_help_text(line, program), line.no_pager)
         return 0
     if line.command in index.NO_OPERATIONS:
         from quaid.cli.commands import COMMANDS
@@ -139,13 +141,54 @@ def _dispatch(words: list[str], program: str, asks_server: bool) -> int:
     return _run_operation(line, program)
 
 
+def _help_text(line: parser.CommandLine, program: str) -> str:
+    if not line.topic and not line.wants_help:
+        return parser.home_help(_bold if uses_colour() else str)
+    return parser.help_page(line.topic or "all", program)
+
+
+def _write(text: str, no_pager: bool) -> None:
+    """Print a text, in a pager if it is longer than the terminal."""
+    sys.stdout.flush()
+    options = [server_socket.NO_PAGER] if no_pager else []
+    if not server_socket.show_in_pager(text.encode("utf-8", "replace"), options):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _show_home(line: parser.CommandLine) -> int:
+    """Print the state of the memory and the commands that matter most. Nothing is created or migrated."""
+    from quaid.operations.home import home_state
+
+    with Brain(parser.load_settings(line), notice=print_notice) as brain:
+        record = home_state(brain)
+    width = server_socket.terminal_size()[0]
+    text = format_record(record, line.as_json, sys.stdout.isatty(), width=width)
+    if not line.as_json:
+        paint = _bold if uses_colour() else str
+        first, _, rest = text.partition("\n")
+        text = f"{paint(first)}\n{rest}\n{parser.home_help(paint)}"
+    sys.stdout.write(text)
+    return 0
+
+
+def uses_colour() -> bool:
+    """Return True if standard output is a terminal that shows colours, and NO_COLOR is not set."""
+    environ = os.environ
+    return sys.stdout.isatty() and not environ.get("NO_COLOR") and environ.get("TERM", "") not in ("", "dumb")
+
+
+def _bold(text: str) -> str:
+    return f"\033[1;36m{text}\033[0m"
+
+
 def _run_operation(line: parser.CommandLine, program: str) -> int:
     operation = dispatch.find_command(line.command)
     arguments = parser.operation_arguments(line, operation)
 
     def show(record: object, as_json: bool) -> None:
-        sys.stdout.write(format_record(record, as_json, sys.stdout.isatty(), program))
-        sys.stdout.flush()
+        text = format_record(record, as_json, sys.stdout.isatty(), program, server_socket.terminal_size()[0])
+        _write(text, line.no_pager)
 
     reporter = progress_reporter(line.as_json)
     with Brain(parser.load_settings(line), progress=reporter, notice=print_notice) as brain:
@@ -176,13 +219,13 @@ def name_program(message: str, program: str) -> str:
     return message
 
 
-def format_record(record: Any, as_json: bool, terminal: bool, program: str = "quaid") -> str:
-    """Return a record as text or JSON, for standard output."""
+def format_record(record: Any, as_json: bool, terminal: bool, program: str = "quaid", width: int = 0) -> str:
+    """Return a record as text or JSON, for standard output. Tables fit into `width` columns, unless it is 0."""
     if as_json:
         return json.dumps(json_value(record), ensure_ascii=False, indent=2) + "\n"
     from quaid.cli.render import names_kb_commands, render
 
-    text = render(record)
+    text = render(record, width)
     if names_kb_commands(record):
         text = name_program(text, program)
     if terminal:

@@ -8,7 +8,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid import config
@@ -30,6 +30,7 @@ class CommandLine(NamedTuple):
     as_json: bool
     wants_help: bool
     config: str | None = None
+    no_pager: bool = False
 
     @property
     def topic(self) -> str:
@@ -56,7 +57,13 @@ def load_settings(line: CommandLine) -> config.Settings:
     return settings
 
 
-COMMON_OPTIONS = {"--db": "a memory", "--config": "a config file", "--json": "", "--help": ""}
+COMMON_OPTIONS = {
+    "--db": "a memory",
+    "--config": "a config file",
+    "--json": "",
+    "--help": "",
+    "--no-pager": "",
+}
 """Options allowed anywhere on the command line, with a description of the file that each names.
 
 The description is empty for an option without a value.
@@ -64,12 +71,12 @@ The description is empty for an option without a value.
 
 
 def split_command_line(words: Sequence[str]) -> CommandLine:
-    """Split off the command and the options that may be anywhere: --db, --config, --json, --help."""
+    """Split off the command and the options that may be anywhere: --db, --config, --json, --help, --no-pager."""
     end = words.index("--") if "--" in words else len(words)
     parser = _option_parser()
     for name in ("--db", "--config"):
         parser.add_argument(name, default=None)
-    for name in ("--json", "--help"):
+    for name in ("--json", "--help", "--no-pager"):
         parser.add_argument(name, action="store_true", default=False)
     try:
         # -h is not defined as an option, because the parser would then split a search word such as -hello.
@@ -83,7 +90,7 @@ def split_command_line(words: Sequence[str]) -> CommandLine:
             problem = f"is empty; give it the path of {COMMON_OPTIONS['--' + name]}"
             raise InvalidArgument(name=f"--{name}", problem=problem)
     command, rest = _split_command([*rest, *words[end:]])
-    return CommandLine(command, rest, common.db, common.json, common.help, common.config)
+    return CommandLine(command, rest, common.db, common.json, common.help, common.config, common.no_pager)
 
 
 def _option_parser() -> argparse.ArgumentParser:
@@ -290,7 +297,7 @@ def _read_text(name: str) -> str:
 
 
 HELP_WIDTH = 100
-OVERVIEW_COLUMN = 17  # column at which descriptions start in the overview
+OVERVIEW_COLUMN = 18  # column at which descriptions start in the overview
 MAX_CHOICES_WIDTH = 60  # maximum width of the choices next to an option; longer lists are put into its help
 SECTION_TITLES = {
     "pages": "Pages",
@@ -302,6 +309,7 @@ SECTION_TITLES = {
     "ingest": "Ingest",
     "cleanup": "Clean up",
     "review": "Review of agents",
+    "activity": "Review of agents",
     "corrections": "Truth over time",
     "overview": "Search",
     "notebook": "Notebook",
@@ -325,17 +333,40 @@ quaid: the memory that you and your AI agents share. One file, offline, no keys.
 Usage: quaid [--db PATH] [--json] COMMAND ...
 
 """
+HOME_COMMANDS = {
+    "Ask": {
+        "query QUESTION": "answer a question from everything stored, with sources",
+        "search WORDS": "find pages by their words",
+        "get PAGE": "read a page",
+    },
+    "Write": {
+        "remember TEXT": "note one thing in the notebook",
+        "edit PAGE": "write or change a page in your editor",
+        "import FOLDER": "take in a folder of notes",
+    },
+    "Every day": {
+        "today": "what is due, what changed, and today's log",
+        "open": "the dashboard in a browser, or with a name that page",
+    },
+    "Set up": {
+        "connect CLIENT": "let an agent use this memory",
+        "doctor": "check the installation, and what to do next",
+    },
+}
+"""The commands that `quaid` shows, in groups, with their main argument."""
+HOME_FOOT = "`quaid help all` lists all commands, `quaid help COMMAND` shows how to use one.\n"
 OPTIONS_HELP = """\
 Options for every command
   --db PATH        the memory [QUAID_DB, ./memory.db if it exists, ~/.quaid/memory.db]
   --config FILE    settings in YAML [QUAID_CONFIG, config.yaml beside the memory]
   --json           print JSON instead of text
+  --no-pager       do not show long output in a pager [PAGER, less]
   --help           help on a command, as in: quaid put --help
   --version        the version of quaid, SQLite and the memory
   --tools-json     the tools that agents see, as MCP lists them
 """
 FROM_FILE = " It is read from this file; - is standard input."
-COMMON_OPTIONS_NOTE = "Every command takes --db PATH, --config FILE, --json and --help.\n"
+COMMON_OPTIONS_NOTE = "Every command takes --db PATH, --config FILE, --json, --no-pager and --help.\n"
 KB_OVERVIEW_HEAD = """\
 ai-kb: a knowledge base in a git repository, for you and your AI agents. The same as quaid kb.
 
@@ -353,6 +384,14 @@ def _local_commands() -> "dict[str, LocalCommand]":
     from quaid.cli.commands import COMMANDS  # imports this module
 
     return COMMANDS
+
+
+def home_help(paint: Callable[[str], str] = str) -> str:
+    """Return the commands that matter most, in groups. `paint` marks the titles of groups."""
+    parts: list[str] = []
+    for title, rows in HOME_COMMANDS.items():
+        parts += [paint(title), "\n", *_format_rows(list(rows.items()), OVERVIEW_COLUMN), "\n"]
+    return "".join([*parts, HOME_FOOT])
 
 
 def help_overview() -> str:
@@ -403,6 +442,8 @@ def help_page(name: str, program: str = "quaid") -> str:
     """Return the help page of a command. For `ai-kb`, an alias of `quaid kb`, the usage names that program."""
     if name == "--man":
         return generated_file(f"{program}.1")
+    if name == "all":
+        return help_overview()
     if program == "ai-kb" and name == "kb":
         return KB_OVERVIEW_HEAD + "".join(_format_rows(kb_commands())) + "\n" + KB_OPTIONS_HELP
     if program == "ai-kb":

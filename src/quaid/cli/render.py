@@ -5,8 +5,10 @@ are printed.
 """
 
 import json
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from itertools import groupby
 from typing import Any
 
@@ -18,13 +20,24 @@ TEXT_WIDTH = 78
 MOST_LINES = 20
 """At most this many lines are printed for a list; --json prints all of them."""
 QUARANTINE_DAYS = 30
+NESTED_INDENT = 2
 
 Lines = Iterator[str]
 _renderers: dict[str, Callable[[Any], Lines]] = {}
 
 
-def render(record: Any) -> str:
-    """Return a record as text."""
+_table_width: ContextVar[int] = ContextVar("table_width", default=0)
+"""The columns into which tables have to fit; 0 for as many as they need."""
+
+
+def render(record: Any, width: int | None = None) -> str:
+    """Return a record as text. Tables fit into `width` columns, unless it is 0 [as wide as the record around it]."""
+    if width is not None:
+        mark = _table_width.set(width)
+        try:
+            return render(record)
+        finally:
+            _table_width.reset(mark)
     name = type(record).__name__
     if name in SENTENCES:
         sentence = SENTENCES[name]
@@ -60,7 +73,7 @@ def _field_lines(record: Any) -> Lines:
     for name, text in plain.items():
         if text is None:
             yield f"{name}:"
-            yield textwrap.indent("\n".join(_nested_lines(fields[name])), "  ")
+            yield textwrap.indent("\n".join(_nested_lines(fields[name])), " " * NESTED_INDENT)
     steps = getattr(record, "next_steps", None) or [getattr(record, "next_step", None)]
     yield from (f"Next: {step}" for step in steps if step)
 
@@ -80,27 +93,84 @@ def _nested_lines(value: Any) -> Iterable[str]:
         rows = [
             (str(key), _plain_text(item) or "\n".join(_nested_lines(item))) for key, item in value.items()
         ]
-        return format_table(rows)
+        return format_table(rows, NESTED_INDENT)
     if isinstance(value, str) or hasattr(value, "_fields"):
         return [value if isinstance(value, str) else render(value)]
     cells = [[_plain_text(cell) for cell in item] for item in value if hasattr(item, "_fields")]
     if len(cells) == len(value) and all(None not in row for row in cells):
         heading = [name.replace("_", " ") for name in value[0]._fields]
-        return format_table([heading, *cells])
+        return format_table([heading, *cells], NESTED_INDENT)
     return ["\n".join(_field_lines(item)) for item in value]
 
 
 # Parts of text
 
 
-def format_table(rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Return rows as lines, each column as wide as its widest cell; the last column is not padded."""
+def format_table(rows: Iterable[Sequence[Any]], indent: int = 0) -> list[str]:
+    """Return rows as lines, each column as wide as its widest cell; the last column is not padded.
+
+    If the terminal is narrower, long cells of the middle columns are shortened, and the last column is wrapped.
+    `indent` is the number of columns by which the caller indents the lines.
+    """
     texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)][:-1]
-    return [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-        for row in texts
-    ]
+    widths = [max(map(text_width, column)) for column in zip(*texts, strict=True)][:-1]
+    most = max(0, _table_width.get() - indent)
+    if most:
+        _fit_columns(widths, most - MIN_COLUMN)
+    room = max(MIN_COLUMN // 2, most - sum(widths) - 2 * len(widths)) if most else 0
+    lines = []
+    for row in texts:
+        cells = [_pad(_cut(cell, width), width) for cell, width in zip(row, widths, strict=False)]
+        last = _wrap_cell(row[-1], room) if room else [row[-1]]
+        lines.append("  ".join([*cells, last[0]]).rstrip())
+        lines += [" " * (sum(widths) + 2 * len(widths)) + text for text in last[1:]]
+    return lines
+
+
+MIN_COLUMN = 20
+"""Columns of a table are not reduced below this width."""
+
+
+def _fit_columns(widths: list[int], most: int) -> None:
+    """Reduce the widest columns after the first, until all of them with their gaps fit into `most`."""
+    while len(widths) > 1 and sum(widths) + 2 * len(widths) > most and max(widths[1:]) > MIN_COLUMN:
+        widest = max(range(1, len(widths)), key=widths.__getitem__)
+        widths[widest] -= 1
+
+
+def text_width(text: str) -> int:
+    """Return the columns that a text takes on a terminal: two for a wide character, none for a combining one."""
+    if text.isascii():
+        return len(text)
+    import unicodedata  # only texts in other scripts need it
+
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - text_width(text))
+
+
+def _cut(text: str, width: int) -> str:
+    if text_width(text) <= width:
+        return text
+    while text and text_width(text) >= width:
+        text = text[:-1]
+    return text + "…"
+
+
+def _wrap_cell(text: str, width: int) -> list[str]:
+    """Split a text into lines of at most `width` columns, at spaces and wide characters; long words stay whole."""
+    lines, line = [], ""
+    for piece in re.split(r"( +|(?<=[\u2e80-\uffef]))", text):
+        if line.strip() and text_width(line + piece.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = ""
+        line += piece if line else piece.lstrip()
+    return [*lines, line.rstrip()]
 
 
 def shorten(text: str, width: int) -> str:
@@ -134,6 +204,11 @@ def _address(page: Any) -> str:
 
 def _day(time: str | None) -> str:
     return (time or "")[:10]
+
+
+def _minute(time: str | None) -> str:
+    """Return a timestamp as day and time, as in 2026-04-25 14:00 UTC."""
+    return f"{(time or '')[:16].replace('T', ' ')} UTC"
 
 
 def _one_line(text: str) -> str:
@@ -316,6 +391,8 @@ ROWS: dict[str, Callable[[Any], Sequence[Any]]] = {
     "ImportBatch": _import_row,
     "KbCheck": _kb_check_row,
     "ModelRecord": _model_row,
+    "BackupRecord": lambda copy: (copy.path, copy.made_at, format_size(copy.size)),
+    "Mention": lambda page: (f"{page.title} ({page.slug})", f"names {page.to_title} ({page.to_slug})"),
     "PageTitle": lambda page: (page.name, f"{page.title} ({page.slug})"),
     "Device": lambda device: (
         device.id[:8],
@@ -363,7 +440,11 @@ def _named(record: Any) -> Lines:
 # Records of one sentence
 
 SENTENCES: dict[str, str | Callable[[Any], str]] = {
-    "BackedUp": lambda record: f"Wrote and checked the backup {record.path} ({format_size(record.size)})",
+    "IntactCopy": lambda record: f"{record.path} is intact: {count_noun(record.pages, 'page')}",
+    "BackedUp": lambda record: (
+        f"Wrote and checked the backup {record.path} ({format_size(record.size)}"
+        f"{_optional(', and {} beside it', record.images and count_noun(record.images, 'image'))})"
+    ),
     "DaemonStatusRecord": lambda record: (
         f"{record.state}{_optional(' ({})', record.detail)}{_optional(': {}', record.path)}"
     ),
@@ -386,9 +467,13 @@ SENTENCES: dict[str, str | Callable[[Any], str]] = {
     "QuarantineRestoreRecord": "Restored {0.path} as {0.collection}::{0.slug}, version {0.version}",
     "Setting": lambda setting: "" if setting.value is None else str(setting.value),
     "SkillRecord": "{0.text}",
-    "TokenRecord": "{0.token}\n"
-    "This is the token {0.name} ({0.scope}). It is not shown again; only its hash is stored."
-    " `quaid token revoke {0.name}` revokes it.",
+    "LoginCodeRecord": "{0.code}\nType this code at the dashboard's login page within {0.minutes} minutes."
+    " It works once.",
+    "TokenRecord": lambda token: (
+        f"{token.token}\nThis is the token {token.name} ({token.scope}"
+        f"{f', until {_minute(token.expires_at)}' if token.expires_at else ''}). It is not shown again; only its hash"
+        f" is stored. `quaid token revoke {token.name}` revokes it."
+    ),
     "WatchBegan": "{0.collection}: watching {0.root}",
     "WatchTrouble": lambda event: f"{_optional('{}: ', event.collection)}{event.problem}; {event.remedy}",
 }
@@ -780,6 +865,12 @@ def _answer(record: Any) -> Lines:
     if record.results:
         yield STRENGTH_NOTES[record.strength]
         yield ""
+        if record.direct:
+            yield record.direct.line
+            if record.direct.is_read:
+                yield f"  “{record.direct.facts[0].quote}”"
+            yield from (f"  before: {fact.says}" for fact in record.direct.before)
+            yield ""
         if record.facts:
             yield from (f"* {line}" for line in record.facts)
             yield ""
@@ -1288,6 +1379,8 @@ def _contradictions(record: Any) -> Lines:
     for item in record.contradictions:
         yield from _contradiction(item)
     checked = f"as of the check on {_day(record.checked_at)}" if record.checked_at else "not checked yet"
+    if record.checked_at and record.changed_pages:
+        checked += f" ({count_noun(record.changed_pages, 'page')} changed since)"
     yield f"{record.total:,} open, {checked}; `quaid check` checks again"
 
 
@@ -1298,6 +1391,7 @@ NAMES_KB_COMMANDS = (
         "KbRememberRecord",
         "KbStatus",
         "KbInitReport",
+        "KbEditRecord",
         "KbLintRecord",
         "KbPushRecord",
         "KbSyncRecord",
@@ -1361,8 +1455,41 @@ def _kb_show(record: Any) -> Lines:
         yield from (f";   {_linked_node(node)}" for node in record.backlinks)
 
 
+def _findings(findings: Any) -> Lines:
+    for finding in findings:
+        style = "" if finding.fatal else "style: "
+        remedy = finding.remedy[:1].upper() + finding.remedy[1:].removesuffix(".")
+        yield f"{finding.path}:{finding.line}: {style}{finding.message}. {remedy}."
+
+
+@_renders("KbListRecord")
+def _kb_list(record: Any) -> Lines:
+    for node in record.nodes:
+        yield f"{_node(node)}: {node.summary}  [{' '.join(node.projects)}; {node.status}; {node.updated}]"
+    if len(record.nodes) < record.total:
+        yield f"{len(record.nodes)} of {count_noun(record.total, 'node')}; --limit shows more."
+    elif not record.nodes:
+        yield "No node matches."
+
+
+@_renders("KbEditRecord")
+def _kb_edit(record: Any) -> Lines:
+    yield from _findings(record.findings)
+    if record.commit:
+        yield f"Saved {_node(record.node)}"
+        yield f"  {record.node.path}, commit {record.commit[:10]}"
+    elif not record.changed:
+        yield "Nothing was changed."
+    else:
+        yield "Nothing was saved."
+
+
 @_renders("KbRememberRecord")
 def _kb_remember(record: Any) -> Lines:
+    if not record.commit:
+        yield from _findings(record.findings)
+        yield "Nothing was written."
+        return
     yield f"{'Wrote' if record.created else 'Added to'} {_node(record.node)}"
     yield f"  {record.node.path}, commit {record.commit[:10]}"
     for other in record.contradicts:
@@ -1410,10 +1537,7 @@ def _kb_init(record: Any) -> Lines:
 
 @_renders("KbLintRecord")
 def _kb_lint(record: Any) -> Lines:
-    for finding in record.findings:
-        style = "" if finding.fatal else "style: "
-        remedy = finding.remedy[:1].upper() + finding.remedy[1:].removesuffix(".")
-        yield f"{finding.path}:{finding.line}: {style}{finding.message}. {remedy}."
+    yield from _findings(record.findings)
     result = (
         f"{count_noun(record.fatal, 'finding')} that would stop a commit" if record.fatal else "No errors"
     )
@@ -1578,6 +1702,58 @@ def _briefing(record: Any) -> Lines:
         yield from (f"  {step}" for step in record.next_steps)
 
 
+@_renders("TodayRecord")
+def _today(record: Any) -> Lines:
+    yield f"{record.day}. New since {record.since}."
+    if record.due or record.later or record.undated:
+        later = f", {record.later_total:,} later" if record.later else ""
+        yield f"\nDue ({record.due_total:,}{later}), and {count_noun(record.undated_total, 'item')} without a day"
+        for item in (*record.due, *record.later, *record.undated):
+            late = " overdue" if item.day and item.day < record.day else ""
+            place = f"{item.kind}, {item.slug}{_optional(', {}', item.owner)}"
+            yield f"  {item.day or 'no day':10}{late}  {item.words} ({place})"
+    if record.log:
+        yield "\nLog of today"
+        yield from (
+            f"  {entry.source or '--:--':5}  {_one_line(entry.text)}" for entry in reversed(record.log)
+        )
+    if record.changed:
+        yield f"\nChanged ({record.changed_total:,})"
+        for group in record.changed:
+            titles = ", ".join(page.title for page in group.items) + _more(
+                len(group.items), group.pages, ", …"
+            )
+            yield f"  {group.who}{_optional(' ({})', group.source)}, {count_noun(group.pages, 'page')}: {titles}"
+    if record.facts:
+        yield "\nFacts"
+        yield from (f"  {line.day:10}  {line.state}: {line.text} ({line.slug})" for line in record.facts)
+    if record.waiting:
+        yield "\nWaiting for you"
+        yield from (f"  {item.text} ({item.cost})" for item in record.waiting)
+    empty = (
+        record.due,
+        record.later,
+        record.undated,
+        record.log,
+        record.changed,
+        record.facts,
+        record.waiting,
+    )
+    if not any(empty):
+        yield "Nothing is due, nothing changed, and nothing waits for you."
+
+
+@_renders("TickRecord")
+def _tick(record: Any) -> Lines:
+    state = "done" if record.done else "open"
+    yield f"{record.text}: {state if record.changed else f'was {state} before'}"
+
+
+@_renders("SeenRecord")
+def _seen(record: Any) -> Lines:
+    yield f"Changes up to {record.seen_until} are seen."
+
+
 @_renders("DaysRecord")
 def _days(record: Any) -> Lines:
     if not record.dated:
@@ -1611,6 +1787,26 @@ def _wing(record: Any) -> Lines:
     shown = len(record.nodes)
     pages = _more(shown, record.pages, f"{shown:,} of ") + count_noun(record.pages, "page")
     yield f"{pages} in {record.wing}, {count_noun(len(record.links), 'link')} between them"
+
+
+@_renders("FoldersRecord")
+def _folders(record: Any) -> Lines:
+    yield from (folder.path for folder in record.folders)
+    owner = _optional(" It belongs to the collection {}.", record.collection)
+    yield f"{record.path} has {count_noun(record.notes, 'note')}.{owner}"
+
+
+@_renders("MapRecord")
+def _map(record: Any) -> Lines:
+    if not record.nodes:
+        yield "No pages yet."
+        return
+    yield from format_table(
+        (f"{node.links:>6,}", node.slug, f"{node.title} ({node.type})") for node in record.nodes
+    )
+    shown = len(record.nodes)
+    pages = _more(shown, record.pages, f"{shown:,} of ") + count_noun(record.pages, "page")
+    yield f"{pages}, {count_noun(len(record.links) // 6, 'link')} between them"
 
 
 def _gap_question(gap: Any) -> str:
@@ -1681,10 +1877,23 @@ IMPORT_OUTCOMES = {
 @_renders("ImportRecord")
 def _import(record: Any) -> Lines:
     report = record.report
+    if record.conversations:
+        talks = record.conversations
+        turns, new = count_noun(talks.turns, "new turn"), count_noun(talks.conversations, "new conversation")
+        yield f"{turns} in {new}" + (f" and {talks.grown:,} that continued" if talks.grown else "")
+        yield from (f"  {count_noun(talks.masked, 'secret')} masked" for _ in range(bool(talks.masked)))
+        yield from _first(talks.problems, _note, "  and {} more; --json lists all")
+    if record.unread:
+        yield f"Not read: {count_noun(len(record.unread), 'part')}"
+        yield from (f"  {number:>7,}  {reason}" for reason, number in (record.reasons or {}).items())
+        yield from _first(
+            record.unread, lambda part: f"  {part.path}: {part.reason}", "  and {} more; --json lists all"
+        )
     if not report.files_seen:
-        yield f"{report.folder} has no files."
+        yield f"{report.folder} has no {'files' if record.reasons is None else 'notes or memories'}."
         return
-    yield f"{report.folder}: {count_noun(report.files_seen, 'file')}"
+    what = "file" if record.reasons is None else "page"
+    yield f"{report.folder}: {count_noun(report.files_seen, what)}"
     for name, text in IMPORT_OUTCOMES.items():
         if number := report.outcomes[name]:
             yield f"  {number:>7,}  {_noun(number, text)}"
@@ -1694,6 +1903,8 @@ def _import(record: Any) -> Lines:
         yield f"{conflict.path}: the file and the page have both changed; to take the file: {conflict.remedy}"
     if report.gone:
         yield f"deleted since the last import: {count_noun(len(report.gone), 'file')}; their pages stay"
+    if report.images:
+        yield f"images copied: {report.images:,}"
     if report.import_id is None:
         yield f"Nothing was changed ({record.cpu_seconds:.2f} s CPU)"
         return
@@ -1721,7 +1932,14 @@ def _export(record: Any) -> Lines:
         )
     if record.links or record.facts:
         beside = f"{count_noun(record.links, 'link')} and {count_noun(record.facts, 'fact')}"
-        yield f"Not in the texts: {beside}, in {record.folder}/.quaid/links-and-facts.json"
+        places = {"markdown": "in", "obsidian": "at the end of each note and in"}
+        yield f"Not in the texts: {beside}, " + (
+            f"{places[record.format]} {record.folder}/.quaid/links-and-facts.json"
+            if record.format in places
+            else "as lines of their own"
+            if record.format == "jsonl"
+            else "below the heading Facts"
+        )
     if record.trouble:
         yield f"Links and facts are missing: {record.trouble.rstrip('.')}"
     if record.quarantined:
@@ -1762,6 +1980,10 @@ def _conflicts(copy: Any) -> str:
 
 @_renders("IngestRecord")
 def _ingest(record: Any) -> Lines:
+    yield from (f"{record.source_ref}: {note}" for note in record.notes)
+    if record.source_type == "mail" and record.notes and not record.source_page:
+        yield f"Import {record.import_id} done" if record.written else "Nothing was changed"
+        return
     if not record.written:
         earlier = ", ".join(dict.fromkeys(filter(None, (record.source_page, *record.known_pages))))
         when = f"{_day(record.known_since)}{_optional(' ({})', earlier)}"
@@ -1798,11 +2020,58 @@ def _ingested_parts(page: Any) -> str:
     return _optional(" ({})", "; ".join(parts))
 
 
+# What agents did
+
+
+@_renders("ActivityRecord")
+def _activity(record: Any) -> Lines:
+    for session in record.sessions:
+        failed = f", {session.failed:,} failed" if session.failed else ""
+        began, ended = session.began_at[:16].replace("T", " "), session.ended_at[11:16]
+        yield (
+            f"{session.client}  {began}–{ended}  {count_noun(session.reads, 'read')},"
+            f" {count_noun(session.writes, 'write')}{failed}  session {session.session}"
+        )
+        for call in session.calls:
+            state = call.decision or ("" if call.outcome == "done" else call.outcome)
+            number = f"{call.id:>6}" if call.is_write else " " * 6
+            places = ", ".join(page.slug for page in (*call.written, *call.read)[:5])
+            more = len(call.written) + len(call.read) - 5
+            places += f" and {more} more" if more > 0 else ""
+            if call.proposal and not call.decision:
+                state = f"proposal {call.proposal}"
+            yield f"{number}  {call.at[11:16]}  {call.tool}{_optional('  {}', places)}{_optional('  ({})', state)}"
+            for page in call.written:
+                if page.diff:
+                    yield textwrap.indent(page.diff, " " * 10)
+    if not record.sessions:
+        yield "No calls of agents" + (
+            " are recorded" if record.is_on else ": the setting log_activity is off"
+        )
+    elif any(call.is_write for session in record.sessions for call in session.calls):
+        yield "`quaid activity accept ID` marks a write as seen, `quaid activity undo ID` restores the text before it"
+
+
+@_renders("ActivityDecision")
+def _activity_decision(record: Any) -> Lines:
+    if record.accepted or not (record.undone or record.erased or record.would_erase):
+        yield f"Accepted {count_noun(record.accepted, 'write')}"
+    if record.undone:
+        yield f"Restored the text before this write: {', '.join(record.undone)}"
+    if record.erased:
+        yield f"Erased {', '.join(record.erased)}"
+    if record.would_erase:
+        yield f"The write created {', '.join(record.would_erase)}: undoing it erases what it created"
+
+
 # Cleaning up
 
 
 @_renders("DupesRecord")
 def _dupes(record: Any) -> Lines:
+    if record.compared_at is None:
+        yield "The pages were not compared yet; `quaid dupes` compares them."
+        return
     if not record.pairs:
         yield f"No duplicates among {count_noun(record.pages, 'page')}."
         return
@@ -2222,6 +2491,35 @@ def _embed(record: Any) -> Lines:
     yield f"{state} ({record.cpu_seconds:.1f} s CPU)"
 
 
+@_renders("HomeRecord")
+def _home(record: Any) -> Lines:
+    yield "Quaid: the memory that you and your AI agents share"
+    if not record.exists:
+        yield f"There is no memory yet at {record.path}."
+        yield "`quaid init` makes one, `quaid import FOLDER` fills it, `quaid demo` shows a sample."
+    elif record.problem:
+        yield f"{record.path}: {record.problem}"
+        yield "`quaid doctor` checks it."
+    waiting = [
+        _count(record.proposals, "proposal of an agent", "proposals of agents"),
+        _count(record.contradictions, "contradiction"),
+        _count(record.gaps, "question without an answer", "questions without an answer"),
+        _count(record.quarantined, "page whose file is gone", "pages whose files are gone"),
+    ]
+    unindexed = f", {count_noun(record.unindexed, 'page')} to do" if record.unindexed else ""
+    counted = record.exists and not record.problem
+    rows = [
+        ("memory", f"{record.path} ({format_size(record.size)})" if counted else ""),
+        ("pages", f"{record.pages:,}" if counted else ""),
+        ("notes", f"{record.notes:,}" if record.notes else ""),
+        ("index", f"{count_noun(record.chunks, 'chunk')}{unindexed}" if counted else ""),
+        ("clients", ", ".join(record.clients) or ("none; `quaid connect` lists them" if counted else "")),
+        ("due", f"{count_noun(record.due, 'commitment or action item', 'commitments and action items')}"),
+        ("waiting", ", ".join(filter(None, waiting))),
+    ]
+    yield from format_table(row for row in rows if row[1] and (row[0] != "due" or record.due))
+
+
 @_renders("StatusRecord")
 def _status(record: Any) -> Lines:
     rows = [
@@ -2332,13 +2630,26 @@ def _tokens(record: Any) -> Lines:
         (
             token.name,
             token.scope,
-            _day(token.created_at),
-            f"used on {_day(token.last_used_at)}" if token.last_used_at else "never used",
+            f"created {_day(token.created_at)}",
+            f"last used {_minute(token.last_used_at)}" if token.last_used_at else "never used",
+            f"expire{'d' if token.is_expired else 's'} {_minute(token.expires_at)}"
+            if token.expires_at
+            else "",
         )
         for token in record.tokens
     )
     if not record.tokens:
         yield "No tokens. `quaid token create NAME` creates one."
+
+
+@_renders("LoginsRecord")
+def _logins(record: Any) -> Lines:
+    yield from format_table(
+        (login.id, login.device, f"since {_day(login.since)}", f"last seen {login.last_seen}")
+        for login in record.logins
+    )
+    if not record.logins:
+        yield "No browser is logged in. `quaid web` opens one that is."
 
 
 @_renders("DaemonRecord")

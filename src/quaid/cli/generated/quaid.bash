@@ -6,8 +6,10 @@ _quaid_table() {
     case $1 in
     '') printf '%s\n' 'help	@command	Help on a command.
 init	@command	Create a memory
+edit	@command	Edit a page in $VISUAL or $EDITOR
 serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser'\''s pages
 web	@command	Open the memory in a browser
+open	@command	Open a page in the browser, or the first page of the dashboard; starts `quaid web` if it is not running
 hub	@command	Run a hub, which stores spaces that several devices and people share
 watch	@command	Sync attached folders as their files change, until Ctrl-C; quaid serve does the same
 hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up
@@ -47,8 +49,10 @@ assert	@command	Add a fact to a page, with dates and source
 check	@command	List contradictions with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 ingest-source	@command	Store a source (meeting, mail, article, chat) as a page, and what it says about other pages, at once
-ingest	@command	Ingest one file as a page and store its bytes
+ingest	@command	Ingest one file or URL as a page; each e-mail of an mbox file becomes a page
 adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
+attach	@command	Store an image (PNG, JPEG, GIF or WebP, up to 5 MB) and print the Markdown that shows it in a page
+attachment	@command	Return an image of a page in base64
 dupes	@command	Find duplicate pages: pairs with similar text or the same name
 distinct	@command	Mark two pages as distinct, so that `quaid dupes` no longer lists them
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
@@ -56,12 +60,18 @@ rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
 review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
+activity	@command	List what agents read and wrote, by session
 correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
 briefing	@command	Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people
+today	@command	Show what is due, today'\''s log, what changed since you last looked, facts that became false, and what waits
+seen	@command	Mark what changed as seen, so that `quaid today` lists only later changes
+tick	@command	Tick a to-do of a page or notebook file, or close a commitment or action item
 days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
 wings	@command	List the wings and page types, each with its number of pages, and the collections
 wing	@command	Show the pages of a wing, those with the most links first, and the links between them
+map	@command	Show all pages with the links between them, those with the most links first
+link-suggestions	@command	List pages whose text names another page, without a link between the two
 remember	@command	Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern
 recall	@command	Search the notebook and daily logs, by words and by meaning
 log	@command	Add an entry to today'\''s log, under the time of day
@@ -73,9 +83,10 @@ embed	@command	Create missing vectors of pages, then of conversations
 embeddings	@command	Show which model is chosen, whether it can be used, and how many vectors it has
 rerank	@command	Show whether results are reranked, and by what
 collection	@command	List the collections with their folders and state
-import	@command	Import a folder of markdown in one transaction, and report every file
-export	@command	Export all pages to a folder, or (--raw) the original files of one import
+import	@command	Import a folder, or the export of another program; report every file
+export	@command	Export all pages to a folder, for another program (--to) or as imported (--raw)
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
+sample	@command	add, remove
 merge-driver	@command	Merge three versions of a page file by parts, as a merge driver of git
 git-setup	@command	Let git merge the pages of a folder by parts, with `quaid merge-driver`
 share	@command	Share a collection: make a space for it on a hub and push its pages
@@ -91,23 +102,30 @@ stats	@command	Count the contents of the memory
 validate	@command	Check the memory, or compare an exported folder with its original
 compact	@command	Remove unused vectors and merge the write-ahead log into the database file, ready to copy
 backup	@command	Copy the memory into a new file, even while other processes use it
+backups	@command	List the backups beside the memory and in ~/.quaid/backups, newest first
 config	@command	List all settings, and where each value comes from
 rebuild	@command	Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors
 upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newer version
 doctor	@command	Check the installation and recommend commands
-kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
+kb	@command	list, edit, query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 instructions	@command	Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what
 connect	@command	Add this memory to a client'\''s settings: the MCP server and, for Claude Code, the hooks
 disconnect	@command	Remove this memory from a client'\''s settings: its server, hooks and instructions, and nothing else
 skills	@command	List the skills in effect, with their descriptions
 daemon	@command	Show whether the service runs
-token	@command	List the tokens with their scope, creation date and last use
+token	@command	List the tokens with their scope, creation date, expiry and last use
+login	@command	List the browsers that are logged in to the dashboard, the last used first
 --version	-	versions, and where the memory is
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'init') printf '%s\n' '1	@files:db	Path of the new memory [--db, QUAID_DB or ~/.quaid/memory.db]
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'edit') printf '%s\n' '1	@slugs	The page, by slug, title or alias
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -120,6 +138,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --tls-key	@files	The file of its key
 --behind-proxy	-	TLS is terminated by a proxy in front of it
 --allow-host	@any	A name under which it is reached
+--host-name	@any	The name for browsers, as in localhost, if yours cannot open the random one [quaid-….localhost]
 --debug	-	Enable the debug endpoints
 --read-only	-	Refuse all changes, whatever the token allows
 --db	@files:db	the memory
@@ -128,8 +147,19 @@ token	@command	List the tokens with their scope, creation date and last use
 --help	-	help on a command' ;;
     'web') printf '%s\n' '--port	@any	The port to listen on; 0: any free one
 --no-open	-	Print the link instead of opening a browser
+--host-name	@any	The name for browsers, as in localhost, if yours cannot open the random one [quaid-….localhost]
+--lan	-	Let phones in the same network log in, over TLS; shows a QR code
+--lan-address	@any	The address of this machine there [found]
+--insecure	-	With --lan: without TLS
 --debug	-	Enable the debug endpoints
 --read-only	-	Refuse all changes, whatever the token allows
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'open') printf '%s\n' '1	@slugs	The page, by slug, title or alias [the first page]
+--port	@any	The port to listen on; 0: any free one
+--no-open	-	Print the link instead of opening a browser
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -168,7 +198,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_correct|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
+    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_attachment|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_activity|memory_correct|memory_briefing|memory_today|memory_tick|memory_days|memory_titles|memory_wings|memory_wing|memory_map|memory_link_suggestions|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_list|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
 2	@any	Its arguments as JSON
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -495,11 +525,12 @@ clear	@command	Close every open gap whose text is not stored
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'ingest') printf '%s\n' '1	@files	A text file, as markdown or plain
+    'ingest') printf '%s\n' '1	@files	A file (text, PDF, Office, HTML, EPUB, e-mail, calendar, code), a URL, or - for standard input
 --type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	meeting, mail, chat, article, paper, doc or another word [doc]
 --slug	@slugs	The page to create [the slug in the file, or sources/NAME]
 --date	@any	The day of the source; adds an entry to the page'\''s timeline
 --force	-	Ingest even if it is known, or the page was edited since
+--allow-private	-	Fetch also from addresses of this machine or network
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -508,8 +539,22 @@ clear	@command	Close every open gap whose text is not stored
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
+    'attach') printf '%s\n' '1	@files	The image file
+--slug	@slugs	The page
+--data	@any	The image in base64, in place of a file
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'attachment') printf '%s\n' '1	@any	The name of the image, as in the page
+--slug	@slugs	The page
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
     'dupes') printf '%s\n' '--threshold	@any	Minimum share of common text, from 0.5 to 1
 --limit	@any	How many pairs
+--stored	-	List what the last comparison found, without pages changed since
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -582,6 +627,31 @@ merge	@command	Propose to merge two pages about the same thing
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
+    'activity') printf '%s\n' '--client	@any	Only this client
+--since	@any	From this day, YYYY-MM-DD, or for a period such as 24h, 7d or 2w
+--until	@any	Up to this day
+--session	@any	Only this session
+--writes	-	Only writes
+--diffs	-	With the change of each write
+--limit	@any	How many sessions
+accept	@command	Mark writes of agents as seen and accepted
+undo	@command	Undo a write of an agent: restore the text that each page had before, as a new version
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'activity accept') printf '%s\n' '1	@any	The write, as listed by `quaid activity`
+--session	@any	All writes of this session
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'activity undo') printf '%s\n' '1	@any	The write, as listed by `quaid activity`
+--yes	-	Erase pages that the call created without asking
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
     'correct') printf '%s\n' '*	@any	The page, person, thing or to-do
 --now	@any	What is true; done or cancelled for a to-do; or: same as PAGE (merge)
 --was	@any	The old words
@@ -595,6 +665,28 @@ merge	@command	Propose to merge two pages about the same thing
 --due	@any	How many days ahead to list what is due
 --limit	@any	How many lines of each part
 --short	-	Omit changes, stale pages and threads, which take longest
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'today') printf '%s\n' '--since	@any	What counts as new: a period (24h, 7d, 2w) or a day [since the last visit]
+--limit	@any	How many to-dos of each list
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'seen') printf '%s\n' '--until	@any	The time up to which changes were seen [now]
+--visit	-	Record a look
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'tick') printf '%s\n' '1	@slugs	The page, as in people/alice
+2	@any	The to-do, as it is written after the box
+--line	@any	Its line, if several lines have the same text
+--undo	-	Open it again
+--status	@any	With --undo, the status to restore
+--expected-version	@any	Fail unless this is its version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -623,6 +715,17 @@ merge	@command	Propose to merge two pages about the same thing
 --help	-	help on a command' ;;
     'wing') printf '%s\n' '1	@wings	The wing, as in people
 --limit	@any	How many pages at most
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'map') printf '%s\n' '--limit	@any	How many pages at most
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'link-suggestions') printf '%s\n' '--wing	@wings	Only links to pages of this wing, as in people
+--limit	@any	How many
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -837,11 +940,12 @@ status	@command	Show whether results are reranked, and by what
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'collection') printf '%s\n' 'add	@command	Attach a folder of markdown or org files
+    'collection') printf '%s\n' 'add	@command	Attach a folder of markdown, org or other files
 list	@command	List the collections with their folders and state
 info	@command	Show the state of a collection: files with problems, ignored files, pending decisions
 sync	@command	Sync collections with their folders now
 remove	@command	Detach a folder
+folders	@command	List the folders in a folder, to choose one for a collection
 target	@command	Set the collection for new pages whose address names none
 ignore	@command	list, add, remove, clear
 quarantine	@command	List pages whose file is deleted or ignored, with dates and the data that no file contains
@@ -858,7 +962,7 @@ conflicts	@command	List the conflict copies that Syncthing, Obsidian, Dropbox or
 --read-only	-	Never write into the folder
 --writable	-	Write changes of pages to their files
 --write-ids	-	Write each page'\''s id into the front matter of its file
---kind	markdown|kb	kb: a knowledge base; skips its raw/, index files and contract
+--kind	markdown|kb|documents	kb: a knowledge base; skips its raw/, index files and contract
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -882,6 +986,11 @@ conflicts	@command	List the conflict copies that Syncthing, Obsidian, Dropbox or
 --keep-pages	-	Keep its pages in the memory
 --yes	-	Do it without asking
 --dry-run	-	Only show what would be done
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'collection folders') printf '%s\n' '1	@files	The folder [the home folder]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -973,8 +1082,10 @@ restore	@command	Restore a page'\''s file at its old path
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'import') printf '%s\n' '1	@folders	The folder of markdown files
+    'import') printf '%s\n' '1	@folders	The folder of markdown files; with --from a folder, a file or a zip
 --force	-	Import every file again, overwriting pages that were edited here
+--from	chatgpt|claude|gemini|basic-memory|mem0|obsidian|logseq|roam|notion|org-roam|apple-notes-html|jsonl	The program that wrote the notes or memories
+--documents	-	Also import PDF, Office, HTML, EPUB, e-mail, calendars, text and code
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -984,11 +1095,26 @@ restore	@command	Restore a page'\''s file at its old path
 --import-id	@any	The import that --raw writes; `quaid imports` lists them
 --collection	@collections	Only the pages of this collection
 --force	-	Write into a folder that is not empty, replacing files of the same name
+--to	obsidian|logseq|org-roam|jsonl	Write for another program [markdown]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'imports') printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'sample') printf '%s\n' 'add	@command	Add a collection of sample pages to try things with
+remove	@command	Remove the sample pages, their history and their files
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'sample add') printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'sample remove') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
@@ -1111,7 +1237,22 @@ proposals	@command	List changes that members with the right `propose` or `append
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'backup') printf '%s\n' '1	@files:db	The file to create; it must not exist
+    'backup') printf '%s\n' '1	@files:db	The file to create; it must not exist [in ~/.quaid/backups]
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'backups') printf '%s\n' 'list	@command	List the backups beside the memory and in ~/.quaid/backups, newest first
+verify	@command	Check that a backup is intact, and show how many pages it has
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'backups list') printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'backups verify') printf '%s\n' '1	@files	The backup
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1123,7 +1264,7 @@ list	@command	List all settings, and where each value comes from
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config get') printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms	The setting
+    'config get') printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_activity|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.requests_per_second|welcome	The setting
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1132,9 +1273,11 @@ list	@command	List all settings, and where each value comes from
 2	@any	Its new value
 chunk_strategy	@command	section, window, paragraph, page
 agent_writes	@command	direct, review
+welcome	@command	ask, hint, done
 background_embedding	@command	on, off
 embed_conversations	@command	recent, on, off
-log_gaps	@command	on, text, off
+log_activity	@command	on, off
+log_gaps	@command	on, words, text, off
 gap_threshold	@command	strong, weak
 search_merge_strategy	@command	sum, set-union, rrf
 --db	@files:db	the memory
@@ -1160,7 +1303,9 @@ search_merge_strategy	@command	sum, set-union, rrf
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'kb') printf '%s\n' 'query	@command	Search the knowledge base: principles, preferences, procedures, observations, references
+    'kb') printf '%s\n' 'list	@command	List the nodes of the knowledge base, the latest change first
+edit	@command	Replace the text of a node and commit it, after linting it
+query	@command	Search the knowledge base: principles, preferences, procedures, observations, references
 show	@command	Show a node of the knowledge base, what it links to and what links to it
 backlinks	@command	List the nodes that link to a node
 status	@command	Show the state of the knowledge base: nodes, commits to push, problems, whether curation is due
@@ -1182,6 +1327,22 @@ merge	@command	Merge a second node into the first
 delete	@command	Delete a node or a capture
 supersede	@command	Mark a node as superseded by another
 contest	@command	Mark a node as contested, or as current again
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'kb list') printf '%s\n' '--tag	@any	Only nodes with this tag or of this type
+--project	@any	Only nodes of this project
+--status	current|contested|superseded	Only nodes of this status
+--limit	@any	How many nodes
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'kb edit') printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+2	@files	The new text of the whole file, in org
+--expected	@any	SHA-256 of the text that you read
+--dry-run	-	Only lint the new text
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1224,6 +1385,7 @@ contest	@command	Mark a node as contested, or as current again
 --created-by	@any	The author, as in claude-code [human, or the agent]
 --add-to	@nodes	Add the text to this node instead of writing a new one
 --force	-	Write it even if a similar node exists or it contradicts the node of --add-to
+--dry-run	-	Only lint it
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1392,6 +1554,7 @@ logs	@command	Show the log of the service: starts, stops and failures, never pag
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'daemon install') printf '%s\n' '--port	@any	The port to listen on, on this machine only
+--host-name	@any	As for `quaid web`: localhost, if your browser needs it
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1418,7 +1581,7 @@ logs	@command	Show the log of the service: starts, stops and failures, never pag
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'token') printf '%s\n' 'create	@command	Create a token for an HTTP client
-list	@command	List the tokens with their scope, creation date and last use
+list	@command	List the tokens with their scope, creation date, expiry and last use
 revoke	@command	Revoke a token
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1426,6 +1589,7 @@ revoke	@command	Revoke a token
 --help	-	help on a command' ;;
     'token create') printf '%s\n' '1	@any	Name of the token, as in phone
 --scope	read|write	What the token allows
+--expires	@any	When it ends: a period (12h, 30d, 6w) or its last day (2027-01-31) [never]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1439,9 +1603,34 @@ revoke	@command	Revoke a token
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
+    'login') printf '%s\n' 'list	@command	List the browsers that are logged in to the dashboard, the last used first
+end	@command	Log a browser out, or all of them
+code	@command	Show a code to type at the dashboard'\''s login page
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'login list') printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'login end') printf '%s\n' '1	@any	Id of the login, from `quaid login list`
+--all	-	End all logins, on every device
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'login code') printf '%s\n' '--port	@any	The port of the running server
+--url	@any	The address of the server for the link [this machine]
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
     'help') printf '%s\n' 'init	@command	Create a memory
+edit	@command	Edit a page in $VISUAL or $EDITOR
 serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser'\''s pages
 web	@command	Open the memory in a browser
+open	@command	Open a page in the browser, or the first page of the dashboard; starts `quaid web` if it is not running
 hub	@command	Run a hub, which stores spaces that several devices and people share
 watch	@command	Sync attached folders as their files change, until Ctrl-C; quaid serve does the same
 hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up
@@ -1480,8 +1669,10 @@ assert	@command	Add a fact to a page, with dates and source
 check	@command	List contradictions with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 ingest-source	@command	Store a source (meeting, mail, article, chat) as a page, and what it says about other pages, at once
-ingest	@command	Ingest one file as a page and store its bytes
+ingest	@command	Ingest one file or URL as a page; each e-mail of an mbox file becomes a page
 adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
+attach	@command	Store an image (PNG, JPEG, GIF or WebP, up to 5 MB) and print the Markdown that shows it in a page
+attachment	@command	Return an image of a page in base64
 dupes	@command	Find duplicate pages: pairs with similar text or the same name
 distinct	@command	Mark two pages as distinct, so that `quaid dupes` no longer lists them
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
@@ -1489,12 +1680,18 @@ rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
 review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
+activity	@command	List what agents read and wrote, by session
 correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
 briefing	@command	Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people
+today	@command	Show what is due, today'\''s log, what changed since you last looked, facts that became false, and what waits
+seen	@command	Mark what changed as seen, so that `quaid today` lists only later changes
+tick	@command	Tick a to-do of a page or notebook file, or close a commitment or action item
 days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
 wings	@command	List the wings and page types, each with its number of pages, and the collections
 wing	@command	Show the pages of a wing, those with the most links first, and the links between them
+map	@command	Show all pages with the links between them, those with the most links first
+link-suggestions	@command	List pages whose text names another page, without a link between the two
 remember	@command	Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern
 recall	@command	Search the notebook and daily logs, by words and by meaning
 log	@command	Add an entry to today'\''s log, under the time of day
@@ -1506,9 +1703,10 @@ embed	@command	Create missing vectors of pages, then of conversations
 embeddings	@command	Show which model is chosen, whether it can be used, and how many vectors it has
 rerank	@command	Show whether results are reranked, and by what
 collection	@command	List the collections with their folders and state
-import	@command	Import a folder of markdown in one transaction, and report every file
-export	@command	Export all pages to a folder, or (--raw) the original files of one import
+import	@command	Import a folder, or the export of another program; report every file
+export	@command	Export all pages to a folder, for another program (--to) or as imported (--raw)
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
+sample	@command	add, remove
 merge-driver	@command	Merge three versions of a page file by parts, as a merge driver of git
 git-setup	@command	Let git merge the pages of a folder by parts, with `quaid merge-driver`
 share	@command	Share a collection: make a space for it on a hub and push its pages
@@ -1524,23 +1722,27 @@ stats	@command	Count the contents of the memory
 validate	@command	Check the memory, or compare an exported folder with its original
 compact	@command	Remove unused vectors and merge the write-ahead log into the database file, ready to copy
 backup	@command	Copy the memory into a new file, even while other processes use it
+backups	@command	List the backups beside the memory and in ~/.quaid/backups, newest first
 config	@command	List all settings, and where each value comes from
 rebuild	@command	Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors
 upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newer version
 doctor	@command	Check the installation and recommend commands
-kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
+kb	@command	list, edit, query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 instructions	@command	Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what
 connect	@command	Add this memory to a client'\''s settings: the MCP server and, for Claude Code, the hooks
 disconnect	@command	Remove this memory from a client'\''s settings: its server, hooks and instructions, and nothing else
 skills	@command	List the skills in effect, with their descriptions
 daemon	@command	Show whether the service runs
-token	@command	List the tokens with their scope, creation date and last use' ;;
+token	@command	List the tokens with their scope, creation date, expiry and last use
+login	@command	List the browsers that are logged in to the dashboard, the last used first' ;;
     'help gaps') printf '%s\n' 'add	@command	Record a question that the memory cannot answer
 approve	@command	Approve a gap'\''s question, or a redacted form of it, for storage and outside research
 resolve	@command	Close a gap, because a page answers it or it no longer matters
 clear	@command	Close every open gap whose text is not stored' ;;
     'help propose') printf '%s\n' 'forget	@command	Propose to erase a page or sentence for good; a person confirms it
 merge	@command	Propose to merge two pages about the same thing' ;;
+    'help activity') printf '%s\n' 'accept	@command	Mark writes of agents as seen and accepted
+undo	@command	Undo a write of an agent: restore the text that each page had before, as a new version' ;;
     'help notebook') printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
@@ -1563,11 +1765,12 @@ status	@command	Show which model is chosen, whether it can be used, and how many
     'help rerank') printf '%s\n' 'use	@command	Test a cross-encoder, and let it reorder the best 30 pages of each question
 off	@command	Turn reranking off
 status	@command	Show whether results are reranked, and by what' ;;
-    'help collection') printf '%s\n' 'add	@command	Attach a folder of markdown or org files
+    'help collection') printf '%s\n' 'add	@command	Attach a folder of markdown, org or other files
 list	@command	List the collections with their folders and state
 info	@command	Show the state of a collection: files with problems, ignored files, pending decisions
 sync	@command	Sync collections with their folders now
 remove	@command	Detach a folder
+folders	@command	List the folders in a folder, to choose one for a collection
 target	@command	Set the collection for new pages whose address names none
 ignore	@command	list, add, remove, clear
 quarantine	@command	List pages whose file is deleted or ignored, with dates and the data that no file contains
@@ -1583,12 +1786,18 @@ clear	@command	Remove all ignore patterns' ;;
 export	@command	Export quarantined pages as their original files, with links, facts and raw data as JSON
 discard	@command	Delete quarantined pages permanently
 restore	@command	Restore a page'\''s file at its old path' ;;
+    'help sample') printf '%s\n' 'add	@command	Add a collection of sample pages to try things with
+remove	@command	Remove the sample pages, their history and their files' ;;
     'help space') printf '%s\n' 'invite	@command	Invite a person, an agent or your next device to a shared space
 proposals	@command	List changes that members with the right `propose` or `append` propose, with their diffs, or decide one' ;;
+    'help backups') printf '%s\n' 'list	@command	List the backups beside the memory and in ~/.quaid/backups, newest first
+verify	@command	Check that a backup is intact, and show how many pages it has' ;;
     'help config') printf '%s\n' 'get	@command	Show one setting
 set	@command	Change one setting
 list	@command	List all settings, and where each value comes from' ;;
-    'help kb') printf '%s\n' 'query	@command	Search the knowledge base: principles, preferences, procedures, observations, references
+    'help kb') printf '%s\n' 'list	@command	List the nodes of the knowledge base, the latest change first
+edit	@command	Replace the text of a node and commit it, after linting it
+query	@command	Search the knowledge base: principles, preferences, procedures, observations, references
 show	@command	Show a node of the knowledge base, what it links to and what links to it
 backlinks	@command	List the nodes that link to a node
 status	@command	Show the state of the knowledge base: nodes, commits to push, problems, whether curation is due
@@ -1621,14 +1830,22 @@ uninstall	@command	Stop the service and remove it
 status	@command	Show whether the service runs
 logs	@command	Show the log of the service: starts, stops and failures, never page texts or questions' ;;
     'help token') printf '%s\n' 'create	@command	Create a token for an HTTP client
-list	@command	List the tokens with their scope, creation date and last use
+list	@command	List the tokens with their scope, creation date, expiry and last use
 revoke	@command	Revoke a token' ;;
+    'help login') printf '%s\n' 'list	@command	List the browsers that are logged in to the dashboard, the last used first
+end	@command	Log a browser out, or all of them
+code	@command	Show a code to type at the dashboard'\''s login page' ;;
     'config set chunk_strategy') printf '%s\n' '1	section|window|paragraph|page	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'config set agent_writes') printf '%s\n' '1	direct|review	Its new value
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'config set welcome') printf '%s\n' '1	ask|hint|done	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1643,7 +1860,12 @@ revoke	@command	Revoke a token' ;;
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config set log_gaps') printf '%s\n' '1	on|text|off	Its new value
+    'config set log_activity') printf '%s\n' '1	on|off	Its new value
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'config set log_gaps') printf '%s\n' '1	on|words|text|off	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
