@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo hub-demo test faults lint bench docs dist binary clean
+.PHONY: demo hub-demo test faults lint bench docs dist binary release clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be run
@@ -47,8 +47,12 @@ dist: $(VENV)/dev  ## wheel and sdist in dist/, each tried out, with SHA-256
 	@$(BIN)/python delivery/dist.py dist
 
 binary: dist  ## one executable in dist/ with everything inside, tried out, with SHA-256 (Linux; needs cc and zlib)
-	@$(BIN)/python delivery/binary.py dist/quaid-*.whl dist/quaid
+	@$(BIN)/python delivery/binary.py dist/quaid_memory-*.whl dist/quaid
 	@$(BIN)/python delivery/smoke.py binary dist/quaid
+
+release: $(VENV)/dev  ## dist and binary, built twice and compared, with checksums, a bill of materials and the steps to publish
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	@$(BIN)/python delivery/release.py dist
 
 clean:  ## remove what can be made again
 	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache

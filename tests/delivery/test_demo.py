@@ -12,8 +12,8 @@ import pytest
 from tests import commands
 
 import quaid
-from quaid.cli.commands import _sample_pages
 from quaid.model import slug as slugs
+from quaid.operations.collections import sample_pages
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -133,7 +133,7 @@ def test_ctrl_d_ends_the_demo(home: Path) -> None:
 
 
 def test_the_sample_is_lifelike_and_hangs_together() -> None:
-    pages = dict(_sample_pages())
+    pages = dict(sample_pages())
     assert 60 <= len(pages) <= 100
     wings = {name.partition("/")[0] for name in pages}
     assert {"people", "companies", "meetings", "projects", "decisions", "journal"} <= wings

@@ -3,6 +3,7 @@
 import itertools
 import json
 import threading
+import tomllib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -56,33 +57,47 @@ def index() -> Iterator[tuple[str, type[Index]]]:
 
 def simple(*names: str, yanked: str = "") -> bytes:
     files = [{"filename": name, "yanked": name == yanked} for name in names]
-    return json.dumps({"meta": {"api-version": "1.1"}, "name": "quaid", "files": files}).encode()
+    return json.dumps({"meta": {"api-version": "1.1"}, "name": "quaid-memory", "files": files}).encode()
+
+
+def test_upgrade_looks_for_the_name_of_the_distribution() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["name"] == maintenance.PACKAGE
+    assert (
+        plain_text.version_in_filename(
+            maintenance.PACKAGE, maintenance.WHEEL_NAME.replace("VERSION", "0.2.0")
+        )
+        == "0.2.0"
+    )
+    assert plain_text.version_in_filename(maintenance.PACKAGE, "quaid-0.2.0-py3-none-any.whl") is None
 
 
 def test_no_request_is_sent_without_an_address(brain: Brain) -> None:
     report = upgrade(brain)
     assert (report.newest, report.exit_status) == (None, 0)
-    assert "pip install --upgrade quaid-VERSION.whl" in report.how
+    assert "pip install --upgrade quaid_memory-VERSION-py3-none-any.whl" in report.how
     with pytest.raises(InvalidArgument, match="is required"):
         upgrade(brain, check=True)
 
 
 def test_an_index_tells_the_newest_version(brain: Brain, index: tuple[str, type[Index]]) -> None:
     address, server = index
-    files = simple(f"quaid-{NEWER}-py3-none-any.whl", "quaid-0.0.9.tar.gz", "quaid-extra-100.0.tar.gz")
-    server.answers["/simple/quaid/"] = (200, {}, files)
+    files = simple(
+        f"quaid_memory-{NEWER}-py3-none-any.whl", "quaid_memory-0.0.9.tar.gz", "quaid-100.0.tar.gz"
+    )
+    server.answers["/simple/quaid-memory/"] = (200, {}, files)
     report = upgrade(brain, check=True, from_=f"{address}/simple/")
     assert (report.current, report.newest, report.exit_status) == (quaid.__version__, NEWER, 1)
     [(path, headers)] = server.asked
-    assert path == "/simple/quaid/"
-    assert headers["User-Agent"] == "quaid"  # not who, not which version, not which machine
+    assert path == "/simple/quaid-memory/"
+    assert headers["User-Agent"] == "quaid-memory"  # not who, not which version, not which machine
     assert set(headers) <= {"Host", "Accept", "Accept-Encoding", "User-Agent", "Connection"}
 
 
 def test_withdrawn_and_pre_release_versions_are_ignored(brain: Brain, index: tuple[str, type[Index]]) -> None:
     address, server = index
-    gone, early = f"quaid-{NEWER}-py3-none-any.whl", "quaid-98.0rc1-py3-none-any.whl"
-    here = f"quaid-{quaid.__version__}-py3-none-any.whl"
+    gone, early = f"quaid_memory-{NEWER}-py3-none-any.whl", "quaid_memory-98.0rc1-py3-none-any.whl"
+    here = f"quaid_memory-{quaid.__version__}-py3-none-any.whl"
     server.answers["/list"] = (200, {}, simple(gone, early, here, yanked=gone))
     report = upgrade(brain, check=True, from_=f"{address}/list")
     assert (report.newest, report.exit_status) == (quaid.__version__, 0)
@@ -90,8 +105,8 @@ def test_withdrawn_and_pre_release_versions_are_ignored(brain: Brain, index: tup
 
 def test_withdrawn_version_of_a_page_is_ignored(brain: Brain, index: tuple[str, type[Index]]) -> None:
     address, server = index
-    here = f'<a href="/f/quaid-{quaid.__version__}-py3-none-any.whl" title="not data-yanked">quaid</a>'
-    file = f"quaid-{NEWER}-py3-none-any.whl"
+    here = f'<a href="/f/quaid_memory-{quaid.__version__}-py3-none-any.whl" title="not data-yanked">quaid</a>'
+    file = f"quaid_memory-{NEWER}-py3-none-any.whl"
     for mark in ("data-yanked", 'data-yanked="broken > 3"'):
         gone = f'<a data-requires-python="&gt;=3.11" {mark} href="/f/{file}#sha256=0">{file}</a>'
         server.answers["/page"] = (200, {}, f"<html><body>{here}<br/>\n{gone}</body></html>".encode())
@@ -104,7 +119,7 @@ def test_withdrawn_version_of_a_page_is_ignored(brain: Brain, index: tuple[str, 
     [
         json.dumps({"info": {"version": NEWER}, "releases": {}}).encode(),
         json.dumps({"versions": ["0.0.1", NEWER]}).encode(),
-        f'<a href="/f/quaid-{NEWER}-py3-none-any.whl#sha256=0">quaid</a>'.encode(),
+        f'<a href="/f/quaid_memory-{NEWER}-py3-none-any.whl#sha256=0">quaid</a>'.encode(),
         f"{NEWER}\n".encode(),
     ],
 )
@@ -150,11 +165,15 @@ def test_a_folder_and_a_file_are_read(brain: Brain, tmp_path: Path) -> None:
     folder.mkdir()
     with pytest.raises(FileTrouble, match="contains no version"):
         upgrade(brain, check=True, from_="wheels")
-    for name in (f"quaid-{NEWER}-py3-none-any.whl", "quaid-2.tar.gz", "other-100.0-py3-none-any.whl"):
+    for name in (
+        f"quaid_memory-{NEWER}-py3-none-any.whl",
+        "quaid_memory-2.tar.gz",
+        "other-100.0-py3-none-any.whl",
+    ):
         (folder / name).touch()
     assert upgrade(brain, check=True, from_="wheels").newest == NEWER
-    assert upgrade(brain, check=True, from_="wheels/quaid-2.tar.gz").newest == "2"
-    (tmp_path / "list.json").write_bytes(simple(f"quaid-{NEWER}.tar.gz"))
+    assert upgrade(brain, check=True, from_="wheels/quaid_memory-2.tar.gz").newest == "2"
+    (tmp_path / "list.json").write_bytes(simple(f"quaid_memory-{NEWER}.tar.gz"))
     assert upgrade(brain, check=True, from_="list.json").newest == NEWER
     with pytest.raises(FileTrouble, match="cannot be read"):
         upgrade(brain, check=True, from_="not-there")
