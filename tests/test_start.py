@@ -50,6 +50,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "command",
     [
+        [],
         ["--help"],
         ["get", "people/ada"],
         ["list"],

@@ -257,14 +257,14 @@ GUARDS = (
     Guard(
         "the token check",
         "web/auth.py",
-        "scope = service.scope_of_token(self._settings, self._owner_token, token.strip())",
-        'scope = "owner"',
+        "grant = self._tokens.find(token.strip(), time.time())",
+        'grant = service.TokenGrant("owner")',
         "tests/web/test_auth.py",
     ),
     Guard(
         "the cap of a body",
         "web/auth.py",
-        "    if size > MAX_BODY and (text := decoded_size(body)) > MAX_BODY:\n",
+        "    if size > MAX_BODY and (text := await asyncio.to_thread(decoded_size, body)) > MAX_BODY:\n",
         "    if (text := 0) > MAX_BODY:\n",
         "tests/web/test_auth.py",
     ),

@@ -271,6 +271,30 @@ def exports() -> list[Hostile]:
     ]
 
 
+def documents() -> list[Hostile]:
+    """Documents of other programs. The reader names them by their first bytes."""
+    return [
+        Hostile("bomb", lambda: zipped({"word/document.xml": b" " * 150_000_000})),
+        Hostile("entities", lambda: docx('<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>')),
+        Hostile("deep xml", lambda: docx("<a>" * 1_000_000)),
+        Hostile("nested tags", lambda: b"<html>" + b"<b>" * 300_000 + b"a"),
+        Hostile("a liar", lambda: zipped({"word/document.xml": b" " * 50_000_000}, lie=100)),
+        Hostile("many members", lambda: zipped({f"../{n}": b"" for n in range(50_000)})),
+        Hostile("no pdf", lambda: b"%PDF-1.7\n" + b"1 0 obj\n<<" * 500_000),
+        Hostile(
+            "no end of mail",
+            lambda: (
+                b"From a@b.c Sat Apr 25 10:00:00 2026\nSubject: a\n\n" + (b"word " * 14 + b"\n") * 250_000
+            ),
+        ),
+        Hostile("many mails", lambda: b"From a@b.c Sat Apr 25 10:00:00 2026\n\n" * 20_000),
+    ]
+
+
+def docx(xml: str) -> bytes:
+    return zipped({"word/document.xml": xml.encode()})
+
+
 def ring() -> dict[str, object]:
     return {"id": "a", "current_node": "1", "mapping": {"1": {"parent": "2"}, "2": {"parent": "1"}}}
 

@@ -58,6 +58,16 @@ def _import(brain: Brain, victim: Path) -> object:
     return run(brain, "import", folder=str(victim.parent))
 
 
+def _documents(brain: Brain, victim: Path) -> object:
+    head = victim.read_bytes()[:4]
+    ending = {b"PK\3\4": ".docx", b"%PDF": ".pdf", b"From": ".mbox"}.get(head, ".html")
+    victim.with_suffix(ending).write_bytes(victim.read_bytes())
+    try:
+        return run(brain, "import", folder=str(victim.parent), documents=True)
+    finally:
+        victim.with_suffix(ending).unlink()
+
+
 def _ingest(brain: Brain, victim: Path) -> object:
     content = victim.read_bytes().decode("utf-8", "replace")
     page = {"slug": "people/alice", "content": content}
@@ -120,6 +130,7 @@ ROOMS = {
     "org": Room(f"{FOLDER}/hostile.org", PAGES, _sync, _org, ".org"),
     "ignore": Room(f"{FOLDER}/.quaidignore", hostile_files.ignores, _leave_out, _page),
     "import": Room("vault/hostile.md", PAGES, _import, _page),
+    "documents": Room("papers/hostile.bin", hostile_files.documents, _documents, _page),
     "ingest": Room("inbox/hostile.md", PAGES, _ingest),
     "notebook": Room("notebook/hostile.md", PAGES, _notebook, _page),
     "kb": Room(f"{STORE}/hostile.org", PAGES, _lint, _node, ".org", _known),

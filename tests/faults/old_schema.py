@@ -1,4 +1,4 @@
-"""Memories of schema 5, 8, 9 and 10, with enough pages that importing them takes a while."""
+"""Memories of schema 5 and 8 to 11, with enough pages that importing them takes a while."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ V5 = Path(__file__).resolve().parents[1] / "storage" / "fixtures" / "v5.sql"
 
 
 def make(path: Path, pages: int = 50, version: int = 5) -> None:
-    """Create a memory of schema 5, 8, 9 or 10 with pages old/0, old/1 and so on, d0 and d1."""
-    if version in (8, 9, 10):
+    """Create a memory of schema 5 or 8 to 11 with pages old/0, old/1 and so on, d0 and d1."""
+    if version in (8, 9, 10, 11):
         _make_previous(path, pages, version)
         return
     connection = apsw.Connection(str(path))
@@ -29,18 +29,26 @@ def make(path: Path, pages: int = 50, version: int = 5) -> None:
 
 
 def _make_previous(path: Path, pages: int, version: int) -> None:
-    """Create a memory with the current program, and take away what schema 11, 10 and 9 added."""
+    """Create a memory with the current program, and take away what schemas 9 to 12 added."""
     with open_brain(path.parent) as brain:
         brain.create(str(path))
         for number, slug in enumerate([*(f"old/{number}" for number in range(pages)), "d0", "d1"]):
             run(brain, "put", slug=slug, content=page_text(f"old{number}x"))
     connection = apsw.Connection(str(path))
+    connection.execute("DROP TABLE activity_pages; DROP TABLE activity; DROP TABLE duplicate_pairs")
+    definition = str(connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'knowledge_gaps'").get)
+    lines = [line for line in definition.split("\n") if "sealed_query" not in line]
+    connection.execute("DROP TABLE knowledge_gaps")
+    connection.execute("\n".join(lines))
     connection.execute(
-        "DROP TRIGGER pages_shared_ai; DROP TRIGGER pages_shared_au; DROP TRIGGER pages_shared_ad;"
-        "DROP TABLE space_outbox; DROP TABLE space_pages; DROP TABLE spaces;"
-        "ALTER TABLE page_authors DROP COLUMN agent; ALTER TABLE page_authors DROP COLUMN device;"
-        "ALTER TABLE page_authors DROP COLUMN base_version"
+        "CREATE UNIQUE INDEX knowledge_gaps_open ON knowledge_gaps (query_hash) WHERE resolved_at IS NULL"
     )
+    connection.execute(
+        "CREATE INDEX knowledge_gaps_told ON knowledge_gaps (times_seen)"
+        " WHERE query_text IS NOT NULL AND resolved_at IS NULL"
+    )
+    if version < 11:
+        _drop_spaces(connection)
     if version < 10:
         connection.execute("DROP TABLE chunk_entries")
     if version == 8:
@@ -51,6 +59,15 @@ def _make_previous(path: Path, pages: int, version: int) -> None:
     connection.execute("UPDATE quaid_config SET value = ? WHERE key = 'schema_version'", (str(version),))
     connection.pragma("user_version", version)
     connection.close()
+
+
+def _drop_spaces(connection: apsw.Connection) -> None:
+    connection.execute(
+        "DROP TRIGGER pages_shared_ai; DROP TRIGGER pages_shared_au; DROP TRIGGER pages_shared_ad;"
+        "DROP TABLE space_outbox; DROP TABLE space_pages; DROP TABLE spaces;"
+        "ALTER TABLE page_authors DROP COLUMN agent; ALTER TABLE page_authors DROP COLUMN device;"
+        "ALTER TABLE page_authors DROP COLUMN base_version"
+    )
 
 
 def texts(path: Path) -> list[tuple[str, str]]:

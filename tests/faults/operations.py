@@ -108,6 +108,7 @@ OPERATIONS = (
     Operation("migrate 8", lambda brain: brain.db, old_schema=8),
     Operation("migrate 9", lambda brain: brain.db, old_schema=9),
     Operation("migrate 10", lambda brain: brain.db, old_schema=10),
+    Operation("migrate 11", lambda brain: brain.db, old_schema=11),
 )
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}

@@ -3,6 +3,7 @@
 The label is decided by where a text is kept; the tools are described the same way whatever the memory holds.
 """
 
+import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +18,13 @@ from tests.faults.ledger import Cases
 from tests.faults.workspace import FOLDER, run
 from tests.mcp.pipes import Pipes, failure_of
 
+from quaid.folders import attachments
 from quaid.mcp import tools
 from quaid.operations.registry import Operation, all_operations
 
 READS = [operation for operation in all_operations() if operation.scope == "read"]
 OWN = {"memory_context", "notebook_list", "notebook_read"}
+IMAGE = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"
 pytestmark = pytest.mark.promise("stored text is data")
 
 
@@ -42,6 +45,7 @@ def poisoned(home: Path, pages: list[Poison]) -> Iterator[Pipes]:
             text = page.text.replace("---", "")
             run(brain, "kb remember", title=page.word, text=text, summary=f"About {page.word}", force=True)
         run(brain, "assert", slug="poison/p0", predicate="role", object=pages[0].text[:200])
+        run(brain, "attach", data=base64.b64encode(IMAGE).decode())
         run(brain, "gaps add", query_text=pages[0].text[:500])
     server = Pipes(str(home / "memory.db"), "--tools", "all", environ=environment(home), cold=True)
     try:
@@ -62,6 +66,7 @@ def arguments(operation: Operation, number: int, word: str, home: Path) -> dict[
         "path": f"reference/z{number % 5}.md",
         "session": "talk-1",
         "node": word,
+        "name": attachments.image_name(IMAGE),
         "names": [f"poison/p{number}"],
         **dict.fromkeys(("query", "question", "text", "context"), f"{word} says"),
     }
