@@ -5,7 +5,7 @@ import io
 import pytest
 from tests.formats import document_files as files
 
-from quaid.formats import documents, markdown
+from quaid.formats import documents, html_text, markdown
 from quaid.formats.documents import UnreadableDocument
 
 
@@ -78,6 +78,28 @@ def test_html_is_read_without_scripts_and_navigation() -> None:
     text = text_of("html", page.encode())
     assert "## High\n\nTwice a day.\n\n- ebb\n\n- flood\n\n```\na  b\n```" in text
     assert not any(word in text for word in ("alert", "Home", "Imprint"))
+
+
+def test_html_keeps_quotations_numbers_and_breaks_and_no_title_of_a_picture() -> None:
+    page = (
+        "<title>Tide</title><body><svg><title>Icon</title></svg><blockquote><p>It<br>turns.</p></blockquote>"
+        "<ol><li>ebb<li>flood</ol><p># not\na heading</p><table><tr><td>a<td><td>b</table>"
+    )
+    text = text_of("html", page.encode())
+    assert "title: Tide\n" in text
+    assert "> It\n> turns.\n\n1. ebb\n\n2. flood\n\n\\# not a heading\n\n| a | b |" in text
+
+
+def test_html_notes_keep_links_emphasis_lines_and_empty_cells() -> None:
+    note = (
+        "<meta name=Created content=2022><div>One <i>two</i></div><div>three</div><div><br></div><div>#four</div>"
+        "<ol><li>a<li>b</ol><img alt=x src='data:,'><table><tr><td><td>b</table><pre>c\n d</pre>"
+    )
+    text, reader = html_text.read_note(note)
+    assert text == (
+        "One *two*\nthree\n\n#four\n\n1. a\n2. b\n\n![x]()\n\n|  | b |\n| --- | --- |\n\n```\nc\n d\n```"
+    )
+    assert reader.meta == {"created": "2022"}
 
 
 def test_chapters_of_an_epub_follow_its_spine() -> None:

@@ -7,29 +7,19 @@ that unpack to far more than their size are refused. Nothing is unpacked to a na
 import os
 import re
 import stat
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import FileTrouble, NotFound
 from quaid.folders import scanner
 from quaid.folders.scanner import FILE_FLAGS, Folder, SkippedEntry, printable
+from quaid.formats.zip_archive import MAX_UNPACKED_BYTES, BrokenArchive, ZipReader, check_sizes
 from quaid.model.dates import timestamp
 from quaid.model.sync_plan import FileSignature, ScannedFile
 
 if TYPE_CHECKING:
-    from zipfile import ZipFile, ZipInfo
-
-MAX_UNPACKED_BYTES = 4 * 1024**3
-"""Maximum total size, in bytes, of the files that are read from an archive."""
-
-MAX_COMPRESSION_RATIO = 100
-"""Maximum compression ratio of a large archive. The ratio of text is 4 to 10."""
-
-RATIO_CHECK_BYTES = 20 * 1024 * 1024
-MAX_ZIP_DIRECTORY_BYTES = 16 * 1024 * 1024
-"""Maximum size of a zip archive's central directory in bytes, enough for about 120,000 entries."""
+    from zipfile import ZipInfo
 
 MAX_INNER_ARCHIVE_BYTES = 1024**3
 """Maximum size in bytes of an archive inside an archive. Notion splits large exports in this way."""
@@ -43,30 +33,6 @@ UNSAFE_NAME = "its name leads out of the archive"
 INNER_ARCHIVE = "archive inside an archive inside an archive"
 
 _DRIVE = re.compile(r"[A-Za-z]:")
-
-
-class BrokenArchive(ValueError):
-    """An archive cannot be read, or its contents exceed the limits."""
-
-
-def zip_directory_size(file: BinaryIO) -> int:
-    """Return the size of a zip archive's central directory, as stated in the end record of the archive."""
-    file.seek(0, 2)
-    file.seek(max(0, file.tell() - 65_557))
-    tail = file.read()
-    at = tail.rfind(b"PK\x05\x06")
-    size = int.from_bytes(tail[at + 12 : at + 16], "little") if at >= 0 else 0
-    file.seek(0)
-    return size if size != 0xFFFFFFFF else MAX_ZIP_DIRECTORY_BYTES + 1
-
-
-def refuse_zip_bomb(members: "list[ZipInfo]", limit: int = MAX_UNPACKED_BYTES) -> int:
-    """Return the unpacked size of the members; raise BrokenArchive if it is out of proportion."""
-    size = sum(member.file_size for member in members)
-    packed = sum(member.compress_size for member in members)
-    if size > limit or (size > RATIO_CHECK_BYTES and size > MAX_COMPRESSION_RATIO * packed):
-        raise BrokenArchive(f"would unpack {packed:,} bytes to {size:,}; no export does, so it is refused")
-    return size
 
 
 class SourceFile(NamedTuple):
@@ -88,7 +54,7 @@ class Source:
         self.skipped: list[SkippedEntry] = []
         self.files: list[SourceFile] = []
         self._folder: Folder | None = None
-        self._open: list[IO[bytes]] = []
+        self._open: list[IO[bytes] | ZipReader] = []
         self._unpacked = 0
 
     def __enter__(self) -> "Source":
@@ -142,18 +108,10 @@ class Source:
             self.files.append(SourceFile(name, facts.st_size, timestamp(facts.st_mtime), file))
 
     def _list_archive(self, file: IO[bytes], depth: int) -> None:
-        import zipfile
-
-        try:
-            if zip_directory_size(file) > MAX_ZIP_DIRECTORY_BYTES:  # type: ignore[arg-type]
-                raise BrokenArchive("its list of files is far too long for an export")
-            archive = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError) as error:
-            raise BrokenArchive(f"is a damaged archive ({error})") from None
-        self._open.append(archive)  # type: ignore[arg-type]
-        members = [member for member in archive.infolist() if not member.is_dir()]
-        self._unpacked += refuse_zip_bomb(members, MAX_UNPACKED_BYTES - self._unpacked)
-        for member in members:
+        archive = ZipReader(file)
+        self._open.append(archive)
+        self._unpacked += check_sizes(archive.members, MAX_UNPACKED_BYTES - self._unpacked)
+        for member in archive.members:
             reason = _refusal(member)
             if reason:
                 self.skipped.append(SkippedEntry(printable(member.filename), reason))
@@ -163,7 +121,7 @@ class Source:
                 handle = (archive, member)
                 self.files.append(SourceFile(member.filename, member.file_size, _zip_time(member), handle))
 
-    def _list_inner(self, archive: "ZipFile", member: "ZipInfo", depth: int) -> None:
+    def _list_inner(self, archive: ZipReader, member: "ZipInfo", depth: int) -> None:
         import tempfile
 
         if depth or member.file_size > MAX_INNER_ARCHIVE_BYTES:
@@ -173,9 +131,8 @@ class Source:
         inner = tempfile.TemporaryFile()  # noqa: SIM115 (closed on exit)
         self._open.append(inner)
         try:
-            with _translate_zip_errors(), archive.open(member) as packed:
-                while piece := packed.read(COPY_SIZE):
-                    inner.write(piece)
+            for piece in archive.pieces(member):
+                inner.write(piece)
             self._list_archive(inner, depth + 1)
         except BrokenArchive as error:
             self.skipped.append(SkippedEntry(printable(member.filename), str(error)))
@@ -197,9 +154,7 @@ class Source:
             yield from self._folder_pieces(self._folder, file.path)
         elif isinstance(file.handle, tuple):
             archive, member = file.handle
-            with _translate_zip_errors(), archive.open(member) as packed:
-                while piece := packed.read(COPY_SIZE):
-                    yield piece
+            yield from archive.pieces(member)
         else:
             file.handle.seek(0)
             while piece := file.handle.read(COPY_SIZE):
@@ -220,23 +175,6 @@ class Source:
             with suppress(OSError):
                 return self._folder.read(path, largest)
         return None
-
-
-class _translate_zip_errors:  # noqa: N801 (used as a function)
-    """Raise BrokenArchive in place of the errors of the zip library."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: object, _: object) -> None:
-        import zipfile
-
-        if isinstance(error, zipfile.BadZipFile | zlib.error | EOFError):
-            raise BrokenArchive(f"is damaged ({error})") from None
-        if isinstance(
-            error, RuntimeError | NotImplementedError
-        ):  # it has a password or an unknown compression
-            raise BrokenArchive(f"cannot be unpacked ({error})") from None
 
 
 def _refusal(member: "ZipInfo") -> str:

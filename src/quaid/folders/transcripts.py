@@ -8,13 +8,11 @@ import codecs
 import hashlib
 import os
 import stat
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from quaid.errors import Cancelled, NotFound, ReadingStopped
-from quaid.folders import archives
 from quaid.folders.scanner import FILE_FLAGS, Progress, is_utf8, printable
 from quaid.formats import transcripts
 from quaid.formats.transcripts import BrokenTranscript, TranscriptTurn, iter_json_list, parse_line
@@ -23,7 +21,7 @@ from quaid.storage import conversations
 from quaid.storage.conversations import NewTurn, TranscriptState, TurnBatch
 from quaid.storage.sqlite.connection import Database, Transaction
 
-ARCHIVE_READ_SIZE = 1 << 20
+FILE_READ_SIZE = 1 << 20
 
 
 def exported_conversations(file: BinaryIO, is_archive: bool) -> Iterator[Any]:
@@ -32,37 +30,33 @@ def exported_conversations(file: BinaryIO, is_archive: bool) -> Iterator[Any]:
     Raise BrokenTranscript if the export is invalid.
     """
     file.seek(0)
-    values = _read_archive(file) if is_archive else iter_json_list(_decode_pieces(file))
+    if is_archive:
+        values = _read_archive(file)
+    else:
+        values = iter_json_list(_decode_pieces(iter(lambda: file.read(FILE_READ_SIZE), b"")))
     yield from transcripts.activity_in_order(values)
 
 
 def _read_archive(file: BinaryIO) -> Iterator[Any]:
-    import zipfile
+    from quaid.formats.zip_archive import BrokenArchive, ZipReader, check_sizes
 
     try:
-        if archives.zip_directory_size(file) > archives.MAX_ZIP_DIRECTORY_BYTES:
-            raise BrokenTranscript("its list of files is far too long for an export")
-        with zipfile.ZipFile(file) as archive:
-            members = [member for member in archive.infolist() if transcripts.is_export_name(member.filename)]
-            if not members:
-                raise BrokenTranscript(
-                    "holds no conversations.json; name the archive that ChatGPT, Claude.ai or Google Takeout sent"
-                )
-            archives.refuse_zip_bomb(members)
-            for member in members:
-                with archive.open(member) as packed:
-                    yield from iter_json_list(_decode_pieces(packed))
-    except archives.BrokenArchive as error:
+        archive = ZipReader(file)
+        members = [member for member in archive.members if transcripts.is_export_name(member.filename)]
+        if not members:
+            raise BrokenTranscript(
+                "holds no conversations.json; name the archive that ChatGPT, Claude.ai or Google Takeout sent"
+            )
+        check_sizes(members)
+        for member in members:
+            yield from iter_json_list(_decode_pieces(archive.pieces(member)))
+    except BrokenArchive as error:
         raise BrokenTranscript(str(error)) from None
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise BrokenTranscript(f"is a damaged archive ({error})") from None
-    except (RuntimeError, NotImplementedError) as error:  # it has a password or an unknown compression
-        raise BrokenTranscript(f"cannot be unpacked ({error})") from None
 
 
-def _decode_pieces(file: Any) -> Iterator[str]:
+def _decode_pieces(pieces: Iterable[bytes]) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    while piece := file.read(ARCHIVE_READ_SIZE):
+    for piece in pieces:
         if text := decoder.decode(piece):
             yield text
     if text := decoder.decode(b"", True):

@@ -11,15 +11,14 @@ import email.message
 import email.utils
 import posixpath
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from html.parser import HTMLParser
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote
 from xml.parsers import expat
 
-from quaid.formats import markdown
+from quaid.formats import html_text, markdown
+from quaid.formats.text_blocks import clean, fenced, one_line, table_row
+from quaid.formats.zip_archive import BrokenArchive, ZipReader
 
 MAX_TEXT = 3_500_000
 """Maximum bytes of the text of a document; the rest is left out and reported."""
@@ -33,8 +32,6 @@ MAX_COLUMNS = 300
 ROWS_PER_PART = 100
 LINES_PER_PART = 100
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
-_MARK = re.compile(r"\s{0,3}(?:#|(?:-{3,}|\+{3,}|={3,})\s*\Z|```|~~~|<!--)")
 _LEADERS = re.compile(r"(?: ?\.){5,}")
 """The dots between an entry of a table of contents and its page number."""
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -69,7 +66,9 @@ def read(kind: str, name: str, stream: IO[bytes]) -> Iterator[Document]:
         document = READERS[kind](name, stream)
         parts = list(limited(document.parts))
         notes = document.notes
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError) as error:
+    except BrokenArchive as error:
+        raise UnreadableDocument(_one_line(error)) from None
+    except KeyError as error:
         raise UnreadableDocument(f"is damaged ({_one_line(error)})") from None
     except expat.ExpatError as error:
         raise UnreadableDocument(f"is damaged (XML: {_one_line(error)})") from None
@@ -126,18 +125,8 @@ def merge(title: str, documents: Iterable[Document]) -> Document:
 # Plain text
 
 
-def one_line(text: str) -> str:
-    return " ".join(_CONTROL.sub("", text).split())[:300]
-
-
 def _one_line(error: BaseException) -> str:
     return one_line(str(error))[:120] or type(error).__name__
-
-
-def clean(text: str) -> str:
-    """Return text as Markdown: without control characters, and without lines that would be headings or dividers."""
-    lines = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
-    return "\n".join(f"\\{line.lstrip()}" if _MARK.match(line) else line.rstrip() for line in lines)
 
 
 def stem(name: str) -> str:
@@ -157,15 +146,13 @@ def read_text(name: str, stream: IO[bytes]) -> Document:
 
 def read_code(name: str, stream: IO[bytes]) -> Document:
     """Read source code, with a heading for every hundred lines."""
-    text = _CONTROL.sub("", _decode(stream.read(MAX_UNPACKED)))
-    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
-    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0))
+    lines = _decode(stream.read(MAX_UNPACKED)).replace("\r\n", "\n").rstrip("\n").split("\n")
     language = posixpath.splitext(name)[1][1:]
     parts = []
     for first in range(0, len(lines), LINES_PER_PART):
         block = lines[first : first + LINES_PER_PART]
         heading = f"Lines {first + 1}–{first + len(block)}"
-        parts.append(DocumentPart(heading, "\n".join([f"{fence}{language}", *block, fence])))
+        parts.append(DocumentPart(heading, fenced("\n".join(block), language)))
     return Document(one_line(posixpath.basename(name)), parts, {})
 
 
@@ -227,22 +214,20 @@ class Archive:
             raise UnreadableDocument(
                 "is encrypted, or in the format of Office before 2007; save it as a new file"
             )
-        self._zip = zipfile.ZipFile(stream)
-        if len(self._zip.filelist) > MAX_MEMBERS:
+        self._zip = ZipReader(stream)
+        if len(self._zip.members) > MAX_MEMBERS:
             raise UnreadableDocument(f"holds more than {MAX_MEMBERS:,} files")
-        self.names = frozenset(self._zip.namelist())
+        self.names = frozenset(member.filename for member in self._zip.members)
         self._left = MAX_UNPACKED
 
     def read(self, name: str) -> bytes:
-        info = self._zip.getinfo(name)
-        if info.flag_bits & 1:
+        member = self._zip.member(name)
+        if member.flag_bits & 1:
             raise UnreadableDocument("is encrypted")
-        # A member that is longer than declared is not read to its end, and fails its checksum.
-        if info.file_size > self._left:
+        if member.file_size > self._left:
             raise UnreadableDocument(f"unpacks to more than {MAX_UNPACKED // 1024 // 1024} MB")
-        self._left -= info.file_size
-        with self._zip.open(info) as member:
-            return member.read()
+        self._left -= member.file_size
+        return self._zip.read(member)
 
     def relations(self, name: str) -> dict[str, tuple[str, str]]:
         """Return the type and the path of the parts that a part refers to, by id. External ones are left out."""
@@ -334,10 +319,6 @@ def _office(stream: IO[bytes], part: str, ending: str) -> tuple[Archive, str, di
     return archive, main, values
 
 
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(' '.join(cell.split()).replace('|', '/') for cell in cells)} |"
-
-
 # DOCX
 
 
@@ -427,7 +408,7 @@ class WordReader:
 
 
 def _table(rows: list[list[str]]) -> str:
-    lines = [_row(row[:MAX_COLUMNS]) for row in rows if any(cell.strip() for cell in row)]
+    lines = [table_row(row[:MAX_COLUMNS]) for row in rows if any(cell.strip() for cell in row)]
     if lines:
         lines.insert(1, "|" + "---|" * max(1, len(rows[0])))
     return "\n".join(lines)
@@ -502,7 +483,7 @@ class SlideReader:
             self.row.append("".join(self.words))
             self.words = []
         elif tag == "tr" and self.row is not None:
-            self.blocks.append(_row(self.row))
+            self.blocks.append(table_row(self.row))
             self.row = None
         elif tag == "p" and self.row is None:
             text, self.words = "".join(self.words).strip(), []
@@ -708,158 +689,16 @@ def _date_styles(archive: Archive, path: str) -> set[int]:
 
 # HTML and EPUB
 
-_SKIPPED = frozenset("script style noscript template svg iframe object select button head".split())
-_FRAME = frozenset("nav footer aside form".split())
-_BLOCKS = frozenset(
-    "p div section article main header ul ol dl dt dd table tbody thead figure figcaption address body".split()
-)
-_MIN_MAIN_SHARE = 0.25
-"""The text of <main> or <article> is used alone if it is at least this share of the text."""
-
-
-class HtmlReader(HTMLParser):
-    """The text of an HTML page as Markdown lines, without scripts and without navigation."""
-
-    def __init__(self, skipped: frozenset[str], shift: int = 1) -> None:
-        super().__init__(convert_charrefs=True)
-        self.skipped, self.shift = skipped, shift
-        self.lines: list[str] = []
-        self.words: list[str] = []
-        self.mark = ""
-        self.title, self.date = "", ""
-        self.in_title = self.in_code = False
-        self.row: list[str] | None = None
-        self.skip_tag, self.skip_depth = "", 0
-        self.main: list[tuple[int, int]] = []
-        self.main_from, self.main_depth = 0, 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "title":
-            self.in_title = True
-        elif tag == "meta":
-            self._meta({key: value or "" for key, value in attrs})
-        elif self.skip_tag:
-            self.skip_depth += tag == self.skip_tag
-        elif tag in self.skipped:
-            self.skip_tag, self.skip_depth = tag, 1
-        elif tag in ("td", "th") and self.row is not None:
-            self._end_cell()
-        elif tag == "tr":
-            self._flush()
-            self.row = []
-        elif tag == "br":
-            self.words.append("\n" if self.row is None else " ")
-        elif tag == "pre":
-            self._flush()
-            self.in_code = True
-        elif (
-            tag == "li"
-            or tag == "hr"
-            or tag in _BLOCKS
-            or (len(tag) == 2 and tag[0] == "h" and tag[1] in "123456")
-        ):
-            self._flush()
-            if tag == "li":
-                self.mark = "- "
-            elif tag[0] == "h" and tag[1:].isdecimal():
-                self.mark = "#" * min(6, int(tag[1]) + self.shift) + " "
-            if tag in ("main", "article"):
-                self.main_from = self.main_from if self.main_depth else len(self.lines)
-                self.main_depth += 1
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "title":
-            self.in_title = False
-        elif self.skip_tag:
-            self.skip_depth -= tag == self.skip_tag
-            if not self.skip_depth or (tag == "head" and self.skip_tag != "head"):
-                self.skip_tag = ""
-        elif tag in ("td", "th") and self.row is not None:
-            self._end_cell()
-        elif tag == "tr" and self.row is not None:
-            row, self.row = [*self.row, "".join(self.words)], None
-            self.words = []
-            cells = [cell for cell in row if cell.strip()]
-            if cells:
-                self.lines += [_row(cells)] if len(cells) > 1 else [clean(" ".join(cells[0].split())), ""]
-        elif tag == "pre":
-            self._flush()
-            self.in_code = False
-        elif tag == "li" or tag in _BLOCKS or (len(tag) == 2 and tag[0] == "h"):
-            self._flush()
-            if tag in ("main", "article") and self.main_depth:
-                self.main_depth -= 1
-                if not self.main_depth:
-                    self.main.append((self.main_from, len(self.lines)))
-
-    def handle_data(self, data: str) -> None:
-        if self.in_title:
-            self.title += data if len(self.title) < 1_000 else ""
-        elif not self.skip_tag:
-            self.words.append(data)
-
-    def _meta(self, values: dict[str, str]) -> None:
-        name = (values.get("property") or values.get("name") or "").lower()
-        if name in ("article:published_time", "date", "dcterms.date", "dc.date") and not self.date:
-            match = re.match(r"\d{4}-\d\d-\d\d", values.get("content", ""))
-            self.date = match[0] if match else ""
-
-    def _end_cell(self) -> None:
-        assert self.row is not None
-        if any(word.strip() for word in self.words):
-            self.row.append("".join(self.words))
-        self.words = []
-
-    def _flush(self) -> None:
-        """End the current block, unless a table row is open."""
-        if self.row is not None:
-            self.words.append(" ")
-            return
-        if not self.words:
-            return
-        text = "".join(self.words)
-        self.words = []
-        if self.in_code:
-            body = _CONTROL.sub("", text).strip("\n")
-            fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", body)), default=0))
-            self.lines += [fence, body, fence, ""] if body.strip() else []
-            return
-        block = (
-            "\n".join(" ".join(line.split()) for line in text.split("\n") if line.strip())
-            if text.strip()
-            else ""
-        )
-        if "\n" in block and self.mark.startswith("#"):
-            block = " ".join(block.split())
-        if block:
-            self.lines += [self.mark + clean(block), ""]
-            self.mark = ""
-
-    def text(self) -> str:
-        """Return the text, or only that of <main> and <article> if it is a large part."""
-        self._flush()
-        whole = "\n".join(self.lines)
-        inner = "\n".join("\n".join(self.lines[first:last]) for first, last in self.main)
-        return inner if len(inner) >= _MIN_MAIN_SHARE * len(whole) > 0 else whole
-
-
-def html_text(text: str, shift: int = 1) -> tuple[str, HtmlReader]:
-    """Return the text of an HTML page, and the reader, which has its title and date."""
-    for skipped in (_SKIPPED | _FRAME, _SKIPPED - {"head"}):
-        reader = HtmlReader(skipped, shift)
-        reader.feed(text)
-        reader.close()
-        body = reader.text()
-        if body.strip():
-            break
-    return body, reader
+_DATE_KEYS = ("article:published_time", "date", "dcterms.date", "dc.date")
 
 
 def read_html(name: str, stream: IO[bytes]) -> Document:
     data = stream.read(MAX_UNPACKED)
     declared = re.search(rb"<meta[^>]{0,200}charset=[\"']?([\w-]{1,40})", data[:4_096])
-    body, reader = html_text(_decode_as(data, declared[1].decode() if declared else ""))
-    return Document(one_line(reader.title) or stem(name), [DocumentPart("", body)], {"date": reader.date})
+    body, reader = html_text.main_text(_decode_as(data, declared[1].decode() if declared else ""))
+    days = (re.match(r"\d{4}-\d\d-\d\d", reader.meta.get(key, "")) for key in _DATE_KEYS)
+    date = next((day[0] for day in days if day), "")
+    return Document(one_line(reader.title) or stem(name), [DocumentPart("", body)], {"date": date})
 
 
 def _decode_as(data: bytes, charset: str) -> str:
@@ -907,7 +746,7 @@ def read_epub(name: str, stream: IO[bytes]) -> Document:
 
 
 def _chapter(archive: Archive, number: int, path: str) -> DocumentPart:
-    body, reader = html_text(_decode_as(archive.read(path), ""), shift=2)
+    body, reader = html_text.main_text(_decode_as(archive.read(path), ""), shift=2)
     lines = body.lstrip("\n").split("\n")
     title = one_line(lines.pop(0).lstrip("#")) if lines[0].startswith("#") else one_line(reader.title)
     return DocumentPart(f"Chapter {number}: {title}" if title else f"Chapter {number}", "\n".join(lines))
@@ -975,7 +814,7 @@ def _mail_text(message: email.message.Message) -> tuple[list[str], list[str]]:
             plain.append(clean(text).strip())
         else:
             html.append(text)
-    texts = [text for text in plain if text] or [html_text(text)[0].strip() for text in html]
+    texts = [text for text in plain if text] or [html_text.main_text(text)[0].strip() for text in html]
     return texts, attached
 
 

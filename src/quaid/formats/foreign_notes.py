@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from quaid.formats import markdown, org, transcripts
-from quaid.formats.html_text import html_head, html_to_markdown
+from quaid.formats.html_text import read_note
 from quaid.formats.transcripts import iter_json_list, parse_time
 from quaid.model import slug as slugs
 from quaid.model.slug import fold_name
@@ -695,10 +695,10 @@ def read_apple_notes(files: list[InputFile]) -> Iterator[Item]:
             yield part
             continue
         file, html = part
-        head = html_head(html)
-        text = html_to_markdown(html)
+        text, reader = read_note(html)
+        head = reader.meta
         first = next((line.strip("# *") for line in text.split("\n") if line.strip("# *")), "")
-        title = head.get("title") or first or _stem(file.path)
+        title = " ".join(reader.title.split()) or first or _stem(file.path)
         if not text:
             yield UnreadPart(file.path, "a note without text")
             continue

@@ -323,7 +323,7 @@ def activity_in_order(values: Iterable[Any]) -> Iterator[Any]:
 
 def _gemini_activity(value: dict[str, Any]) -> ExportedConversation | None:
     """Return a prompt and its answer. Activity has no ids of conversations, so those of a day are one."""
-    from quaid.formats.html_text import html_to_markdown
+    from quaid.formats.html_text import read_note
 
     at = parse_time(value["time"])
     title = value.get("title")
@@ -333,7 +333,7 @@ def _gemini_activity(value: dict[str, Any]) -> ExportedConversation | None:
     answers = (
         [part.get("html") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
     )
-    answer = "\n\n".join(html_to_markdown(part) for part in answers if isinstance(part, str))
+    answer = "\n\n".join(read_note(part)[0] for part in answers if isinstance(part, str))
     if not answer and not title.startswith("Prompted "):
         return None  # other activity, such as feedback
     turns = (
