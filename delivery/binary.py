@@ -166,6 +166,7 @@ def collect(folder: str) -> None:
             ours = os.path.join(place, name)
             if not (OF_THE_SYSTEM.match(name) or path.startswith(folder) or os.path.exists(ours)):
                 copy(os.path.realpath(path), ours)
+        remove_absolute_runpath(os.path.join(folder, relative))
     strip = shutil.which("strip")
     if strip:
         for name in os.listdir(shared):
@@ -179,6 +180,37 @@ def own_place(folder: str, relative: str) -> str:
     found = re.search(r"RUNPATH.*\[(?:[^]]*:)?\$ORIGIN([^]:]*)", told)
     place = os.path.normpath(os.path.dirname(path) + found[1]) if found else ""
     return place if place.startswith(os.path.join(folder, "")) else ""
+
+
+ELF_64, PT_DYNAMIC, DT_STRTAB, DT_RUNPATH = b"\x7fELF\x02\x01", 2, 5, 29
+
+
+def remove_absolute_runpath(path: str) -> None:
+    """Remove the RUNPATH of a library if it names only folders of the machine that built it.
+
+    The rpath of the program is not used for a library with a RUNPATH. A Python that was linked with one, as pyenv
+    and conda do, would look for the libraries of its modules only there and in the folders of the system.
+    """
+    with open(path, "r+b") as file:
+        data = file.read()
+        if not data.startswith(ELF_64):
+            return
+        table, size, count = (*struct.unpack_from("<Q", data, 32), *struct.unpack_from("<HH", data, 54))
+        headers = [struct.unpack_from("<IIQQQQ", data, table + index * size) for index in range(count)]
+        start, length = next(((each[2], each[5]) for each in headers if each[0] == PT_DYNAMIC), (0, 0))
+        entries = [struct.unpack_from("<qQ", data, place) for place in range(start, start + length, 16)]
+        strings = next((value for tag, value in entries if tag == DT_STRTAB), 0)
+        # The address of the strings is one in memory; a loaded segment says where that is in the file.
+        offset = next(
+            (strings - each[3] + each[2] for each in headers if each[0] == 1 and 0 <= strings - each[3] < each[5]), 0
+        )
+        kept = [
+            (tag, value)
+            for tag, value in entries
+            if tag != DT_RUNPATH or b"$ORIGIN" in data[offset + value : data.index(b"\0", offset + value)]
+        ]
+        file.seek(start)
+        file.write(b"".join(struct.pack("<qQ", *entry) for entry in kept).ljust(length, b"\0"))
 
 
 def compiled(folder: str) -> None:

@@ -1,13 +1,14 @@
 """`make release`: sdist, wheel and executable built twice with the same bytes, a bill of materials, and checksums.
 
 The second build starts from the unpacked sdist in another folder. The bill of materials is CycloneDX JSON from the
-metadata of the packages that are in the executable.
+metadata of the packages that are in the executable, with Python and the libraries of the system beside them.
 """
 
 import hashlib
 import importlib.metadata
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -49,14 +50,16 @@ def main() -> None:
     names = [build_binary(ROOT, folder, environ), only(folder, ".whl"), source]
     run(os.path.join(HERE, "smoke.py"), "binary", names[0], environ=environ)
     moment = datetime.fromtimestamp(int(environ["SOURCE_DATE_EPOCH"]), UTC)
-    bill = bill_of_materials(os.path.join(ROOT, "build", "binary", "installed"), moment)
+    build = os.path.join(ROOT, "build", "binary")
+    bill = bill_of_materials(os.path.join(build, "installed"), moment)
+    constraints_text = "".join(f"{item['name']}=={item['version']}\n" for item in bill["components"])
+    bill["components"] += system_components(os.path.join(build, "box", "lib", "shared"))
     compare_with_second_build(names, source, environ)
     version = bill["metadata"]["component"]["version"]
     stem = f"{DISTRIBUTION.replace('-', '_')}-{version}"
     write(os.path.join(folder, f"{stem}.cdx.json"), json.dumps(bill, indent=2, sort_keys=True) + "\n")
-    pins = (f"{item['name']}=={item['version']}\n" for item in bill["components"])
     constraints = os.path.join(folder, f"{stem}.constraints.txt")
-    write(constraints, "".join(pins))
+    write(constraints, constraints_text)
     paths = [*names, os.path.join(folder, f"{stem}.cdx.json"), constraints]
     write(os.path.join(folder, "SHA256SUMS"), checksums(paths))
     print(checksums(paths), end="")
@@ -125,6 +128,23 @@ def bill_of_materials(installed: str, moment: datetime) -> dict[str, Any]:
     }
 
 
+def system_components(shared: str) -> list[dict[str, Any]]:
+    """Return Python and the libraries that the executable has from the machine that built it, as CycloneDX."""
+    version = platform.python_version()
+    purl = f"pkg:generic/python@{version}"
+    python = {"type": "framework", "name": "python", "version": version, "purl": purl, "bom-ref": purl}
+    libraries = [
+        {
+            "type": "library",
+            "name": name,
+            "bom-ref": f"library:{name}",
+            "hashes": [{"alg": "SHA-256", "content": digest(os.path.join(shared, name))}],
+        }
+        for name in sorted(os.listdir(shared))
+    ]
+    return [python, *libraries]
+
+
 def component(package: importlib.metadata.Distribution) -> dict[str, Any]:
     name, about = normal(package.name), package.metadata.json
     result: dict[str, Any] = {
@@ -182,7 +202,9 @@ def git(*words: str) -> str:
 
 
 def run(*words: str, environ: dict[str, str]) -> None:
-    subprocess.run([sys.executable, *words], check=True, env=environ)
+    """Run a script, which prints what it lacks if it fails."""
+    if status := subprocess.run([sys.executable, *words], env=environ).returncode:
+        sys.exit(f"make release: {' '.join(map(os.path.basename, words[:2]))} failed (exit {status}); see above")
 
 
 if __name__ == "__main__":
