@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -94,6 +95,38 @@ def test_tables_fit_into_the_width(width: int) -> None:
     for row in ROWS.rows:
         assert row.name in shown
         assert "".join(row.text.split())[:4] in shown
+
+
+def test_last_column_goes_below_the_others_if_it_has_no_room() -> None:
+    token = render._table_width.set(60)
+    try:
+        rows = [("sample::projects/" + "a" * 22, "project", "2026-11-18", "The repair book"), ("b", "c", "d", "")]
+        assert render.format_table(rows) == [
+            f"sample::projects/{'a' * 22}  project  2026-11-18",
+            "    The repair book",
+            f"b{' ' * 40}c        d",
+        ]
+    finally:
+        render._table_width.reset(token)
+
+
+def test_a_narrow_last_column_leaves_the_room_to_the_others() -> None:
+    token = render._table_width.set(60)
+    try:
+        [line] = render.format_table([("notes", "/home/mira/" + "n" * 60, "active", "78 pages")])
+        assert len(line) == 60
+    finally:
+        render._table_width.reset(token)
+
+
+@pytest.mark.parametrize("words", [[], ["help"], ["help", "all"], ["help", "import"], ["config", "--help"]])
+@pytest.mark.parametrize("columns", [60, 80])
+def test_help_fits_into_the_terminal(tmp_path: Path, words: list[str], columns: int) -> None:
+    shown = on_terminal(words, tmp_path, columns, PAGER="cat")
+    lines = re.sub(r"\x1b\[[\d;]*m", "", shown).splitlines()
+    assert len(lines) > 3
+    long = [line for line in lines if len(line) > columns and str(tmp_path) not in line]
+    assert [line for line in long if not line.startswith("  quaid ")] == []
 
 
 def test_without_a_width_every_cell_is_whole() -> None:

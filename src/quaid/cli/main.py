@@ -121,7 +121,8 @@ def _discard_output() -> None:
 
 def _dispatch(words: list[str], program: str, asks_server: bool) -> int:
     if words in (["--help"], ["-h"], ["help", "all"]):
-        _write(parser.generated_file("overview.txt"), False)
+        overview = parser.generated_file("overview.txt")
+        _write(parser.fit_width(overview, server_socket.terminal_size()[0]), False)
         return 0
     status = server_socket.delegate(words, program) if asks_server else None
     if status is not None:
@@ -142,9 +143,12 @@ def _dispatch(words: list[str], program: str, asks_server: bool) -> int:
 
 
 def _help_text(line: parser.CommandLine, program: str) -> str:
+    width = server_socket.terminal_size()[0]
     if not line.topic and not line.wants_help:
-        return parser.home_help(_bold if uses_colour() else str)
-    return parser.help_page(line.topic or "all", program)
+        return parser.fit_width(parser.home_help(_bold if uses_colour() else str), width)
+    if line.topic == "--man":
+        return parser.help_page(line.topic, program)
+    return parser.fit_width(parser.help_page(line.topic or "all", program), width)
 
 
 def _write(text: str, no_pager: bool) -> None:
@@ -167,7 +171,7 @@ def _show_home(line: parser.CommandLine) -> int:
     if not line.as_json:
         paint = _bold if uses_colour() else str
         first, _, rest = text.partition("\n")
-        text = f"{paint(first)}\n{rest}\n{parser.home_help(paint)}"
+        text = parser.fit_width(f"{paint(first)}\n{rest}\n{parser.home_help(paint)}", width)
     sys.stdout.write(text)
     return 0
 

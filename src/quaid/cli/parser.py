@@ -551,6 +551,26 @@ def _format_rows(rows: Sequence[tuple[str, str]], column: int = 0) -> list[str]:
     return lines
 
 
+def fit_width(text: str, width: int) -> str:
+    """Wrap the lines of a help text that are longer than the terminal, unless its width is 0.
+
+    The text continues below the last column of its table.
+    """
+    if not width or all(len(line) <= width for line in text.split("\n")):
+        return text
+    import re
+
+    lines = []
+    for line in text.split("\n"):
+        start = re.match(r" *(?:\S(?:.*?\S)? {2,})?", line)
+        column = min(start.end() if start else 0, width * 2 // 3)
+        head, rest = line[:column], line[column:]
+        is_long = len(line) > width and not line.startswith("  quaid ")  # an example can be copied
+        wrapped = _wrap_lines(rest, width - column) if is_long else [rest]
+        lines += [(head if not number else " " * column) + part for number, part in enumerate(wrapped)]
+    return "\n".join(lines)
+
+
 def _wrap_lines(text: str, width: int) -> list[str]:
     import textwrap  # only help needs it
 

@@ -109,31 +109,40 @@ def _nested_lines(value: Any) -> Iterable[str]:
 def format_table(rows: Iterable[Sequence[Any]], indent: int = 0) -> list[str]:
     """Return rows as lines, each column as wide as its widest cell; the last column is not padded.
 
-    If the terminal is narrower, long cells of the middle columns are shortened, and the last column is wrapped.
+    If the terminal is narrower, long cells of the middle columns are shortened, and the last column is wrapped or, if
+    it has no room at all, printed below the others.
     `indent` is the number of columns by which the caller indents the lines.
     """
     texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
     widths = [max(map(text_width, column)) for column in zip(*texts, strict=True)][:-1]
     most = max(0, _table_width.get() - indent)
+    widest = max((text_width(row[-1]) for row in texts), default=0)
     if most:
-        _fit_columns(widths, most - MIN_COLUMN)
-    room = max(MIN_COLUMN // 2, most - sum(widths) - 2 * len(widths)) if most else 0
+        _fit_columns(widths, most - min(MIN_COLUMN, widest))
+    start = sum(widths) + 2 * len(widths)
+    if most and start + min(MIN_COLUMN // 2, widest) > most:
+        start = NESTED_INDENT + 2  # too narrow: the last column goes below the others
+    room = max(MIN_COLUMN // 2, most - start) if most else 0
     lines = []
     for row in texts:
         cells = [_pad(_cut(cell, width), width) for cell, width in zip(row, widths, strict=False)]
         last = _wrap_cell(row[-1], room) if room else [row[-1]]
+        if widths and start < sum(widths):
+            lines.append("  ".join(cells).rstrip())
+            lines += [" " * start + text for text in last if text]
+            continue
         lines.append("  ".join([*cells, last[0]]).rstrip())
-        lines += [" " * (sum(widths) + 2 * len(widths)) + text for text in last[1:]]
+        lines += [" " * start + text for text in last[1:]]
     return lines
 
 
 MIN_COLUMN = 20
-"""Columns of a table are not reduced below this width."""
+"""The last column of a table gets at least this width if the middle columns can be reduced, to 12."""
 
 
 def _fit_columns(widths: list[int], most: int) -> None:
     """Reduce the widest columns after the first, until all of them with their gaps fit into `most`."""
-    while len(widths) > 1 and sum(widths) + 2 * len(widths) > most and max(widths[1:]) > MIN_COLUMN:
+    while len(widths) > 1 and sum(widths) + 2 * len(widths) > most and max(widths[1:]) > MIN_COLUMN * 3 // 5:
         widest = max(range(1, len(widths)), key=widths.__getitem__)
         widths[widest] -= 1
 
