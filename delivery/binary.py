@@ -202,7 +202,12 @@ def remove_absolute_runpath(path: str) -> None:
         strings = next((value for tag, value in entries if tag == DT_STRTAB), 0)
         # The address of the strings is one in memory; a loaded segment says where that is in the file.
         offset = next(
-            (strings - each[3] + each[2] for each in headers if each[0] == 1 and 0 <= strings - each[3] < each[5]), 0
+            (
+                strings - each[3] + each[2]
+                for each in headers
+                if each[0] == 1 and 0 <= strings - each[3] < each[5]
+            ),
+            0,
         )
         kept = [
             (tag, value)

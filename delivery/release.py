@@ -204,7 +204,9 @@ def git(*words: str) -> str:
 def run(*words: str, environ: dict[str, str]) -> None:
     """Run a script, which prints what it lacks if it fails."""
     if status := subprocess.run([sys.executable, *words], env=environ).returncode:
-        sys.exit(f"make release: {' '.join(map(os.path.basename, words[:2]))} failed (exit {status}); see above")
+        sys.exit(
+            f"make release: {' '.join(map(os.path.basename, words[:2]))} failed (exit {status}); see above"
+        )
 
 
 if __name__ == "__main__":

@@ -121,6 +121,17 @@ def test_an_editor_that_is_missing_leaves_no_file(
     assert kept(tmp_path) == []
 
 
+def test_without_a_terminal_no_editor_is_guessed(
+    edit: Edit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("EDITOR", raising=False)
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        assert main(["edit", "red"]) == 2
+    assert "standard input is not a terminal" in capsys.readouterr().err
+    assert kept(tmp_path) == []
+
+
 def test_open_needs_a_page_that_exists(edit: Edit) -> None:
     assert main(["open", "nowhere"]) == 3
     assert commands._page_path(settings(), "Red") == "/page/red"

@@ -100,7 +100,10 @@ def test_tables_fit_into_the_width(width: int) -> None:
 def test_last_column_goes_below_the_others_if_it_has_no_room() -> None:
     token = render._table_width.set(60)
     try:
-        rows = [("sample::projects/" + "a" * 22, "project", "2026-11-18", "The repair book"), ("b", "c", "d", "")]
+        rows = [
+            ("sample::projects/" + "a" * 22, "project", "2026-11-18", "The repair book"),
+            ("b", "c", "d", ""),
+        ]
         assert render.format_table(rows) == [
             f"sample::projects/{'a' * 22}  project  2026-11-18",
             "    The repair book",

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.delivery.stub_archive import COMPILER
-
 from delivery.binary import remove_absolute_runpath
+from tests.delivery.stub_archive import COMPILER
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not shutil.which(COMPILER) or not shutil.which("readelf"),

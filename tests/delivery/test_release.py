@@ -5,7 +5,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-
 from delivery import release
 
 MOMENT = datetime(2026, 4, 25, tzinfo=UTC)

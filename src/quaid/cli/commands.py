@@ -279,7 +279,13 @@ def _run_editor(settings: Settings, path: str, text: str) -> None:
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.write(text)
     environ = settings.environ
-    command = environ.get("VISUAL") or environ.get("EDITOR") or next(filter(which, ("nano", "vi")), "")
+    command = environ.get("VISUAL") or environ.get("EDITOR")
+    if not command and not sys.stdin.isatty():
+        raise InvalidArgument(
+            name="EDITOR",
+            problem="is not set, and standard input is not a terminal; `quaid put` takes a text from it",
+        )
+    command = command or next(filter(which, ("nano", "vi")), "")
     if not command:
         raise InvalidArgument(name="EDITOR", problem="is not set, and neither nano nor vi is installed")
     try:
