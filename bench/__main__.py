@@ -36,6 +36,7 @@ NAMES = (
     "http",
     "dashboard",
     "library",
+    "dream",
     "kb",
     "secrets",
     "opposing",

@@ -306,7 +306,8 @@ def stale(write: bool) -> list[str]:
             if write:
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(new)
-                importlib.reload(operations)  # the help pages are made from the index, which comes first
+                importlib.reload(operations)  # the other files are made from the index, which comes first
+                importlib.reload(library)
     return names
 
 

@@ -321,6 +321,12 @@ class Busy(QuaidError):
     code, exit_status, http_status, rpc_code = "busy", 5, 503, -32014
 
 
+class DreamRunning(QuaidError):
+    """Another `quaid dream` is running on {path}. Wait until it has finished, or stop it."""
+
+    code, exit_status, http_status, rpc_code = "dream_running", 5, 409, -32014
+
+
 class FileTrouble(QuaidError):
     """{path}: {problem}."""
 

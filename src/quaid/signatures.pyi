@@ -53,6 +53,9 @@ from quaid.operations.conversations import ConversationsRecord as ConversationsR
 from quaid.operations.conversations import ReadingRecord as ReadingRecord
 from quaid.operations.corrections import CorrectRecord as CorrectRecord
 from quaid.operations.doctor import DoctorRecord as DoctorRecord
+from quaid.operations.dream import DreamModelRecord as DreamModelRecord
+from quaid.operations.dream import DreamRecord as DreamRecord
+from quaid.operations.dream import RegroupRecord as RegroupRecord
 from quaid.operations.facts import AssertRecord as AssertRecord
 from quaid.operations.facts import CheckRecord as CheckRecord
 from quaid.operations.facts import ContradictionsRecord as ContradictionsRecord
@@ -642,6 +645,39 @@ class Operations:
         other: The other page.
         into: Which of the two is kept.
         reason: Why, for the person who decides.
+        """
+    def dream(self, *, kind: str | Sequence[str] | None = None, limit: int = 20, nightly: Literal["on", "off"] | None = None) -> DreamRecord:
+        """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes.
+
+        Nothing is changed: `quaid review` shows each proposal with its evidence, and accepts or rejects it. What was decided is not proposed again. `quaid config set dream_accept links,facts` accepts these kinds without asking.
+
+        Command: `quaid dream`.
+
+        kind: Only these kinds: duplicates, notes, links, facts, summaries, contradictions, groups.
+        limit: How many new proposals of each kind.
+        nightly: Let a running server do this once a night, from now on or no longer.
+        """
+    def dream_model(self, url: str | None = None, model: str | None = None, *, daily_tokens: int = 50000, key_env: str = "", allow_remote: bool = False, off: bool = False) -> DreamModelRecord:
+        """Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day.
+
+        Without one, dreams work by rules. The model reads turns of conversations and outdated pages. Its facts are proposed only if their quotes occur in the text.
+
+        Command: `quaid dream model`.
+
+        url: The address of an OpenAI-compatible server.
+        model: The name of the model there.
+        daily_tokens: The budget for each day.
+        key_env: The environment variable with the API key.
+        allow_remote: Allow a server on another machine, which receives your texts.
+        off: Use rules only.
+        """
+    def regroup(self, wing: str, slugs: str | Sequence[str]) -> RegroupRecord:
+        """Move pages to a wing: set `wing` in their front matter. Their slugs stay.
+
+        Command: `quaid regroup`.
+
+        wing: The wing that the pages shall have.
+        slugs: The pages.
         """
     def activity(self, *, client: str | None = None, since: str = "30d", until: str | None = None, session: str | None = None, writes: bool = False, diffs: bool = False, limit: int = 20) -> ActivityRecord:
         """List what agents read and wrote, by session. Questions and texts are not recorded.
@@ -1869,6 +1905,12 @@ class AsyncOperations:
         """Propose to erase a page or sentence for good; a person confirms it. To correct: memory_correct."""
     async def propose_merge(self, slug: str, other: str, into: str, reason: str) -> Any:
         """Propose to merge two pages about the same thing. A person confirms it."""
+    async def dream(self, *, kind: str | Sequence[str] | None = None, limit: int = 20, nightly: Literal["on", "off"] | None = None) -> DreamRecord:
+        """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes."""
+    async def dream_model(self, url: str | None = None, model: str | None = None, *, daily_tokens: int = 50000, key_env: str = "", allow_remote: bool = False, off: bool = False) -> DreamModelRecord:
+        """Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day."""
+    async def regroup(self, wing: str, slugs: str | Sequence[str]) -> RegroupRecord:
+        """Move pages to a wing: set `wing` in their front matter. Their slugs stay."""
     async def activity(self, *, client: str | None = None, since: str = "30d", until: str | None = None, session: str | None = None, writes: bool = False, diffs: bool = False, limit: int = 20) -> ActivityRecord:
         """List what agents read and wrote, by session. Questions and texts are not recorded."""
     async def activity_accept(self, id: int | None = None, *, session: str | None = None) -> ActivityDecision:

@@ -66,7 +66,7 @@ MAX_EARLY_EXITS = 3
 WORKER_MODULE = "quaid.worker"
 WINDOWS_CREATION_FLAGS = 0x08004000  # CREATE_NO_WINDOW | BELOW_NORMAL_PRIORITY_CLASS
 # From 0 to 19; higher values yield more to other processes, but a watcher should notice edits soon.
-NICENESS = {"embed": 10, "watch": 5, "sync": 5, "run": 0, "run-long": 10}
+NICENESS = {"embed": 10, "watch": 5, "sync": 5, "dream": 19, "run": 0, "run-long": 10}
 
 
 class EmbeddingMonitor:
@@ -185,6 +185,10 @@ def _record_failure(brain: Brain, job: str, how: str) -> None:
         collections.record_watch_failure(brain, f"the process that watches folders {how}")
     elif job == "sync":
         _record_sync_failure(brain, f"the process that syncs shared spaces {how}")
+    elif job == "dream":
+        from quaid.operations import dream
+
+        dream.record_failure(brain, f"its process {how}")
     elif not background.failed_recently(brain):
         model = stored_collections.get_setting(brain.db, "embedding_model") or ""
         background.record_failure(brain, model, f"the process that makes vectors {how}")
@@ -213,7 +217,7 @@ class Supervisor:
     def __init__(self, hear: "EventListener | None" = None) -> None:
         self._hear = hear
         self._embed, self._watch = WorkerProcess("embed"), WorkerProcess("watch")
-        self._sync = WorkerProcess("sync")
+        self._sync, self._dream = WorkerProcess("sync"), WorkerProcess("dream")
         self._embed_due = self._watch_due = time.monotonic() + START_DELAY
         self._monitor = EmbeddingMonitor()
         self._saw_free = False
@@ -246,6 +250,8 @@ class Supervisor:
                 self._watch.start(path, self._hear)
             if not self._sync.is_running(brain) and self._wants_sync(brain):
                 self._sync.start(path)
+            if not self._dream.is_running(brain) and self._wants_dream(brain):
+                self._dream.start(path)
         if self._embed_due <= time.monotonic():
             self._put_off_since = None
             is_running = self._embed.is_running(brain)
@@ -260,6 +266,16 @@ class Supervisor:
             return False
         is_due = time.monotonic() >= self._sync.not_before and stored_spaces.has_spaces(brain.db)
         return is_due and not leases.is_leased(brain.db.path, stored_spaces.LEASE)
+
+    def _wants_dream(self, brain: Brain) -> bool:
+        """Return True if the memory is to be tidied up at night, and this has not been done today."""
+        if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
+            return False
+        if stored_collections.get_setting(brain.db, "dream_nightly") != "on":
+            return False
+        from quaid.operations import dream
+
+        return time.monotonic() >= self._dream.not_before and dream.is_due(brain)
 
     def _wants_watcher(self, brain: Brain) -> bool:
         """Return True if a folder has no watcher, and no other process is likely to watch it soon."""
@@ -281,8 +297,10 @@ class Supervisor:
         """Stop all workers."""
         self._embed.release()  # signal all before waiting for one
         self._sync.release()
+        self._dream.release()
         self._watch.end()
         self._sync.end()
+        self._dream.end()
         self._embed.end()
 
 
@@ -588,7 +606,7 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
         OperationRunner().run()
         return 0
     from quaid.folders import watcher
-    from quaid.operations import background, collections, spaces
+    from quaid.operations import background, collections, dream, spaces
 
     if hasattr(os, "nice"):
         os.nice(NICENESS[job])
@@ -602,6 +620,8 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
                 background.embed_missing(brain)
             elif job == "sync":
                 spaces.follow_spaces(brain, stop, _ignore_event)
+            elif job == "dream":
+                dream.dream(brain)
             else:
                 tell = _print_event if "--tell" in flags else _ignore_event
                 collections.watch_folders(brain, tell, stop, patient=False, pace=pace or watcher.DEFAULT_PACE)
@@ -612,6 +632,9 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
         elif job == "sync":
             with suppress(QuaidError), _open_memory(path) as brain:
                 _record_sync_failure(brain, watcher.error_text(error))
+        elif job == "dream":
+            with suppress(QuaidError), _open_memory(path) as brain:
+                dream.record_failure(brain, watcher.error_text(error))
         return 1
     return 0
 

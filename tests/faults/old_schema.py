@@ -47,6 +47,13 @@ def _make_previous(path: Path, pages: int, version: int) -> None:
         "CREATE INDEX knowledge_gaps_told ON knowledge_gaps (times_seen)"
         " WHERE query_text IS NOT NULL AND resolved_at IS NULL"
     )
+    for column in ("kind", "evidence"):
+        connection.execute(f"ALTER TABLE proposals DROP COLUMN {column}")
+    definition = str(connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'proposals'").get)
+    lines = [line for line in definition.split("\n") if "fingerprint" not in line]
+    connection.execute("DROP TABLE proposals")
+    connection.execute("\n".join(lines))
+    connection.execute("CREATE INDEX proposals_open ON proposals (id) WHERE decided_at IS NULL")
     if version < 11:
         _drop_spaces(connection)
     if version < 10:

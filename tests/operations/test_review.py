@@ -230,7 +230,7 @@ def test_an_agent_that_may_forget_does_so_at_once(brain: Brain) -> None:
     assert ask(brain, "memory_forget", slug="people/alice", reason="She asked.")["done"]
     with pytest.raises(PageNotFound):
         run(brain, "get", slug="people/alice")
-    with pytest.raises(InvalidArgument, match="forget and merge"):
+    with pytest.raises(InvalidArgument, match="forget, merge"):
         run(brain, "config set", key="agents_may", value="everything")
 
 

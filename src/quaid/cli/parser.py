@@ -311,6 +311,7 @@ SECTION_TITLES = {
     "review": "Review of agents",
     "activity": "Review of agents",
     "corrections": "Truth over time",
+    "dream": "Truth over time",
     "overview": "Search",
     "notebook": "Notebook",
     "conversations": "Conversations",

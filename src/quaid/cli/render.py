@@ -770,6 +770,11 @@ def _review(record: Any) -> Lines:
             yield textwrap.indent(decision.diff_now.rstrip() or "(no change)", "  ")
     for proposal in record.proposals:
         yield f"{proposal.id}  {proposal.target}  by {proposal.author}, {proposal.age} ago, {proposal.tool}"
+        if proposal.kind:
+            yield f"   {proposal.summary}"
+            yield from (
+                f"   because {evidence.source} says: {evidence.quote}" for evidence in proposal.evidence
+            )
         yield textwrap.indent(proposal.diff.rstrip(), "   ")
     for conflict in record.conflicts:
         yield from _conflict(conflict)
@@ -783,6 +788,29 @@ def _review(record: Any) -> Lines:
         yield "`quaid review ID --accept` or `--reject` decides one, `--yes` or `--reject-all` decides all"
     if record.conflicts:
         yield "`quaid review [NUMBER] --slug PAGE --keep NAME` resolves conflicts; `--keep all` keeps all versions"
+
+
+@_renders("DreamRecord")
+def _dream(record: Any) -> Lines:
+    if record.kinds:
+        yield from format_table([("kind", "proposed", "accepted", "known before"), *record.kinds])
+    yield from record.notes
+    if record.tokens:
+        yield f"The language model used about {record.tokens:,} tokens"
+    if record.waiting:
+        yield f"{count_noun(record.waiting, 'proposal')} to decide: `quaid review` shows them with their evidence"
+    elif record.kinds:
+        yield "Nothing to decide"
+
+
+@_renders("DreamModelRecord")
+def _dream_model(record: Any) -> Lines:
+    if record.model is None:
+        yield "Dreams work by rules, without a language model"
+        return
+    model = record.model
+    yield f"{model.model} at {model.url}{' (another machine)' if model.is_remote else ''}"
+    yield f"{record.spent_today:,} of {model.daily_tokens:,} tokens used today"
 
 
 def _conflict(conflict: Any) -> Lines:

@@ -234,6 +234,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "agent_writes": ("direct", "review"),
     "agents_may": (),
     "welcome": ("ask", "hint", "done"),
+    "dream_accept": (),
+    "dream_nightly": ("on", "off"),
     **{key: option.choices for key, option in OPTIONS.items() if option.stored == key},
 }
 """Settings that a user may change, with their allowed values; () if any value may be valid."""
@@ -416,7 +418,11 @@ def config_set(
     elif key == "conversation_folders":
         check_folders(key, value)
     elif key == "agents_may":
-        _check_grants(key, value)
+        _check_words(key, value, ("forget", "merge", "nothing"))
+    elif key == "dream_accept":
+        from quaid.operations.dream import KINDS  # slow to import
+
+        _check_words(key, value, (*KINDS, "nothing"))
     elif key in OPTIONS:
         try:
             value = str(check_option(key, value))
@@ -448,6 +454,7 @@ def _all_settings(brain: Brain) -> dict[str, Setting]:
     defaults = {key: option.default for key, option in OPTIONS.items()}
     defaults.update({"chunk_strategy": "", "single_valued_predicates": ""})
     defaults.update({"agent_writes": "direct", "agents_may": "nothing", "welcome": "done"})
+    defaults.update({"dream_accept": "nothing", "dream_nightly": "off"})
     defaults.update(zip(MODEL_SETTINGS, (embedders.DEFAULT_MODEL, embedders.DEFAULT_DIMENSIONS), strict=True))
     settings = {key: Setting(key, _setting_text(value), "default") for key, value in defaults.items()}
     stored = dict(collections.list_settings(brain.db))
@@ -495,10 +502,11 @@ def _general_key(key: str) -> str:
     return "agent_writes" if re.match(r"agent_writes\.(collection|client)\.[^\s.]", key) else key
 
 
-def _check_grants(key: str, value: str) -> None:
-    for act in filter(None, re.split(r"[,\s]+", value)):
-        if act not in ("forget", "merge", "nothing"):
-            raise InvalidArgument(name=key, problem=f"must be of forget and merge, or nothing, not {act!r}")
+def _check_words(key: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Check that a setting is a list of these words."""
+    for word in filter(None, re.split(r"[,\s]+", value)):
+        if word not in allowed:
+            raise InvalidArgument(name=key, problem=f"must be a list of {', '.join(allowed)}, not {word!r}")
 
 
 def _setting_hint(brain: Brain, key: str) -> str:

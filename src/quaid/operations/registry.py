@@ -24,6 +24,7 @@ SUBJECTS = (
     "ingest",
     "cleanup",
     "review",
+    "dream",
     "activity",
     "corrections",
     "overview",

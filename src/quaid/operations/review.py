@@ -55,6 +55,14 @@ class Proposed(NamedTuple):
     note: str = "Not written yet: a person decides with `quaid review`. Your own queries find it until then."
 
 
+class Evidence(NamedTuple):
+    """Why something was proposed."""
+
+    source: str
+    """A page, or the turn of a conversation."""
+    quote: str
+
+
 class OpenProposal(NamedTuple):
     id: int
     author: str
@@ -65,6 +73,9 @@ class OpenProposal(NamedTuple):
     age: str
     summary: str
     diff: str
+    kind: str = ""
+    """The kind of a proposal of `quaid dream`; "" for proposals of agents."""
+    evidence: tuple[Evidence, ...] = ()
 
 
 class Decision(NamedTuple):
@@ -499,9 +510,42 @@ def _require_open(brain: Brain, id: int) -> ProposalRow:
 
 def _open_proposal(row: ProposalRow, now: str) -> OpenProposal:
     age = dates.age_text(row.created_at, now)
+    evidence = tuple(Evidence(*pair) for pair in json.loads(row.evidence))
     return OpenProposal(
-        row.id, row.author, row.tool, _target(row), row.created_at, age, row.summary, row.diff
+        *(row.id, row.author, row.tool, _target(row), row.created_at, age, row.summary, row.diff),
+        *(row.kind, evidence),
     )
+
+
+def propose_call(
+    brain: Brain,
+    author: str,
+    kind: str,
+    tool: str,
+    arguments: dict[str, Any],
+    summary: str,
+    evidence: tuple[Evidence, ...],
+    fingerprint: str,
+) -> int | None:
+    """Store a call as a proposal with its evidence. Return its id, or None if it would change nothing."""
+    row = ProposalRow(
+        *(0, author, tool, "", "", 0, brain.now(), None, None, "", "", _shortened(summary)),
+        *(json.dumps(arguments, ensure_ascii=False), "", kind, fingerprint),
+        json.dumps(evidence, ensure_ascii=False),
+    )
+    with _acting_for(brain, row):
+        change, _, _ = _planned(brain, row)
+    if not change.diff:
+        return None
+    row = row._replace(
+        slug=change.slug, collection=change.collection, base_version=change.version, diff=change.diff
+    )
+    return brain.db.write(lambda tx: proposals.add(tx, row))
+
+
+def accept_proposal(brain: Brain, id: int, note: str) -> Decision:
+    """Carry out an open proposal."""
+    return _accept(brain, _require_open(brain, id), note)
 
 
 Reason = Annotated[str, Arg("Why, for the person who decides.")]

@@ -695,6 +695,10 @@ class _PageReader:
                 found += self._read(f"{entry.summary}\n{entry.detail}", entry.date)
         return found
 
+    def names_subject(self, sentence: str) -> bool:
+        """Return True if a sentence has a name of the subject, not only a pronoun."""
+        return any(match["name"] for match in self.subject.finditer(sentence))
+
     def _paragraphs(self, text: str) -> "Iterator[str]":
         """Yield the paragraphs and list items of Markdown, without sections about others or about the past."""
         lines: list[str] = []
@@ -859,6 +863,39 @@ class _PageReader:
             recorded_at="",
         )
         return DirectAnswer(fact.says, (fact,), is_read=True)
+
+
+class StatedFact(NamedTuple):
+    """A fact about the subject of a page that a text states."""
+
+    predicate: str
+    value: str
+    day: str
+    """The first day of its date, or ""."""
+    quote: str
+
+
+def stated_facts(db: "Database", page_id: int, text: str, day: str, today: str) -> list[StatedFact]:
+    """Return what a text that is not on a page states about the subject of that page.
+
+    Only sentences that name the subject count, because a pronoun in a foreign text may mean somebody else.
+    """
+    entity = _page_entity(db, page_id)
+    found: dict[tuple[str, str], StatedFact] = {}
+    for kind, rules in _rules().data["kind"].items() if entity else ():
+        if not _cues(kind).search(text):
+            continue
+        assert entity is not None
+        reader = _PageReader(db, entity, kind, today)
+        if reader.kind != kind:  # home and seat are one kind for persons and another for companies
+            continue
+        for paragraph in reader._paragraphs(text[:LONGEST_READ]):
+            for row in reader._read(paragraph, day):
+                if not row.is_former and reader.names_subject(row.quote):
+                    predicate = rules["predicates"].split()[0]
+                    fact = StatedFact(predicate, row.value, row.day, row.quote)
+                    found.setdefault((predicate, row.key), fact)
+    return list(found.values())
 
 
 def _is_same(one: _StatedValue, other: _StatedValue) -> bool:

@@ -566,6 +566,19 @@ def pages_of_wing(db: "Database", wing: str, most: int) -> list[int]:
     return [page_id for page_id, _ in rows]
 
 
+def tagged_in_wing(db: "Database", wing: str) -> dict[str, list[str]]:
+    """Return the addresses of the pages of a wing in writable collections, by tag."""
+    found: dict[str, list[str]] = {}
+    for tag, collection, slug in db.rows(
+        "SELECT t.tag, c.name, p.slug FROM pages AS p JOIN tags AS t ON t.page_id = p.id"
+        " JOIN collections AS c ON c.id = p.collection_id AND c.writable = 1"
+        " WHERE p.wing = ? AND p.quarantined_at IS NULL ORDER BY t.tag, c.name, p.slug",
+        (wing,),
+    ):
+        found.setdefault(tag, []).append(address(collection, slug))
+    return found
+
+
 def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
     """Return the day on which each of these links began, by link id.
 

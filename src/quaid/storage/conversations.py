@@ -349,6 +349,16 @@ def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, tuple[TurnRow, 
 # Reading
 
 
+def turns_of_people(db: "Database", after: int, limit: int) -> list[tuple[int, str, str, int, str, str]]:
+    """Return turns with a higher id that people wrote: id, client, session, turn, time and text."""
+    return db.rows(
+        "SELECT t.id, c.client, c.session, t.turn, coalesce(t.said_at, c.started_at, ''), t.text"
+        " FROM conversation_turns AS t JOIN conversations AS c ON c.id = t.conversation_id"
+        " WHERE t.id > ? AND t.role <> 'assistant' AND c.removed_at IS NULL ORDER BY t.id LIMIT ?",
+        (after, limit),
+    )
+
+
 def list_all(
     db: "Database", limit: int, offset: int = 0, client: str | None = None
 ) -> tuple[list[ConversationRow], int, int]:

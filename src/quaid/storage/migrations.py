@@ -310,25 +310,32 @@ def extend_v10(tx: Transaction) -> None:
 
 
 def extend_v11(tx: Transaction) -> None:
-    """Add the tables of schema 12: calls of agents, similar pages, and encrypted words of gaps."""
+    """Add the tables and columns of schema 12: calls of agents, similar pages, words of gaps, kinds of proposals."""
     statements = schema_statements()
     for name in (
         *("activity", "activity_by_session", "activity_by_proposal"),
         *("activity_pages", "activity_pages_by_page", "duplicate_pairs", "duplicate_pairs_by_other"),
     ):
         tx.execute(statements[name])
-    columns = ", ".join(str(row[1]) for row in tx.execute("PRAGMA table_info(knowledge_gaps)"))
-    tx.execute("ALTER TABLE knowledge_gaps RENAME TO knowledge_gaps_v11")
-    for name in ("knowledge_gaps_open", "knowledge_gaps_told"):
-        tx.execute(f"DROP INDEX {name}")
-    tx.execute(statements["knowledge_gaps"])
-    tx.execute(f"INSERT INTO knowledge_gaps ({columns}) SELECT {columns} FROM knowledge_gaps_v11")  # noqa: S608
-    tx.execute("DROP TABLE knowledge_gaps_v11")
-    for name in ("knowledge_gaps_open", "knowledge_gaps_told"):
-        tx.execute(statements[name])
+    _copy_table(tx, "knowledge_gaps", ("knowledge_gaps_open", "knowledge_gaps_told"))
+    _copy_table(tx, "proposals", ("proposals_open",))
     tx.execute("UPDATE config SET value = ? WHERE key = 'version'", (str(SCHEMA_VERSION),))
     tx.execute("UPDATE quaid_config SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
     tx.pragma("user_version", SCHEMA_VERSION)
+
+
+def _copy_table(tx: Transaction, table: str, indexes: tuple[str, ...]) -> None:
+    """Create a table anew, so that its definition is the same as in a new database, and copy its rows."""
+    statements = schema_statements()
+    columns = ", ".join(str(row[1]) for row in tx.execute(f"PRAGMA table_info({table})"))
+    tx.execute(f"ALTER TABLE {table} RENAME TO {table}_old")
+    for name in indexes:
+        tx.execute(f"DROP INDEX {name}")
+    tx.execute(statements[table])
+    tx.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {table}_old")  # noqa: S608
+    tx.execute(f"DROP TABLE {table}_old")
+    for name in indexes:
+        tx.execute(statements[name])
 
 
 def migrate(db: "Database", now: str) -> None:

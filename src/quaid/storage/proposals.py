@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "id, author, tool, slug, collection, base_version, created_at, decided_at, decision, decided_by, note,"
-    " summary, arguments, diff"
+    " summary, arguments, diff, kind, fingerprint, evidence"
 )
 
 
@@ -35,16 +35,22 @@ class ProposalRow(NamedTuple):
     arguments: str
     """The arguments of the tool call as JSON. A decision clears the arguments, the diff and the summary."""
     diff: str
+    kind: str = ""
+    """The kind of a proposal of `quaid dream`; "" for proposals of agents."""
+    fingerprint: str | None = None
+    evidence: str = "[]"
+    """Pairs of a page or source and a quote, as JSON. A decision clears them."""
 
 
 def add(tx: "Transaction", proposal: ProposalRow) -> int:
     """Insert an open proposal and return its id. The id of `proposal` is ignored."""
     tx.execute(
         "INSERT INTO proposals (author, tool, slug, collection, base_version, created_at, summary, arguments,"
-        " diff) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " diff, kind, fingerprint, evidence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(proposal.author, proposal.tool, proposal.slug, proposal.collection, proposal.base_version),
             *(proposal.created_at, proposal.summary, proposal.arguments, proposal.diff),
+            *(proposal.kind, proposal.fingerprint, proposal.evidence),
         ),
     )
     return tx.last_insert_rowid()
@@ -56,6 +62,11 @@ def open_proposals(db: "Database") -> list[ProposalRow]:
         f"SELECT {_COLUMNS} FROM proposals WHERE decided_at IS NULL ORDER BY id LIMIT 10000"  # noqa: S608
     )
     return [ProposalRow(*row) for row in rows]
+
+
+def is_known(db: "Database", fingerprint: str) -> bool:
+    """Return True if a proposal with this fingerprint is open or was decided."""
+    return db.one("SELECT 1 FROM proposals WHERE fingerprint = ?", (fingerprint,)) is not None
 
 
 def count_open(db: "Database") -> int:
@@ -80,13 +91,13 @@ def require(db: "Database", proposal_id: int) -> ProposalRow:
 def decide(
     tx: "Transaction", proposal_id: int, decision: str, *, decided_by: str, note: str, now: str
 ) -> None:
-    """Mark a proposal as accepted or rejected, and clear its arguments, its diff and its summary.
+    """Mark a proposal as accepted or rejected, and clear its arguments, diff, summary and evidence.
 
     Accepted text is in the page and its history. Rejected and removed text should not stay in the memory.
     """
     tx.execute(
         "UPDATE proposals SET decided_at = ?, decision = ?, decided_by = ?, note = ?, arguments = '{}', diff = '',"
-        " summary = '' WHERE id = ? AND decided_at IS NULL",
+        " summary = '', evidence = '[]' WHERE id = ? AND decided_at IS NULL",
         (now, decision, decided_by, note, proposal_id),
     )
 

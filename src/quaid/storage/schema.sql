@@ -344,10 +344,10 @@ CREATE TABLE page_authors (
     PRIMARY KEY (page_id, version)
 ) STRICT, WITHOUT ROWID;
 
--- kept: writes proposed by agents, for review by a person; a decision clears arguments and diff
+-- kept: writes proposed by agents and by `quaid dream`, for review by a person; a decision clears their texts
 CREATE TABLE proposals (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    author TEXT NOT NULL,                        -- client name
+    author TEXT NOT NULL,                        -- client name, or 'dream'
     tool TEXT NOT NULL,                          -- the tool that the agent called
     slug TEXT NOT NULL DEFAULT '',               -- the page or file that would change
     collection TEXT NOT NULL DEFAULT '',
@@ -360,6 +360,9 @@ CREATE TABLE proposals (
     summary TEXT NOT NULL,
     arguments TEXT NOT NULL,                     -- of the tool call, as JSON
     diff TEXT NOT NULL,
+    kind TEXT NOT NULL DEFAULT '',               -- of a proposal of `quaid dream`, as in links; '' for agents
+    fingerprint TEXT UNIQUE,                     -- of such a proposal; what was decided is not proposed again
+    evidence TEXT NOT NULL DEFAULT '[]',         -- why it was proposed: page or source, and quote, as JSON
     CHECK ((decided_at IS NULL) = (decision IS NULL))
 ) STRICT;
 

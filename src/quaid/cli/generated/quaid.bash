@@ -60,6 +60,8 @@ rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
 review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
+dream	@command	Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes
+regroup	@command	Move pages to a wing: set WING in their front matter
 activity	@command	List what agents read and wrote, by session
 correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
 briefing	@command	Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people
@@ -198,7 +200,7 @@ login	@command	List the browsers that are logged in to the dashboard, the last u
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_attachment|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_activity|memory_correct|memory_briefing|memory_today|memory_tick|memory_days|memory_titles|memory_wings|memory_wing|memory_map|memory_link_suggestions|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_list|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
+    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_attachment|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_regroup|memory_activity|memory_correct|memory_briefing|memory_today|memory_tick|memory_days|memory_titles|memory_wings|memory_wing|memory_map|memory_link_suggestions|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_list|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
 2	@any	Its arguments as JSON
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -623,6 +625,30 @@ merge	@command	Propose to merge two pages about the same thing
 2	@slugs	The other page
 --into	@slugs	Which of the two is kept
 --reason	@any	Why, for the person who decides
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'dream') printf '%s\n' '--kind	@any	Only these kinds: duplicates, notes, links, facts, summaries, contradictions, groups
+--limit	@any	How many new proposals of each kind
+--nightly	on|off	Let a running server do this once a night, from now on or no longer
+model	@command	Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'dream model') printf '%s\n' '1	@any	The address of an OpenAI-compatible server
+2	@any	The name of the model there
+--daily-tokens	@any	The budget for each day
+--key-env	@any	The environment variable with the API key
+--allow-remote	-	Allow a server on another machine, which receives your texts
+--off	-	Use rules only
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'regroup') printf '%s\n' '1	@wings	The wing that the pages shall have
+*	@any	The pages
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1264,16 +1290,17 @@ list	@command	List all settings, and where each value comes from
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config get') printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_activity|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.requests_per_second|welcome	The setting
+    'config get') printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|dream_accept|dream_nightly|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_activity|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.requests_per_second|welcome	The setting
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config set') printf '%s\n' '1	single_valued_predicates|agents_may|device_name|conversation_folders|default_token_budget	The setting
+    'config set') printf '%s\n' '1	single_valued_predicates|agents_may|dream_accept|device_name|conversation_folders|default_token_budget	The setting
 2	@any	Its new value
 chunk_strategy	@command	section, window, paragraph, page
 agent_writes	@command	direct, review
 welcome	@command	ask, hint, done
+dream_nightly	@command	on, off
 background_embedding	@command	on, off
 embed_conversations	@command	recent, on, off
 log_activity	@command	on, off
@@ -1680,6 +1707,8 @@ rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
 review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
+dream	@command	Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes
+regroup	@command	Move pages to a wing: set WING in their front matter
 activity	@command	List what agents read and wrote, by session
 correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
 briefing	@command	Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people
@@ -1741,6 +1770,7 @@ resolve	@command	Close a gap, because a page answers it or it no longer matters
 clear	@command	Close every open gap whose text is not stored' ;;
     'help propose') printf '%s\n' 'forget	@command	Propose to erase a page or sentence for good; a person confirms it
 merge	@command	Propose to merge two pages about the same thing' ;;
+    'help dream') printf '%s\n' 'model	@command	Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day' ;;
     'help activity') printf '%s\n' 'accept	@command	Mark writes of agents as seen and accepted
 undo	@command	Undo a write of an agent: restore the text that each page had before, as a new version' ;;
     'help notebook') printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily
@@ -1846,6 +1876,11 @@ code	@command	Show a code to type at the dashboard'\''s login page' ;;
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'config set welcome') printf '%s\n' '1	ask|hint|done	Its new value
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'config set dream_nightly') printf '%s\n' '1	on|off	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

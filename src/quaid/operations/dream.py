@@ -1,0 +1,526 @@
+"""Look through the memory for what could be tidied up, and propose it. Only a person's decision changes anything.
+
+Each rule yields suggestions: a call of an operation, with the evidence for it. A suggestion becomes a proposal in
+the review queue, unless the same one is open or was decided before.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, Literal, NamedTuple
+
+from quaid.app import Brain
+from quaid.errors import DreamRunning, InvalidArgument, QuaidError
+from quaid.model import slug as slugs
+from quaid.model.english import split_sentences
+from quaid.model.facts import canonical_predicate, object_key
+from quaid.model.markdown_text import one_line, shorten
+from quaid.model.page import Page, build_page
+from quaid.operations import (
+    cleanup,
+    facts as fact_operations,
+    language_model,
+    pages as page_operations,
+    review,
+)
+from quaid.operations.language_model import LanguageModel, ModelSettings
+from quaid.operations.registry import Arg, op
+from quaid.operations.review import Evidence
+from quaid.search.direct_answer import stated_facts
+from quaid.search.query import name_spans
+from quaid.storage import briefing, collections, conversations, facts, leases, links, pages, proposals
+from quaid.storage.contradictions import Contradiction
+from quaid.storage.pages import PageHead, PageRow
+
+AUTHOR = "dream"
+LEASE = "dream"
+Kind = Literal["duplicates", "notes", "links", "facts", "summaries", "contradictions", "groups"]
+KINDS: tuple[Kind, ...] = ("duplicates", "notes", "links", "facts", "summaries", "contradictions", "groups")
+ACCEPT_SETTING = "dream_accept"
+"""The setting with the kinds that are accepted without a person."""
+NIGHTLY_SETTING = "dream_nightly"
+STATE_SETTING = "dream_state"
+"""The setting with what the last dream has read, so that the next one continues there."""
+NIGHT_HOUR = 3
+"""With `dream_nightly on`, a server starts a dream once a day, after this hour."""
+
+LONGEST_QUOTE = 240
+TURNS_AT_ONCE = 500
+MOST_NEW_ENTRIES = 3
+MODEL_TURNS = 8
+"""The number of turns that the model reads at once."""
+LARGE_WING = 60
+"""A wing with at least this many pages may be split."""
+GROUP_SHARE = (0.2, 0.6)
+"""Pages with one tag become a wing if they are at least and at most this share of their wing."""
+
+
+class Suggestion(NamedTuple):
+    """A call that would improve the memory."""
+
+    kind: Kind
+    tool: str
+    arguments: dict[str, Any]
+    summary: str
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        text = json.dumps([self.kind, self.tool, self.arguments], sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class KindCount(NamedTuple):
+    kind: Kind
+    proposed: int
+    accepted: int
+    known: int
+    """Suggestions that are open or were decided before."""
+
+
+class DreamRecord(NamedTuple):
+    kinds: tuple[KindCount, ...]
+    proposals: tuple[int, ...]
+    """Ids of the new proposals that wait for a decision."""
+    waiting: int
+    """Number of all open proposals."""
+    tokens: int = 0
+    """Tokens that the language model used."""
+    notes: tuple[str, ...] = ()
+
+
+class DreamModelRecord(NamedTuple):
+    model: ModelSettings | None
+    spent_today: int
+
+
+class RegroupRecord(NamedTuple):
+    wing: str
+    changed: tuple[str, ...]
+    unchanged: tuple[str, ...]
+
+
+@op("owner", examples=("quaid dream", "quaid dream --kind links --limit 50", "quaid dream --nightly on"))
+def dream(
+    brain: Brain,
+    kind: Annotated[list[str] | None, Arg(f"Only these kinds: {', '.join(KINDS)}.")] = None,
+    limit: Annotated[int, Arg("How many new proposals of each kind.", minimum=1, maximum=1_000)] = 20,
+    nightly: Annotated[
+        Literal["on", "off"] | None,
+        Arg("Let a running server do this once a night, from now on or no longer."),
+    ] = None,
+) -> DreamRecord:
+    """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes.
+
+    Nothing is changed: `quaid review` shows each proposal with its evidence, and accepts or rejects it. What was
+    decided is not proposed again. `quaid config set dream_accept links,facts` accepts these kinds without asking.
+    """
+    for name in kind or ():
+        if name not in KINDS:
+            raise InvalidArgument(name="kind", problem=f"must be one of {', '.join(KINDS)}, not {name!r}")
+    if nightly is not None:
+        brain.db.write(lambda tx: collections.set_setting(tx, NIGHTLY_SETTING, nightly))
+        if nightly == "off":
+            return DreamRecord((), (), proposals.count_open(brain.db), notes=("No longer runs at night.",))
+    lease = leases.Lease(brain.db.path, LEASE)
+    if not lease.try_take():
+        raise DreamRunning(path=brain.db.path)
+    try:
+        lease.hold()
+        return _Dream(brain, limit).run([name for name in KINDS if not kind or name in kind])
+    finally:
+        lease.release(remove=True)
+
+
+class _Dream:
+    """One pass over the memory."""
+
+    def __init__(self, brain: Brain, limit: int) -> None:
+        self._brain, self._limit = brain, limit
+        settings = language_model.stored_model(brain)
+        self._model = LanguageModel(brain, settings) if settings else None
+        self._state: dict[str, Any] = json.loads(collections.get_setting(brain.db, STATE_SETTING) or "{}")
+        self._accepted = _accepted_kinds(brain)
+        self._new: list[int] = []
+        self._notes: list[str] = []
+        if problem := self._state.pop("problem", ""):
+            self._notes.append(f"The dream of {self._state.get('day')} failed: {problem}.")
+
+    def run(self, kinds: list[Kind]) -> DreamRecord:
+        rules: dict[Kind, Callable[[], Iterable[Suggestion]]] = {
+            "duplicates": lambda: self._merges(by_text=True),
+            "notes": lambda: self._merges(by_text=False),
+            "links": self._links,
+            "facts": self._facts,
+            "summaries": self._summaries,
+            "contradictions": self._contradictions,
+            "groups": self._groups,
+        }
+        done = set(self._state.get("done", ())) & set(kinds)  # of a dream that was interrupted
+        if done == set(kinds):
+            done = set()
+        counts = []
+        for place, kind in enumerate(kinds):
+            if kind in done:
+                continue
+            self._brain.progress(place, len(kinds), f"Looking for {kind}")
+            counts.append(self._propose(kind, rules[kind]()))
+            done.add(kind)
+            self._save(done=sorted(done))
+        self._save(done=[], finished_at=self._brain.now(), day=self._brain.local()[:10])
+        if self._model is not None and self._model.problem:
+            self._notes.append(f"The language model was not used any further: {self._model.problem}.")
+        return DreamRecord(
+            *(tuple(counts), tuple(self._new), proposals.count_open(self._brain.db)),
+            *(self._model.used if self._model else 0, tuple(self._notes)),
+        )
+
+    def _save(self, **state: Any) -> None:
+        self._state |= state
+        text = json.dumps(self._state)
+        self._brain.db.write(lambda tx: collections.set_setting(tx, STATE_SETTING, text))
+
+    def _propose(self, kind: Kind, suggestions: Iterable[Suggestion]) -> KindCount:
+        proposed = accepted = known = 0
+        for suggestion in suggestions:
+            if proposals.is_known(self._brain.db, suggestion.fingerprint):
+                known += 1
+                continue
+            if proposed + accepted >= self._limit:
+                break
+            try:
+                number = review.propose_call(self._brain, AUTHOR, *suggestion, suggestion.fingerprint)
+            except QuaidError:  # for example a page in a folder that cannot be written
+                continue
+            if number is None:
+                continue
+            if kind in self._accepted and self._accept(number):
+                accepted += 1
+            else:
+                proposed += 1
+                self._new.append(number)
+        return KindCount(kind, proposed, accepted, known)
+
+    def _accept(self, number: int) -> bool:
+        decision = review.accept_proposal(self._brain, number, f"accepted by the setting {ACCEPT_SETTING}")
+        return decision.outcome == "accepted"
+
+    def _merges(self, *, by_text: bool) -> Iterator[Suggestion]:
+        """Yield pairs of pages with similar text, or with the same name."""
+        record = cleanup.dupes(self._brain, limit=1_000)
+        for pair in record.pairs:
+            if ("text" in pair.why) != by_text:
+                continue
+            likeness = (
+                f"{pair.likeness:.0%} of the text is the same" if pair.likeness else ", ".join(pair.why)
+            )
+            texts = [_first_words(self._brain, address) for address in (pair.slug, pair.other)]
+            yield Suggestion(
+                *("duplicates" if by_text else "notes", "memory_merge"),
+                {"slug": pair.slug, "other": pair.other, "into": pair.slug, "reason": likeness},
+                f"Merge {pair.other} into {pair.slug}: {likeness}",
+                (Evidence(pair.slug, texts[0]), Evidence(pair.other, texts[1])),
+            )
+
+    def _links(self) -> Iterator[Suggestion]:
+        """Yield pages that name another page in a sentence without a link between the two."""
+        db = self._brain.db
+        ids = [page.id for page, _ in links.whole_graph(db, 100_000)[0]]
+        for start in range(0, len(ids), 100):
+            self._brain.progress(start, len(ids), "Looking for links")
+            heads = pages.page_heads(db, ids[start : start + 100])
+            for head in heads.values():
+                if " " not in head.title.strip() and head.type not in cleanup.ENTITY_TYPES:
+                    continue  # a title of one word is often a common word
+                for other in links.unlinked_mentions(db, head.id, head.title):
+                    if sentence := _sentence_naming(self._brain, other, head.title):
+                        yield _link_suggestion(pages.page_heads(db, [other])[other], head, sentence)
+
+    def _facts(self) -> Iterator[Suggestion]:
+        """Yield facts about pages that the person's turns of conversations and daily logs state."""
+        db = self._brain.db
+        while rows := conversations.turns_of_people(db, self._state.get("turn", 0), TURNS_AT_ONCE):
+            for place in range(0, len(rows), MODEL_TURNS):
+                batch = rows[place : place + MODEL_TURNS]
+                for _, client, session, turn, time, text in batch:
+                    source = f"conversation {client}:{session}, turn {turn}"
+                    yield from self._facts_in(text, source, time[:10])
+                yield from self._facts_by_model(batch)
+                self._state["turn"] = batch[-1][0]
+            self._save()
+        since = self._state.get("log_day", "0000-01-01")
+        for log, _ in briefing.daily_logs(db, briefing.DatedFilter(since), 1_000):
+            yield from self._facts_in(log.text, log.slug, log.day)
+        self._save(log_day=self._brain.local()[:10])
+
+    def _facts_in(self, text: str, source: str, day: str) -> Iterator[Suggestion]:
+        db = self._brain.db
+        named = pages.pages_called(db, list(name_spans(text)))
+        by_name: dict[str, set[int]] = {}
+        for row in named:
+            by_name.setdefault(row.name, set()).add(row.page_id)
+        for page_id in sorted({page for ids in by_name.values() if len(ids) == 1 for page in ids}):
+            for fact in stated_facts(db, page_id, text, day, self._brain.now()[:10]):
+                head = pages.page_heads(db, [page_id])[page_id]
+                yield from self._fact_suggestion(head, fact.predicate, fact.value, fact.quote, source)
+
+    def _fact_suggestion(
+        self, head: PageHead, predicate: str, value: str, quote: str, source: str
+    ) -> Iterator[Suggestion]:
+        """Yield a fact, unless the page has it."""
+        stored = facts.read_facts(self._brain.db, head.id)
+        same = [row for row in stored if canonical_predicate(row.predicate) == canonical_predicate(predicate)]
+        if any(object_key(row.object) == object_key(value) for row in same):
+            return
+        address = slugs.address(head.collection, head.slug)
+        arguments = {"slug": address, "predicate": predicate, "object": value, "source": source}
+        arguments |= {"evidence_text": shorten(quote, LONGEST_QUOTE), "asserted_by": "enrichment"}
+        yield Suggestion(
+            *("facts", "memory_assert", arguments, f"{head.title}: {predicate.replace('_', ' ')} {value}"),
+            (Evidence(source, shorten(quote, LONGEST_QUOTE)),),
+        )
+
+    def _facts_by_model(self, batch: list[tuple[int, str, str, int, str, str]]) -> Iterator[Suggestion]:
+        if self._model is None:
+            return
+        turns = dict(enumerate(batch, 1))
+        notes = "\n".join(f"[{number}] {shorten(one_line(row[5]), 1_500)}" for number, row in turns.items())
+        answer = self._model.ask(FACTS_TASK, notes)
+        for item in answer if isinstance(answer, list) else []:
+            if checked := _checked_fact(item, turns):
+                row, subject, predicate, value, quote = checked
+                named = pages.pages_called(self._brain.db, [slugs.fold_name(subject)])
+                ids = {name.page_id for name in named}
+                if len(ids) == 1:
+                    head = pages.page_heads(self._brain.db, list(ids)).popitem()[1]
+                    source = f"conversation {row[1]}:{row[2]}, turn {row[3]}"
+                    yield from self._fact_suggestion(head, predicate, value, quote, source)
+
+    def _summaries(self) -> Iterator[Suggestion]:
+        """Yield pages whose timeline has news that the text above it lacks."""
+        db = self._brain.db
+        listed = fact_operations.check(self._brain, type="stale", limit=1_000).contradictions
+        for stale in listed:
+            page = page_operations.require_page(self._brain, stale.slug)
+            news = [
+                entry
+                for entry in pages.timeline_entries(db, page.id, MOST_NEW_ENTRIES)
+                if entry.date >= page.truth_updated_at[:10] and entry.summary not in page.truth
+            ]
+            if not news:
+                continue
+            text = self._news_by_model(page, [entry.summary for entry in news]) or news[0].summary
+            address = slugs.address(page.collection, page.slug)
+            yield Suggestion(
+                *("summaries", "memory_put"),
+                {"slug": address, "append": f"As of {news[0].date}: {text}"},
+                f"Bring {page.title} up to date: {text}",
+                tuple(
+                    Evidence(f"{address}, {entry.date}", shorten(entry.summary, LONGEST_QUOTE))
+                    for entry in news
+                ),
+            )
+
+    def _news_by_model(self, page: PageRow, news: list[str]) -> str:
+        if self._model is None:
+            return ""
+        notes = "\n".join([f"# {page.title}", shorten(page.truth, 4_000), "News:", *news])
+        answer = self._model.ask(SUMMARY_TASK, notes)
+        text = answer.get("sentence") if isinstance(answer, dict) else None
+        return one_line(text) if isinstance(text, str) and _uses_only(text, notes) else ""
+
+    def _contradictions(self) -> Iterator[Suggestion]:
+        """Yield contradictions in which one of the two statements is newer than the other."""
+        for found in fact_operations.check(self._brain, limit=1_000).contradictions:
+            side = _newer_side(found)
+            if side is None:
+                continue
+            left, right = found.quotes[:2]
+            newer = left if side == "left" else right
+            note = f"{newer.says or newer.quote} is newer"
+            evidence = tuple(
+                Evidence(quote.slug, one_line(f"{quote.says or ''} {quote.since or ''}: {quote.quote}"))
+                for quote in (left, right)
+            )
+            yield Suggestion(
+                *("contradictions", "memory_check", {"resolve": found.id, "keep": side, "note": note}),
+                f"{found.description} Keep: {newer.says or newer.quote}",
+                evidence,
+            )
+
+    def _groups(self) -> Iterator[Suggestion]:
+        """Yield tags that many pages of a large wing share, each as a wing of its own."""
+        db = self._brain.db
+        wings = {row.name: row.pages for row in briefing.count_pages_by(db, "wing")}
+        for wing, count in wings.items():
+            tagged = briefing.tagged_in_wing(db, wing) if count >= LARGE_WING else {}
+            for tag, addresses in sorted(tagged.items(), key=lambda pair: -len(pair[1])):
+                share = len(addresses) / count
+                if GROUP_SHARE[0] <= share <= GROUP_SHARE[1] and tag not in wings:
+                    shown = ", ".join(addresses[:5])
+                    yield Suggestion(
+                        *("groups", "memory_regroup", {"wing": tag, "slugs": addresses}),
+                        f"Make a group {tag} of {len(addresses)} of the {count} pages of {wing}",
+                        (Evidence(wing, f"{len(addresses)} of {count} pages have the tag {tag}: {shown}"),),
+                    )
+                    break  # the next dream counts again
+
+
+FACTS_TASK = (
+    "List durable facts about named people, companies and projects that the numbered notes state. Answer with a JSON"
+    ' list of objects {"note": number, "subject": name, "predicate": snake_case, "object": value, "quote": the exact'
+    " sentence}. The quote must occur in that note and contain the object. If there are none, answer []."
+)
+SUMMARY_TASK = (
+    'The page below has news that its text lacks. Answer with a JSON object {"sentence": one sentence that states the'
+    " news}. Use only names and numbers that occur in the notes."
+)
+
+
+def _accepted_kinds(brain: Brain) -> frozenset[str]:
+    return frozenset(re.split(r"[,\s]+", collections.get_setting(brain.db, ACCEPT_SETTING) or ""))
+
+
+def _first_words(brain: Brain, address: str) -> str:
+    page = page_operations.require_page(brain, address)
+    return shorten(one_line(page.summary or page.truth), LONGEST_QUOTE)
+
+
+def _sentence_naming(brain: Brain, page_id: int, title: str) -> str:
+    """Return the first sentence of a page that contains a title as whole words, in the same case."""
+    pattern = re.compile(rf"(?<!\w){re.escape(title)}(?!\w)")
+    for text in pages.page_texts(brain.db, [page_id])[page_id]:
+        for line in text.splitlines():
+            if pattern.search(line) and not line.lstrip().startswith(("#", "|", "```")):
+                sentences = [sentence for sentence in split_sentences(line) if pattern.search(sentence)]
+                return shorten(one_line(sentences[0] if sentences else line), LONGEST_QUOTE)
+    return ""
+
+
+def _link_suggestion(source: PageHead, target: PageHead, sentence: str) -> Suggestion:
+    start, end = (slugs.address(head.collection, head.slug) for head in (source, target))
+    return Suggestion(
+        *("links", "memory_link", {"from_": start, "to": end, "context": sentence}),
+        f"Link {start} to {end}",
+        (Evidence(start, sentence),),
+    )
+
+
+def _checked_fact(item: Any, turns: dict[int, Any]) -> tuple[Any, str, str, str, str] | None:
+    """Return turn, subject, predicate, object and quote of a fact if the turn has the quote, else None."""
+    if not isinstance(item, dict):
+        return None
+    values = [item.get(name) for name in ("subject", "predicate", "object", "quote")]
+    number = item.get("note")
+    row = turns.get(number) if type(number) is int else None
+    if row is None or not all(isinstance(value, str) and value.strip() for value in values):
+        return None
+    subject, predicate, value, quote = (one_line(str(text)) for text in values)
+    if quote not in one_line(row[5]) or value.lower() not in quote.lower():
+        return None
+    if (
+        not re.fullmatch(r"[a-z][a-z0-9_]{1,40}", predicate)
+        or subject.split()[0].lower() not in one_line(row[5]).lower()
+    ):
+        return None
+    return row, subject, predicate, value, quote
+
+
+def _uses_only(text: str, notes: str) -> bool:
+    """Return True if each name and number of a text occurs in the notes, and the text is one short sentence."""
+    words = re.findall(r"\d[\d.,:/-]*\d|\d|(?<=\s)[A-ZÀ-Þ][\w'’-]+", text)
+    return len(text) <= 400 and all(word.lower() in notes.lower() for word in words)
+
+
+def _newer_side(found: Contradiction) -> Literal["left", "right"] | None:
+    """Return the statement that began later, if both are facts or links with a known begin."""
+    if found.type == "stale" or len(found.quotes) < 2:
+        return None
+    left, right = (quote.since or "" for quote in found.quotes[:2])
+    if not left or not right or left == right or not (found.quotes[0].says and found.quotes[1].says):
+        return None
+    return "left" if left > right else "right"
+
+
+@op(
+    "owner",
+    command="dream model",
+    examples=(
+        "quaid dream model http://127.0.0.1:11434/v1 qwen3 --daily-tokens 50000",
+        "quaid dream model https://api.example.com/v1 small --key-env EXAMPLE_KEY --allow-remote",
+        "quaid dream model --off",
+    ),
+)
+def dream_model(
+    brain: Brain,
+    url: Annotated[str | None, Arg("The address of an OpenAI-compatible server.", positional=True)] = None,
+    model: Annotated[str | None, Arg("The name of the model there.", positional=True)] = None,
+    daily_tokens: Annotated[int, Arg("The budget for each day.", minimum=1_000, maximum=10**9)] = 50_000,
+    key_env: Annotated[str, Arg("The environment variable with the API key.")] = "",
+    allow_remote: Annotated[
+        bool, Arg("Allow a server on another machine, which receives your texts.")
+    ] = False,
+    off: Annotated[bool, Arg("Use rules only.")] = False,
+) -> DreamModelRecord:
+    """Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day.
+
+    Without one, dreams work by rules. The model reads turns of conversations and outdated pages. Its facts are
+    proposed only if their quotes occur in the text.
+    """
+    if off:
+        brain.db.write(lambda tx: collections.set_setting(tx, language_model.MODEL_SETTING, ""))
+    elif url is not None:
+        from quaid.embedding.remote import parse_address
+
+        if not model:
+            raise InvalidArgument(name="model", problem="is required with an address, as in qwen3")
+        is_remote = not parse_address(url).is_local
+        if is_remote and not allow_remote:
+            raise InvalidArgument(
+                name="url",
+                problem="is another machine, which would receive your texts; --allow-remote allows it",
+            )
+        text = json.dumps(ModelSettings(url, model, daily_tokens, key_env, is_remote)._asdict())
+        brain.db.write(lambda tx: collections.set_setting(tx, language_model.MODEL_SETTING, text))
+    return DreamModelRecord(language_model.stored_model(brain), language_model.spent_today(brain))
+
+
+@op("write", examples=("quaid regroup garden notes/roses notes/compost",))
+def regroup(
+    brain: Brain,
+    wing: Annotated[str, Arg("The wing that the pages shall have.", positional=True)],
+    slugs: Annotated[list[str], Arg("The pages.", positional=True)],
+) -> RegroupRecord:
+    """Move pages to a wing: set `wing` in their front matter. Their slugs stay."""
+    if not re.fullmatch(r"[\w-]{1,60}", wing):
+        raise InvalidArgument(name="wing", problem="must be one word of letters, digits, - and _")
+    found = [(address, page_operations.require_page(brain, address)) for address in slugs]
+
+    def change(old: PageRow | None) -> Page:
+        assert old is not None
+        front = {**old.frontmatter, "wing": wing}
+        return build_page(old.slug, front, old.truth, old.timeline, fallback_title=old.title)
+
+    moved = [(address, page) for address, page in found if page.wing != wing]
+    for address, page in moved:
+        page_operations.edit_page(brain, address, page.version, change)
+    changed = tuple(address for address, _ in moved)
+    return RegroupRecord(wing, changed, tuple(address for address, _ in found if address not in changed))
+
+
+def is_due(brain: Brain) -> bool:
+    """Return True if a dream is to run at night and has not run today."""
+    if collections.get_setting(brain.db, NIGHTLY_SETTING) != "on":
+        return False
+    local = brain.local()
+    state = json.loads(collections.get_setting(brain.db, STATE_SETTING) or "{}")
+    is_night = int(local[11:13]) >= NIGHT_HOUR and state.get("day", "") < local[:10]
+    return is_night and not leases.is_leased(brain.db.path, LEASE)
+
+
+def record_failure(brain: Brain, problem: str) -> None:
+    """Note that a nightly dream failed. The next night tries again, and the next dream reports it."""
+    state = json.loads(collections.get_setting(brain.db, STATE_SETTING) or "{}")
+    state |= {"day": brain.local()[:10], "problem": problem}
+    brain.db.write(lambda tx: collections.set_setting(tx, STATE_SETTING, json.dumps(state)))
