@@ -646,7 +646,7 @@ class Operations:
         into: Which of the two is kept.
         reason: Why, for the person who decides.
         """
-    def dream(self, *, kind: str | Sequence[str] | None = None, limit: int = 20, nightly: Literal["on", "off"] | None = None) -> DreamRecord:
+    def dream(self, *, kind: str | Sequence[str] | None = None, limit: int = 20, nightly: bool = False) -> DreamRecord:
         """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes.
 
         Nothing is changed: `quaid review` shows each proposal with its evidence, and accepts or rejects it. What was decided is not proposed again. `quaid config set dream_accept links,facts` accepts these kinds without asking.
@@ -655,7 +655,7 @@ class Operations:
 
         kind: Only these kinds: duplicates, notes, links, facts, summaries, contradictions, groups.
         limit: How many new proposals of each kind.
-        nightly: Let a running server do this once a night, from now on or no longer.
+        nightly: Let a running server do this every night; `quaid config set dream_nightly off` ends that.
         """
     def dream_model(self, url: str | None = None, model: str | None = None, *, daily_tokens: int = 50000, key_env: str = "", allow_remote: bool = False, off: bool = False) -> DreamModelRecord:
         """Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day.
@@ -1905,7 +1905,7 @@ class AsyncOperations:
         """Propose to erase a page or sentence for good; a person confirms it. To correct: memory_correct."""
     async def propose_merge(self, slug: str, other: str, into: str, reason: str) -> Any:
         """Propose to merge two pages about the same thing. A person confirms it."""
-    async def dream(self, *, kind: str | Sequence[str] | None = None, limit: int = 20, nightly: Literal["on", "off"] | None = None) -> DreamRecord:
+    async def dream(self, *, kind: str | Sequence[str] | None = None, limit: int = 20, nightly: bool = False) -> DreamRecord:
         """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes."""
     async def dream_model(self, url: str | None = None, model: str | None = None, *, daily_tokens: int = 50000, key_env: str = "", allow_remote: bool = False, off: bool = False) -> DreamModelRecord:
         """Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day."""

@@ -202,7 +202,7 @@ def test_two_dreams_do_not_run_at_once(memory: Brain) -> None:
 
 def test_a_dream_is_due_once_a_night(memory: Brain) -> None:
     assert not dream.is_due(memory)
-    run(memory, "dream", nightly="on")
+    run(memory, "dream", nightly=True)
     assert not dream.is_due(memory)
     memory.db.write(
         lambda tx: collections.set_setting(tx, dream.STATE_SETTING, json.dumps({"day": "2020-01-01"}))
@@ -211,8 +211,11 @@ def test_a_dream_is_due_once_a_night(memory: Brain) -> None:
     dream.record_failure(memory, "the disk is full")
     assert not dream.is_due(memory)
     assert "the disk is full" in run(memory, "dream").notes[0]
-    run(memory, "dream", nightly="off")
-    assert collections.get_setting(memory.db, dream.NIGHTLY_SETTING) == "off"
+    memory.db.write(
+        lambda tx: collections.set_setting(tx, dream.STATE_SETTING, json.dumps({"day": "2020-01-01"}))
+    )
+    run(memory, "config set", key="dream_nightly", value="off")
+    assert not dream.is_due(memory)
 
 
 def test_wrong_kinds_are_refused(memory: Brain) -> None:

@@ -101,15 +101,15 @@ class RegroupRecord(NamedTuple):
     unchanged: tuple[str, ...]
 
 
-@op("owner", examples=("quaid dream", "quaid dream --kind links --limit 50", "quaid dream --nightly on"))
+@op("owner", examples=("quaid dream", "quaid dream --kind links --limit 50", "quaid dream --nightly"))
 def dream(
     brain: Brain,
     kind: Annotated[list[str] | None, Arg(f"Only these kinds: {', '.join(KINDS)}.")] = None,
     limit: Annotated[int, Arg("How many new proposals of each kind.", minimum=1, maximum=1_000)] = 20,
     nightly: Annotated[
-        Literal["on", "off"] | None,
-        Arg("Let a running server do this once a night, from now on or no longer."),
-    ] = None,
+        bool,
+        Arg("Let a running server do this every night; `quaid config set dream_nightly off` ends that."),
+    ] = False,
 ) -> DreamRecord:
     """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes.
 
@@ -119,10 +119,8 @@ def dream(
     for name in kind or ():
         if name not in KINDS:
             raise InvalidArgument(name="kind", problem=f"must be one of {', '.join(KINDS)}, not {name!r}")
-    if nightly is not None:
-        brain.db.write(lambda tx: collections.set_setting(tx, NIGHTLY_SETTING, nightly))
-        if nightly == "off":
-            return DreamRecord((), (), proposals.count_open(brain.db), notes=("No longer runs at night.",))
+    if nightly:
+        brain.db.write(lambda tx: collections.set_setting(tx, NIGHTLY_SETTING, "on"))
     lease = leases.Lease(brain.db.path, LEASE)
     if not lease.try_take():
         raise DreamRunning(path=brain.db.path)
@@ -394,7 +392,7 @@ def _sentence_naming(brain: Brain, page_id: int, title: str) -> str:
         for line in text.splitlines():
             if pattern.search(line) and not line.lstrip().startswith(("#", "|", "```")):
                 sentences = [sentence for sentence in split_sentences(line) if pattern.search(sentence)]
-                return shorten(one_line(sentences[0] if sentences else line), LONGEST_QUOTE)
+                return shorten(one_line(sentences[0] if sentences else line).lstrip("> *+-"), LONGEST_QUOTE)
     return ""
 
 

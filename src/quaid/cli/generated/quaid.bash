@@ -631,7 +631,7 @@ merge	@command	Propose to merge two pages about the same thing
 --help	-	help on a command' ;;
     'dream') printf '%s\n' '--kind	@any	Only these kinds: duplicates, notes, links, facts, summaries, contradictions, groups
 --limit	@any	How many new proposals of each kind
---nightly	on|off	Let a running server do this once a night, from now on or no longer
+--nightly	-	Let a running server do this every night; `quaid config set dream_nightly off` ends that
 model	@command	Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
