@@ -268,6 +268,7 @@ def test_payload_in_a_returned_form_is_inert(visitor: Visitor, each: str) -> Non
         f"/settings/client/{text}",
         f"/settings/collection/{text}",
         f"/attachment/{text}?page={text}",
+        f"/share?title={text}&text={text}&url={text}",
         f"/login?next=/{text}",
         f"/login?code={text}",
     ):
@@ -285,6 +286,8 @@ def test_payload_in_a_returned_form_is_inert(visitor: Visitor, each: str) -> Non
         visitor.post("/settings/folders", path=each, name=each, under=each),
         visitor.post("/settings/agents", kind="client", name=each, mode=each),
         visitor.post("/settings/token/new", name=each, expires=each, scope=each),
+        visitor.post("/settings/clipper", name=each, scope="write"),
+        visitor.post("/share", title=each, text=each, url=each),
         visitor.post("/agents/decide", act=each, back=each),
         visitor.post("/graph/link", **{"from": each, "to": each, "wing": each}),
         visitor.post("/today/tick", slug="people/ada", text=each),

@@ -3,6 +3,7 @@
 import binascii
 import hashlib
 import io
+import itertools
 import os
 import re
 import sys
@@ -34,6 +35,7 @@ from quaid.errors import (
 )
 from quaid.folders import attachments, documents, importer, page_writer
 from quaid.formats import markdown
+from quaid.formats.text_blocks import one_line, without_controls
 from quaid.model import dates, facts, page as page_model, slug as slugs, tags, timeline
 from quaid.model.markdown_text import shorten
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
@@ -675,6 +677,58 @@ def ingest_file(
     source = _source_of_bytes(kind, _printable(path), _printable(name), data)
     done = _run_ingestion(brain, Ingestion(brain, source, [change], force=force, is_file=True))
     return done._replace(next_step=NEXT_STEP if done.written else None, notes=notes)
+
+
+MAX_SELECTION = 20_000
+
+
+def clip_arguments(
+    brain: Brain, source: str, title: str = "", content: str = "", selection: str = ""
+) -> dict[str, Any]:
+    """Return the arguments with which `ingest` stores a web page that a browser sent. `content` is its HTML.
+
+    The selection, and those of earlier clips of the page, become quotations above its text.
+    """
+    address = web_address(source)
+    if len(selection) > MAX_SELECTION:
+        raise InvalidArgument(name="selection", problem=f"has more than {MAX_SELECTION:,} characters")
+    front: dict[str, Any] = {"url": address, "origin": "web"}
+    text = ""
+    if content.strip():
+        converted = _converted(address, "html", urlsplit(address).hostname or "page", content.encode())
+        document = markdown.parse(converted.text)
+        text, title = document.truth, title or converted.title
+        front |= {"date": converted.date} if converted.date else {}
+    lines = [line.strip() for line in without_controls(selection).split("\n") if line.strip()]
+    blocks = [*_earlier_quotations(brain, address), "\n".join(f"> {line}" for line in lines)]
+    quotations = [block for block in dict.fromkeys(blocks) if block and block not in text]
+    body = "\n\n".join([*quotations, *([text] if text else [])]) or f"<{address}>"
+    title = one_line(title) or address
+    return {
+        "content": markdown.render(front, body, ""),
+        "type": "article",
+        "source": address,
+        "title": title,
+    }
+
+
+def web_address(source: str) -> str:
+    """Return the address of a page without a user name and without the place in the page."""
+    address = source.strip()
+    parts = urlsplit(address) if documents.is_address(address) else None
+    if parts is None or not parts.hostname or not address.isprintable() or " " in address:
+        raise InvalidArgument(name="source", problem="must be the address of a web page, with http or https")
+    fragment = parts.fragment if parts.fragment.startswith(("/", "!")) else ""  # some sites name pages in it
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=fragment).geturl()
+
+
+def _earlier_quotations(brain: Brain, address: str) -> list[str]:
+    """Return the quotations at the beginning of the page that an earlier clip of this address made."""
+    page = pagess.find(brain.db, next(_slug_candidates(address)), "default")
+    if page is None or page.frontmatter.get("source_ref") != address:
+        return []
+    blocks = itertools.takewhile(lambda block: block.startswith("> "), page.truth.split("\n\n"))
+    return list(blocks)
 
 
 TEXT_ENDINGS = (".txt", ".text")

@@ -284,7 +284,14 @@ def _describe_tool(operation: Operation) -> dict[str, Any]:
 def _other_paths() -> dict[str, Any]:
     events = describe_endpoint("Events in the memory, as server-sent events.", "read")
     events["responses"]["200"] = {"description": "A stream.", "content": {"text/event-stream": {}}}
+    clip = describe_endpoint(
+        "Save a web page that a browser sends. Other sites may call it, with a token.", "write"
+    )
+    fields = {name: {"type": "string"} for name in ("source", "title", "content", "selection")}
+    body = {"type": "object", "properties": fields, "required": ["source"], "additionalProperties": False}
+    clip["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
     return {
+        "/api/clip": {"post": clip},
         "/api/events": {"get": events},
         "/api/jobs": {"get": describe_endpoint("The states of the last long jobs, newest first.", "read")},
         "/api/openapi.json": {"get": describe_endpoint("This document.", "read")},

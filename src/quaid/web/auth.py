@@ -146,6 +146,16 @@ SAFE_METHODS = ("GET", "HEAD")
 API_PREFIXES = ("/api/", "/mcp")
 """Paths that only programs request; a browser never navigates to them."""
 
+CLIP_PATH = "/api/clip"
+"""The only path that pages of other sites may call. It ignores cookies; only a token permits a clip."""
+CLIP_HEADERS = {
+    "access-control-allow-origin": "*",
+    "access-control-allow-methods": "POST",
+    "access-control-allow-headers": "authorization, content-type",
+    "access-control-allow-private-network": "true",
+    "access-control-max-age": "600",
+}
+
 SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -221,6 +231,8 @@ class AuthMiddleware:
                 headers = MutableHeaders(scope=message)
                 headers.update(SECURITY_HEADERS)
                 headers.setdefault("cache-control", NO_STORE)
+                if asked["path"] == CLIP_PATH:
+                    headers.update(CLIP_HEADERS)
             await send(message)
 
         try:
@@ -269,6 +281,8 @@ class AuthMiddleware:
         own = self._sessions.hosts.get(host)
         if len(hosts) != 1 or host not in self._sessions.accepted_hosts(request.scope):
             raise WrongHost(host=", ".join(hosts)[:100], address=self._place.address)
+        if request.scope["path"] == CLIP_PATH:
+            return
         origins = {own.address} if own else self._place.origins
         site = headers.get("sec-fetch-site")
         for origin in headers.getlist("origin"):
@@ -282,8 +296,8 @@ class AuthMiddleware:
     def _caller(self, request: Request) -> WebCaller | None:
         """Return the caller, or None if the request has no credentials.
 
-        If there is an Authorization header, the cookie is ignored. So are cookies that were sent to a host on
-        which there are no sessions. Raise NotLoggedIn if the token is invalid.
+        If there is an Authorization header, the cookie is ignored. So are cookies that were sent with a clip, or to
+        a host on which there are no sessions. Raise NotLoggedIn if the token is invalid.
         """
         headers = request.headers.getlist("authorization")
         if headers:
@@ -297,7 +311,7 @@ class AuthMiddleware:
                     problem = f"The token {grant.name} expired at {grant.expires_at}"
                 raise NotLoggedIn(problem=problem, remedy="`quaid token create NAME` makes one")
             return WebCaller(self._capped(grant.scope), token=grant.name)
-        session = self._sessions.of(request)
+        session = None if request.scope["path"] == CLIP_PATH else self._sessions.of(request)
         return WebCaller(self._capped("owner"), csrf=session[1], session=session[0]) if session else None
 
     def is_still_valid(self, request: Request) -> bool:

@@ -4,7 +4,7 @@ Pages call operations only through `base.call_operation`. Text of the memory bec
 the templates escape every other value. Errors of an operation propagate to the app, which shows `error_page`.
 """
 
-from quaid.web.pages import agents, graph, kb, notebook, page, review, search, settings, today  # noqa: F401 (routes)
+from quaid.web.pages import agents, clip, graph, kb, notebook, page, review, search, settings, today  # noqa: F401
 from quaid.web.pages.base import PAGE_ROUTES, PAGE_SCOPES, error_page, login_page
 
 __all__ = ["PAGE_ROUTES", "PAGE_SCOPES", "error_page", "login_page"]

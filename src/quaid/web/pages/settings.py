@@ -33,6 +33,7 @@ from quaid.web.pages.base import (
     route,
     try_operation,
 )
+from quaid.web.pages.clip import bookmarklet, clip_address
 from quaid.web.pages.page import diff_lines
 
 MAX_NAME = 40
@@ -54,7 +55,9 @@ STATE_NOTES = {
 
 
 @route("/settings", GET="read")
-async def show_settings(request: Request, error: QuaidError | None = None, created: Any = None) -> Response:
+async def show_settings(
+    request: Request, error: QuaidError | None = None, created: Any = None, clipper_token: str = ""
+) -> Response:
     """Show the settings, with a token that was just created, which is shown only in this response."""
     typed = await read_form(request) if request.method == "POST" else {}
     status, latest, models, folders, clients, kb, imports, tokens, logins = await gather_all(
@@ -99,6 +102,9 @@ async def show_settings(request: Request, error: QuaidError | None = None, creat
         imports=imports,
         tokens=tokens,
         created=created,
+        clipper_token=clipper_token,
+        clip_address=clip_address(request),
+        bookmarklet=bookmarklet(clip_address(request)),
         token_periods=TOKEN_PERIODS,
         entered={**NEW_TOKEN, **(typed if error and request.url.path == "/settings/token/new" else {})},
         logins=logins,
@@ -196,6 +202,7 @@ def check_collection(folder: Any) -> tuple[str, str]:
 
 
 @route("/settings/token/new", POST="owner", on_error=show_settings)
+@route("/settings/clipper", POST="owner", on_error=show_settings)
 async def create_token(request: Request) -> Response:
     form = await read_form(request)
     record = await call_operation(
@@ -205,6 +212,8 @@ async def create_token(request: Request) -> Response:
         scope=form.get("scope", "read"),
         expires=form.get("expires") or None,
     )
+    if request.url.path == "/settings/clipper":
+        return await show_settings(request, clipper_token=record.token)
     return await show_settings(request, created=record)
 
 

@@ -114,3 +114,12 @@ for (const button of document.querySelectorAll("[data-copy]")) {
     button.textContent = "Copied";
   });
 }
+
+// The link has its address only here, so that no page contains a URL with a script. The policy of this page forbids to
+// run it here; it runs when it is a bookmark.
+const link = document.querySelector("[data-bookmarklet]");
+if (link) link.href = `javascript:${link.dataset.bookmarklet}`;
+link?.addEventListener("click", (event) => {
+  event.preventDefault();
+  link.textContent = "Drag this to your bookmarks";
+});
