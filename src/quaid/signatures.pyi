@@ -910,7 +910,7 @@ class Operations:
 
         Command: `quaid conversations list`.
 
-        client: Only of this client: claude-code, codex, plain, chatgpt or claude.ai.
+        client: Only of this client: claude-code, codex, plain, chatgpt, claude.ai, openai-agents, llama-index.
         limit: How many conversations.
         offset: How many to skip first.
         """

@@ -10,7 +10,8 @@ from quaid import config
 from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.errors import InvalidArgument, NotAllowed, NotFound
-from quaid.operations import dispatch
+from quaid.operations import conversations, dispatch
+from quaid.operations.conversations import SessionTurn
 from quaid.operations.maintenance import config_set
 
 
@@ -403,3 +404,22 @@ def test_the_turns_that_follow_are_shown_by_what_is_said(
         middle = int(told.rpartition(" ")[2])
         after = call(talks, "show", session="abc-1", **{**arguments, "around": middle})
         assert after.turns[0].turn <= record.turns[-1].turn + 1 < after.turns[-1].turn + 1
+
+
+def test_items_of_a_session_are_kept_popped_and_cleared(brain: Brain) -> None:
+    place = ("openai-agents", "s")
+    items = [{"role": "user", "content": "sardines"}, {"type": "function_call", "name": "memory_get"}]
+    turns = [SessionTurn("user", "sardines", items[0]), SessionTurn("function_call", "memory_get", items[1])]
+    conversations.add_session_turns(brain, *place, [*turns, SessionTurn("user", "words only")])
+    assert conversations.session_items(brain, *place) == items
+    assert conversations.session_items(brain, *place, limit=1) == items[1:]
+    assert conversations.session_items(brain, "llama-index", "s") == []
+    assert conversations.pop_session_item(brain, *place) == items[1]
+    assert [turn.text for turn in call(brain, "show", session="s").turns] == ["sardines", "words only"]
+    assert len(call(brain, "search", query="sardines").hits) == 1
+    conversations.clear_session(brain, *place)
+    assert conversations.session_items(brain, *place) == []
+    assert conversations.pop_session_item(brain, *place) is None
+    assert brain.db.one("SELECT count(*) FROM session_items") == (0,)
+    conversations.add_session_turns(brain, *place, turns)
+    assert conversations.session_items(brain, *place) == items

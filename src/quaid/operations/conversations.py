@@ -1,12 +1,14 @@
 """Conversations with agents: import, list, search, show and remove transcripts."""
 
+import json
 import os
+from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.folders import transcripts
-from quaid.model import plain_text
+from quaid.model import plain_text, secrets
 from quaid.operations import background
 from quaid.operations.registry import Arg, op
 from quaid.search import conversations
@@ -16,7 +18,7 @@ from quaid.storage.conversations import ConversationRow, LearnedPage
 from quaid.storage.sqlite.connection import Transaction
 
 FOLDERS_SETTING = "conversation_folders"
-TRANSCRIPT_CLIENTS = ("claude-code", "codex", "plain", "chatgpt", "claude.ai")
+TRANSCRIPT_CLIENTS = ("claude-code", "codex", "plain", "chatgpt", "claude.ai", "openai-agents", "llama-index")
 MAX_SHOWN_LENGTH = 2_000
 """Without --full, at most this many characters of a turn (message) are shown."""
 
@@ -64,6 +66,16 @@ class ConversationRecord(NamedTuple):
     around: int | None
     pages: tuple[LearnedPage, ...] = ()
     """Pages that name the conversation as their source, or that its client wrote meanwhile."""
+
+
+class SessionTurn(NamedTuple):
+    """A turn of a session to add."""
+
+    role: str
+    text: str
+    """The words that people can search and read."""
+    item: dict[str, Any] | None = None
+    """The item of the framework, which session_items() returns."""
 
 
 class ConversationRemoveRecord(NamedTuple):
@@ -198,9 +210,7 @@ def _read_transcripts(brain: Brain, paths: list[str], named: set[str], again: bo
 )
 def conversations_list(
     brain: Brain,
-    client: Annotated[
-        str | None, Arg("Only of this client: claude-code, codex, plain, chatgpt or claude.ai.")
-    ] = None,
+    client: Annotated[str | None, Arg(f"Only of this client: {', '.join(TRANSCRIPT_CLIENTS)}.")] = None,
     limit: Annotated[int, Arg("How many conversations.", minimum=1, maximum=1000)] = 20,
     offset: Annotated[int, Arg("How many to skip first.", minimum=0)] = 0,
 ) -> ConversationsRecord:
@@ -281,6 +291,66 @@ def conversations_remove(
         brain.db.write(lambda tx: store.remove(tx, row.id, now))
         problem = erasure.vacuum_and_checkpoint(brain.db)
     return ConversationRemoveRecord(done, row, ask=not dry_run, problem=problem)
+
+
+# Sessions of agent frameworks
+
+
+def add_session_turns(brain: Brain, client: str, session: str, turns: Sequence[SessionTurn]) -> None:
+    """Append turns to the session of an agent framework. Secrets are masked."""
+    if not session.strip() or "\0" in session:
+        raise InvalidArgument(name="session", problem="is empty or holds a NUL character; give it a name")
+    now, masked, new = brain.now(), 0, []
+    for turn in turns:
+        text, count = secrets.mask(turn.text.encode(errors="replace").decode())
+        item = None if turn.item is None else json.dumps(_masked_item(turn.item))
+        new.append(store.NewTurn(turn.role, text, now, brain.random_uuid(), item))
+        masked += count
+    batch = store.TurnBatch(client, session, new, masked=masked)
+    brain.db.write(lambda tx: store.add(tx, batch, now, {}, anew=False, again=True))
+
+
+def _masked_item(value: Any) -> Any:
+    """Return an item with secrets in its texts masked. The encrypted text of a provider is kept."""
+    if isinstance(value, str):
+        return secrets.mask(value)[0]
+    if isinstance(value, list):
+        return [_masked_item(part) for part in value]
+    if isinstance(value, dict):
+        return {
+            name: part if name == "encrypted_content" else _masked_item(part) for name, part in value.items()
+        }
+    return value
+
+
+def session_items(brain: Brain, client: str, session: str, limit: int | None = None) -> list[Any]:
+    """Return the items of a session, oldest first. `limit` keeps the last ones."""
+    return [json.loads(item) for _, item in store.session_items(brain.db, client, session, limit)]
+
+
+def pop_session_item(brain: Brain, client: str, session: str) -> Any:
+    """Remove the last item of a session and return it, or None if there is none."""
+
+    def work(tx: Transaction) -> str | None:
+        for turn, item in store.session_items(brain.db, client, session, 1):
+            store.remove_turn(tx, turn)
+            return item
+        return None
+
+    item = brain.db.write(work)
+    return None if item is None else json.loads(item)
+
+
+def clear_session(brain: Brain, client: str, session: str) -> None:
+    """Remove all turns of a session. Turns can be added again."""
+    now = brain.now()
+
+    def work(tx: Transaction) -> None:
+        conversation = store.find_session(brain.db, client, session)
+        if conversation is not None:
+            store.remove(tx, conversation, now)
+
+    brain.db.write(work)
 
 
 def _require_conversation(brain: Brain, name: str) -> ConversationRow:

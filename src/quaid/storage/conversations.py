@@ -83,6 +83,8 @@ class NewTurn(NamedTuple):
     text: str
     said_at: str
     key: str
+    item: str | None = None
+    """The item of an agent framework that the turn was made from, as JSON."""
 
 
 class TurnBatch(NamedTuple):
@@ -178,6 +180,10 @@ def add(
             (highest + at, conversation, last + at, turn.role, turn.said_at or None, turn.text, identity)
             for at, (identity, turn) in rows
         ],
+    )
+    tx.executemany(
+        "INSERT INTO session_items (turn_id, item) VALUES (?, ?)",
+        [(highest + at, turn.item) for at, (_, turn) in rows if turn.item is not None],
     )
     index_words(tx, [(highest + at, turn.text) for at, (_, turn) in rows])
     cut_turns(tx, [(highest + at, turn.role, turn.text) for at, (_, turn) in rows])
@@ -394,6 +400,30 @@ def read_turns(db: "Database", conversation: int, first: int, limit: int) -> lis
         (conversation, first, limit),
     )
     return [TurnRow(*row) for row in rows]
+
+
+def session_items(
+    db: "Database", client: str, session: str, limit: int | None = None
+) -> list[tuple[int, str]]:
+    """Return the turns of a session that have an item, in order, as (turn id, item). `limit` keeps the last ones."""
+    rows = db.rows(
+        "SELECT i.turn_id, i.item FROM conversations AS c JOIN conversation_turns AS t ON t.conversation_id = c.id"
+        " JOIN session_items AS i ON i.turn_id = t.id WHERE c.client = ? AND c.session = ?"
+        " ORDER BY t.turn DESC LIMIT ?",
+        (client, session, -1 if limit is None else limit),
+    )
+    return rows[::-1]
+
+
+def find_session(db: "Database", client: str, session: str) -> int | None:
+    """Return the id of a conversation."""
+    row = db.one("SELECT id FROM conversations WHERE client = ? AND session = ?", (client, session))
+    return int(row[0]) if row else None
+
+
+def remove_turn(tx: "Transaction", turn: int) -> None:
+    """Delete one turn with its item and index entries."""
+    tx.execute("DELETE FROM conversation_turns WHERE id = ?", (turn,))
 
 
 MIN_SOURCE_NAME = 8

@@ -495,6 +495,8 @@ _ROW_NAMES = {
     "contradictions": "'contradiction ' || t.id",
     "conversations": "'the conversation ' || t.session",
     "conversation_turns": "(SELECT 'the conversation ' || session FROM conversations WHERE id = t.conversation_id)",
+    "session_items": "(SELECT 'the conversation ' || c.session FROM conversation_turns AS o"
+    " JOIN conversations AS c ON c.id = o.conversation_id WHERE o.id = t.turn_id)",
     "knowledge_gaps": "'gap ' || t.id",
     "proposals": "'proposal ' || t.id",
     "page_authors": _SLUG_OF.format(column="page_id"),

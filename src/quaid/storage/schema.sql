@@ -586,7 +586,7 @@ CREATE TABLE quarantine_exports (
 -- kept: conversations with agents, because clients delete transcripts after some weeks
 CREATE TABLE conversations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    client TEXT NOT NULL,                        -- claude-code, codex, plain, chatgpt or claude.ai
+    client TEXT NOT NULL,                        -- claude-code, codex, plain, chatgpt, claude.ai or a framework
     session TEXT NOT NULL,                       -- the client's name for it
     started_at TEXT,                             -- of the first turn with a time
     ended_at TEXT,
@@ -611,6 +611,12 @@ CREATE TABLE conversation_turns (
     text TEXT NOT NULL,
     UNIQUE (conversation_id, turn),
     UNIQUE (conversation_id, identity)
+) STRICT;
+
+-- kept: the items of agent frameworks that turns were made from, such as calls of tools, secrets masked
+CREATE TABLE session_items (
+    turn_id INTEGER PRIMARY KEY REFERENCES conversation_turns (id) ON DELETE CASCADE,
+    item TEXT NOT NULL                           -- JSON
 ) STRICT;
 
 -- derived: from conversation_turns; text in scripts without spaces is segmented before it is stored

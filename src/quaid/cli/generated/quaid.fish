@@ -915,7 +915,7 @@ migrate	@command	Copy files of an older layout into reference/
         printf '%s\n' 'add	@command	Import transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
 sync	@command	Read new turns of all imported transcripts, and of the folders in the setting conversation_folders
 list	@command	List conversations with agents, the latest first
---client	claude-code|codex|plain|chatgpt|claude.ai	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
+--client	claude-code|codex|plain|chatgpt|claude.ai|openai-agents|llama-index	Only of this client: claude-code, codex, plain, chatgpt, claude.ai, openai-agents, llama-index
 --limit	@any	How many conversations
 --offset	@any	How many to skip first
 search	@command	Search earlier conversations with agents, by words and by meaning
@@ -938,7 +938,7 @@ remove	@command	Remove a conversation, also from the bytes of the database file
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'conversations list'
-        printf '%s\n' '--client	claude-code|codex|plain|chatgpt|claude.ai	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
+        printf '%s\n' '--client	claude-code|codex|plain|chatgpt|claude.ai|openai-agents|llama-index	Only of this client: claude-code, codex, plain, chatgpt, claude.ai, openai-agents, llama-index
 --limit	@any	How many conversations
 --offset	@any	How many to skip first
 --db	@files:db	the memory
