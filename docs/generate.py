@@ -1,5 +1,6 @@
 """Generate the index of operations, the signatures of the Python library, the default list of tools, the pages cli,
-tools, errors and schema, the examples of the page python, the manual pages and the shell completions.
+tools, errors and schema, the examples of the pages python and
+integrations, the manual pages and the shell completions.
 
 `make docs` runs it; `python docs/generate.py --check` only lists the stale files, and exits 1 if there are any.
 """
@@ -232,14 +233,14 @@ def schema_page() -> str:
     return NOTE + head + "".join(rows) + "\n## DDL\n\n```sql\n" + sql.strip() + "\n```\n"
 
 
-def python_page() -> str:
-    """Return docs/python.md with its examples replaced by the files that they name."""
+def page_with_examples(name: str) -> str:
+    """Return a page with its examples replaced by the files that they name."""
 
     def example(match: re.Match[str]) -> str:
         with open(os.path.join(ROOT, match[1]), encoding="utf-8") as file:
             return f"<!-- {match[1]} -->\n```python\n{file.read()}```\n"
 
-    with open(os.path.join(ROOT, "docs", "python.md"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "docs", name), encoding="utf-8") as file:
         return re.sub(
             r"<!-- (examples/\S+) -->\n```python\n.*?^```\n", example, file.read(), flags=re.M | re.S
         )
@@ -287,7 +288,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "docs/tools.md": tools,
     "docs/errors.md": error_page,
     "docs/schema.md": schema_page,
-    "docs/python.md": python_page,
+    "docs/python.md": lambda: page_with_examples("python.md"),
+    "docs/integrations.md": lambda: page_with_examples("integrations.md"),
 }
 
 

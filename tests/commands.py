@@ -27,7 +27,7 @@ import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-NOT_LOADED = ("quaid.embedding.onnx", "quaid.__main__")
+NOT_LOADED = ("quaid.embedding.onnx", "quaid.__main__", "quaid.integrations.")
 """Modules that the server leaves to the commands that use them."""
 HEADER = struct.Struct("!q")
 HANDLES = 4  # standard input, output and error, and the current folder

@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 MAY_IMPORT["spaces"] = {"folders", "storage", "embedding", "formats", "model"}
 MAY_IMPORT["operations"] = {*MAY_IMPORT["app"], "app", "clients", "skills", "server_socket", "spaces"}
 MAY_IMPORT["library"] = {"operations", "app", "config", "signatures"}
+MAY_IMPORT["integrations"] = {"library", "mcp", "operations", "search"}
 MAY_IMPORT["worker"] = {"operations", "app", "config", "folders", "storage"}
 MAY_IMPORT["mcp"] = {"worker", "operations", "app", "config", "formats", "model", "folders"}
 MAY_IMPORT["hub"] = {

@@ -375,6 +375,13 @@ class ModelInUse(QuaidError):
     code, exit_status, http_status, rpc_code = "model_in_use", 4, 409, -32009
 
 
+class MissingFramework(QuaidError, ImportError):
+    """{package} is not installed, or its version does not fit ({problem}). Install it with \
+`pip install 'quaid-memory[{extra}]'`."""
+
+    code, exit_status, http_status, rpc_code = "missing_framework", 5, 503, -32016
+
+
 class EmbedderUnavailable(QuaidError):
     """The model {name} is not available: {problem}. {remedy}."""
 

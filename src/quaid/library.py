@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import wraps
 from keyword import iskeyword
 from threading import BoundedSemaphore, Event, Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from quaid.app import Brain, ModelCache, make_view_cache, new_calls
 from quaid.config import Settings, read_settings
@@ -29,6 +29,8 @@ else:
     Operations = AsyncOperations = object
 
 __all__ = ["AsyncMemory", "Memory", "as_json", "open", "open_async"]
+
+Result = TypeVar("Result")
 
 MAX_CONNECTIONS = 8
 """At most this many calls of one memory run at a time. Further calls wait."""
@@ -122,15 +124,21 @@ class Memory(Operations):
 
     def _call(self, operation: Operation, arguments: dict[str, Any], stop: Event | None = None) -> Any:
         """Run an operation. `arguments` has the names that callers of tools use. `stop` aborts the call."""
+        return self._run(
+            lambda brain: dispatch.call(brain, operation, arguments, self._scope), operation.scope, stop
+        )
+
+    def _run(self, work: Callable[[Brain], Result], scope: Scope, stop: Event | None = None) -> Result:
+        """Run a function with a connection. `scope` is the scope of the operation that it calls."""
         with self._connected(stop) as brain:
             try:
-                return dispatch.call(brain, operation, arguments, self._scope)
+                return work(brain)
             except Cancelled as error:
                 if isinstance(error.__context__, KeyboardInterrupt):
                     raise KeyboardInterrupt from None
                 raise
             finally:
-                if operation.scope != "read":
+                if scope != "read":
                     self._record_calls(brain)
 
     def _record_calls(self, brain: CallBrain) -> None:

@@ -92,7 +92,7 @@ def patterns() -> list[Found]:
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(SOURCE.rglob("*.py"))}
     everywhere = _uses("\n".join(texts.values()))
     for module in pkgutil.walk_packages([str(SOURCE)], "quaid."):
-        if module.name.endswith("__main__"):
+        if module.name.endswith("__main__") or module.name.startswith("quaid.integrations."):
             continue
         loaded = importlib.import_module(module.name)
         values = vars(loaded)

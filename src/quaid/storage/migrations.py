@@ -310,7 +310,7 @@ def extend_v10(tx: Transaction) -> None:
 
 
 def extend_v11(tx: Transaction) -> None:
-    """Add what schema 12 has: calls of agents, similar pages, items of sessions, words of gaps, kinds of proposals."""
+    """Add what schema 12 has: calls of agents, similar pages, items of sessions, words of gaps, proposals."""
     statements = schema_statements()
     for name in (
         *("activity", "activity_by_session", "activity_by_proposal"),

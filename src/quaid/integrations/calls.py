@@ -1,0 +1,84 @@
+"""What all adapters share: tools of the registry, questions, and work on a thread that a cancelled task stops."""
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any, TypeVar
+
+from quaid.errors import InvalidArgument, MissingFramework, NotAllowed, QuaidError
+from quaid.library import Memory
+from quaid.mcp import tools
+from quaid.operations import dispatch
+from quaid.operations.registry import Scope
+from quaid.search.answer import Answer
+
+Result = TypeVar("Result")
+
+
+def missing_framework(package: str, extra: str, error: ImportError) -> MissingFramework:
+    """Return the error for a framework that cannot be imported."""
+    return MissingFramework(package=package, extra=extra, problem=error)
+
+
+def list_tools(memory: Memory, selection: str) -> list[dict[str, Any]]:
+    """Return name, description and input schema of the selected tools, as over MCP.
+
+    `selection` is core, lean, seed, all or names of tools, as for `quaid serve --tools`.
+    """
+    return tools.list_tools(selection, _tool_scope(memory))
+
+
+def call_tool(memory: Memory, name: str, arguments: dict[str, Any], stop: Event) -> tuple[str, bool]:
+    """Call a tool. Return its result or error as text for a model, and True if the call failed."""
+    scope = _tool_scope(memory)
+
+    def work(brain: Any) -> tuple[str, bool]:
+        try:
+            answer = tools.call_tool(brain, None, name, arguments, scope)
+        except QuaidError as error:
+            answer = tools.tool_failure(error, name)
+        return answer["content"][0]["text"], answer["isError"]
+
+    return memory._run(work, dispatch.find_tool(name).scope, stop)
+
+
+def _tool_scope(memory: Memory) -> Scope:
+    """Return the scope in which models call tools. It is never that of the owner."""
+    if memory._scope == "owner":
+        problem = (
+            "was opened without the name of an agent, and what models write would count as written by you; open"
+            " it with quaid.open(agent=NAME)"
+        )
+        raise InvalidArgument(name="memory", problem=problem)
+    return memory._scope
+
+
+def query(memory: Memory, question: str, stop: Event | None = None, **options: Any) -> Answer:
+    """Answer a question with `memory.query`. What is longer than a question may be is cut off."""
+    text = question.encode(errors="replace")[: dispatch.MAX_QUESTION].decode(errors="ignore")
+    answer: Answer = memory._call(dispatch.find_tool("memory_query"), {"query": text, **options}, stop)
+    return answer
+
+
+def metadata(result: Any) -> dict[str, Any]:
+    """Return the fields of a search result that frameworks keep beside its text."""
+    names = ("slug", "collection", "title", "type", "origin", "strength", "status", "date", "score")
+    return {name: getattr(result, name) for name in names}
+
+
+def session_work(memory: Memory, work: Callable[..., Result], *args: Any, scope: Scope = "write") -> Result:
+    """Run a function on the sessions of a memory. It gets a Brain and these arguments."""
+    if memory._scope == "read" != scope:
+        raise NotAllowed(name="session", needed="write", granted="read")
+    return memory._run(lambda brain: work(brain, *args), scope)
+
+
+async def in_thread(work: Callable[[Event], Result]) -> Result:
+    """Run a function on a thread, so that the event loop goes on. A cancelled task sets the event."""
+    import asyncio
+
+    stop = Event()
+    try:
+        return await asyncio.to_thread(work, stop)
+    except asyncio.CancelledError:
+        stop.set()
+        raise

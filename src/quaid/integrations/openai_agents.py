@@ -1,0 +1,85 @@
+"""OpenAI Agents SDK: tools of the memory, and sessions that are kept as conversations."""
+
+import json
+from typing import Any
+
+from quaid.integrations import calls
+from quaid.library import Memory
+from quaid.operations import conversations
+from quaid.operations.conversations import SessionTurn
+
+try:
+    from agents import FunctionTool
+    from agents.memory.session_settings import SessionSettings
+except ImportError as error:
+    raise calls.missing_framework("openai-agents", "openai-agents", error) from error
+
+CLIENT = "openai-agents"
+"""The client of the conversations that sessions write."""
+
+
+def function_tools(memory: Memory, tools: str = "core") -> list[FunctionTool]:
+    """Return tools for an Agent. `memory` must be opened with the name of an agent, or read-only."""
+    return [_function_tool(memory, entry) for entry in calls.list_tools(memory, tools)]
+
+
+def _function_tool(memory: Memory, entry: dict[str, Any]) -> FunctionTool:
+    async def invoke(_: Any, arguments: str) -> str:
+        given = json.loads(arguments or "{}")
+        text, _ = await calls.in_thread(lambda stop: calls.call_tool(memory, entry["name"], given, stop))
+        return text  # also of a failed call: the model reads what to do
+
+    return FunctionTool(
+        name=entry["name"],
+        description=entry["description"],
+        params_json_schema=entry["inputSchema"],
+        on_invoke_tool=invoke,
+        strict_json_schema=False,  # strict schemas make every argument required
+    )
+
+
+class QuaidSession:
+    """Session memory for Runner.run(). The turns are a conversation that `quaid query` searches."""
+
+    def __init__(
+        self, session_id: str, memory: Memory, session_settings: SessionSettings | None = None
+    ) -> None:
+        self.session_id, self.session_settings = session_id, session_settings
+        self._memory = memory
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """Return the items, oldest first. With a limit, here or in the settings, only the last ones."""
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
+        items: list[Any] = await self._work(conversations.session_items, limit, scope="read")
+        return items
+
+    async def add_items(self, items: list[Any]) -> None:
+        """Append items. Secrets in them are masked."""
+        if items:
+            await self._work(conversations.add_session_turns, [_turn(dict(item)) for item in items])
+
+    async def pop_item(self) -> Any:
+        """Remove and return the last item, or None."""
+        return await self._work(conversations.pop_session_item)
+
+    async def clear_session(self) -> None:
+        """Remove all items."""
+        await self._work(conversations.clear_session)
+
+    async def _work(self, work: Any, *args: Any, scope: Any = "write") -> Any:
+        where = (CLIENT, self.session_id)
+        return await calls.in_thread(
+            lambda _: calls.session_work(self._memory, work, *where, *args, scope=scope)
+        )
+
+
+def _turn(item: dict[str, Any]) -> SessionTurn:
+    """Return the turn of an item. Of other items than messages, only the name of a tool is text."""
+    kind = str(item.get("type", "message"))
+    if kind != "message":
+        return SessionTurn(kind, str(item.get("name", "")), item)
+    content = item.get("content", "")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [str(part.get("text") or "") for part in parts if isinstance(part, dict)]
+    return SessionTurn(str(item.get("role", "user")), "\n\n".join(filter(None, texts)), item)

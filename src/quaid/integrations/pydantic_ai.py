@@ -1,0 +1,59 @@
+"""Pydantic AI: the tools of the memory as a toolset."""
+
+from typing import Any
+
+from quaid.integrations import calls
+from quaid.library import Memory
+
+try:
+    from pydantic_ai import RunContext, ToolDefinition
+    from pydantic_ai.exceptions import ToolFailed
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+    from pydantic_core import SchemaValidator, core_schema
+except ImportError as error:
+    raise calls.missing_framework("pydantic-ai-slim", "pydantic-ai", error) from error
+
+
+class QuaidToolset(AbstractToolset[Any]):
+    """A toolset for an Agent. `memory` must be opened with the name of an agent, or read-only."""
+
+    def __init__(self, memory: Memory, tools: str = "core", *, id: str | None = "quaid") -> None:
+        self._memory, self._id = memory, id
+        self._entries = calls.list_tools(memory, tools)
+
+    @property
+    def id(self) -> str | None:
+        """The name of the toolset, unique within an agent."""
+        return self._id
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:  # noqa: ARG002
+        """Return the tools by name."""
+        validator = SchemaValidator(core_schema.dict_schema())  # the memory checks the arguments
+        return {
+            entry["name"]: ToolsetTool(
+                toolset=self,
+                tool_def=ToolDefinition(
+                    name=entry["name"],
+                    parameters_json_schema=entry["inputSchema"],
+                    description=entry["description"],
+                ),
+                max_retries=0,
+                args_validator=validator,
+            )
+            for entry in self._entries
+        }
+
+    async def call_tool(
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[Any],  # noqa: ARG002
+        tool: ToolsetTool[Any],  # noqa: ARG002
+    ) -> str:
+        """Call a tool. The model gets a failure as the result, with what to do next."""
+        text, failed = await calls.in_thread(
+            lambda stop: calls.call_tool(self._memory, name, tool_args, stop)
+        )
+        if failed:
+            raise ToolFailed(text)
+        return text
