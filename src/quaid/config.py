@@ -210,6 +210,7 @@ OPTIONS: dict[str, Option] = {
     "kb.store": Option(None, str),
     "web.requests_per_second": Option(100, int, minimum=1),
     "web.burst": Option(500, int, minimum=1),
+    "web.oauth": Option("on", str, ON_OFF),
     "background_embedding": Option("on", str, ON_OFF, stored="background_embedding"),
     "device_name": Option(None, str, stored="device_name"),
     "conversation_folders": Option("", str, stored="conversation_folders"),

@@ -1778,10 +1778,12 @@ class Operations:
     def token_list(self) -> TokensRecord:
         """List the tokens with their scope, creation date, expiry and last use.
 
+        Programs that logged in over OAuth are listed too, with the name that they gave themselves.
+
         Command: `quaid token list`.
         """
     def token_revoke(self, name: str) -> Named[str]:
-        """Revoke a token. Requests with it are refused from then on, and its open streams end.
+        """Revoke a token, or the access of a program. Requests with it are refused at once, and its open streams end.
 
         Command: `quaid token revoke`.
 
@@ -2168,7 +2170,7 @@ class AsyncOperations:
     async def token_list(self) -> TokensRecord:
         """List the tokens with their scope, creation date, expiry and last use."""
     async def token_revoke(self, name: str) -> Named[str]:
-        """Revoke a token. Requests with it are refused from then on, and its open streams end."""
+        """Revoke a token, or the access of a program. Requests with it are refused at once, and its open streams end."""
     async def login_list(self) -> LoginsRecord:
         """List the browsers that are logged in to the dashboard, the last used first."""
     async def login_end(self, id: str = "", *, all: bool = False) -> Named[int]:

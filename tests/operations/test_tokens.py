@@ -87,7 +87,7 @@ def test_a_token_tells_when_it_was_last_used(brain: Brain) -> None:
 
 def test_hash_is_not_a_token(brain: Brain) -> None:
     made = call(brain, "token create", name="phone").token
-    assert scope_of(brain.settings, service._token_hash(made)) is None
+    assert scope_of(brain.settings, service.token_hash(made)) is None
 
 
 def test_another_memory_has_other_tokens(brain: Brain, settings: Settings) -> None:

@@ -2667,6 +2667,7 @@ def _tokens(record: Any) -> Lines:
         (
             token.name,
             token.scope,
+            token.client,
             f"created {_day(token.created_at)}",
             f"last used {_minute(token.last_used_at)}" if token.last_used_at else "never used",
             f"expire{'d' if token.is_expired else 's'} {_minute(token.expires_at)}"

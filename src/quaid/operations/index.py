@@ -194,7 +194,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "token create": ("service.token_create", "Create a token for an HTTP client. It is shown once; only its hash is stored."),
     "token list": ("service.token_list", "List the tokens with their scope, creation date, expiry and last use."),
     "token": ("service.token_list", "List the tokens with their scope, creation date, expiry and last use."),
-    "token revoke": ("service.token_revoke", "Revoke a token. Requests with it are refused from then on, and its open streams end."),
+    "token revoke": ("service.token_revoke", "Revoke a token, or the access of a program. Requests with it are refused at once, and its open streams end."),
     "login list": ("service.login_list", "List the browsers that are logged in to the dashboard, the last used first."),
     "login": ("service.login_list", "List the browsers that are logged in to the dashboard, the last used first."),
     "login end": ("service.login_end", "Log a browser out, or all of them. The next request of the browser is refused."),

@@ -306,6 +306,8 @@ SEEN_SECONDS = 60.0
 RESERVED_NAMES = ("human", "manual", "owner")
 """Names by which the owner is recorded as the author of a change."""
 TOKEN_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+GRANT_FIELDS = {"grant", "client", "client_id", "resource"}
+GRANT_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 TOKEN_PATTERN = re.compile(r"qd_[A-Za-z0-9_-]{43}")
 
 EMPTY_LOG = "The log is empty"
@@ -320,6 +322,8 @@ class Token(NamedTuple):
     """Time of the last use, rounded down to the minute, or None if the token was never used."""
     expires_at: str | None = None
     is_expired: bool = False
+    client: str = ""
+    """For a program that logged in over OAuth: its name and where it is, as in Claude Code (localhost)."""
 
 
 class TokenRecord(NamedTuple):
@@ -352,16 +356,14 @@ def token_create(
     """Create a token for an HTTP client. It is shown once; only its hash is stored.
 
     Changes made with the token have its name as their author."""
-    _check_name(name)
-    if name in RESERVED_NAMES:
-        raise InvalidArgument(name="name", problem=f"{name} stands for you; choose another name")
+    check_token_name(name)
     expires_at = _expiry(brain, expires) if expires is not None else None
     _ = brain.db  # raises an error if there is no memory
-    folder = _token_folder(brain.settings, "tokens")
-    if len(_names_in_folder(folder)) >= MAX_TOKENS:
+    folder = token_folder(brain.settings, "tokens")
+    if len(names_in_folder(folder)) >= MAX_TOKENS:
         raise InvalidArgument(name="name", problem=f"there are {MAX_TOKENS} tokens already; revoke some")
-    token = _new_token()
-    content = {"scope": scope, "created_at": brain.now(), "sha256": _token_hash(token)}
+    token = new_token()
+    content = {"scope": scope, "created_at": brain.now(), "sha256": token_hash(token)}
     content |= {"expires_at": expires_at} if expires_at else {}
     path = os.path.join(folder, name + ".json")
     with translate_os_errors(path):
@@ -393,20 +395,21 @@ def _expiry(brain: Brain, expires: str) -> str:
 
 @op("owner", command="token list", aliases={"token": {}}, examples=("quaid token list",))
 def token_list(brain: Brain) -> TokensRecord:
-    """List the tokens with their scope, creation date, expiry and last use."""
+    """List the tokens with their scope, creation date, expiry and last use.
+
+    Programs that logged in over OAuth are listed too, with the name that they gave themselves."""
     folder = os.path.join(_token_path(brain.settings), "tokens")  # created with the first token
-    paths = {name: os.path.join(folder, name + ".json") for name in _names_in_folder(folder)}
-    files = [(name, path, _read_token_file(path)) for name, path in paths.items()]
     tokens = [
         Token(
             name,
             content["scope"],
             content["created_at"],
-            _last_used(path),
+            _last_used(os.path.join(folder, name + ".json")),
             content.get("expires_at"),
             _is_expired(content, brain.now()),
+            content.get("client", ""),
         )
-        for name, path, content in files
+        for name, content in token_files(brain.settings).items()
         if content
     ]
     return TokensRecord(tuple(sorted(tokens)), owner_token_path(brain.settings))
@@ -414,9 +417,9 @@ def token_list(brain: Brain) -> TokensRecord:
 
 @op("owner", command="token revoke", examples=("quaid token revoke phone",))
 def token_revoke(brain: Brain, name: TokenName) -> Named[str]:
-    """Revoke a token. Requests with it are refused from then on, and its open streams end."""
+    """Revoke a token, or the access of a program. Requests with it are refused at once, and its open streams end."""
     _check_name(name)
-    path = os.path.join(_token_folder(brain.settings, "tokens"), name + ".json")
+    path = os.path.join(token_folder(brain.settings, "tokens"), name + ".json")
     with translate_os_errors(path):
         try:
             os.unlink(path)
@@ -502,7 +505,7 @@ def login_new_code(
 
 def token_names(settings: Settings) -> list[str]:
     """Return the names of all tokens except the owner's."""
-    return sorted(_names_in_folder(os.path.join(_token_path(settings), "tokens")))
+    return sorted(names_in_folder(os.path.join(_token_path(settings), "tokens")))
 
 
 def owner_token_path(settings: Settings) -> str:
@@ -512,11 +515,11 @@ def owner_token_path(settings: Settings) -> str:
 
 def owner_token(settings: Settings) -> str:
     """Return the owner's token, creating it if necessary. A file that other users can read is refused."""
-    _token_folder(settings, "")
+    token_folder(settings, "")
     path = owner_token_path(settings)
     with translate_os_errors(path):
         try:
-            durable_files.write_file(path, _new_token().encode(), exclusive=True)
+            durable_files.write_file(path, new_token().encode(), exclusive=True)
         except FileExistsError:
             pass
         if os.name != "nt" and os.stat(path).st_mode & 0o077:
@@ -537,6 +540,10 @@ class TokenGrant(NamedTuple):
     """The name of the token; empty for the owner's."""
     expires_at: str | None = None
     is_expired: bool = False
+    grant: str = ""
+    """Identifies the grant of an OAuth access token; empty for other tokens."""
+    resource: str = ""
+    """The only address at which an OAuth access token is accepted."""
 
 
 class TokenReader:
@@ -545,6 +552,7 @@ class TokenReader:
     def __init__(self, settings: Settings) -> None:
         self._owner_path = owner_token_path(settings)
         self._folder = os.path.join(_token_path(settings), "tokens")
+        self._grants = os.path.join(_token_path(settings), "grants")
         self._cache: dict[str, tuple[tuple[int, ...], dict[str, Any] | None]] = {}
 
     def find(self, token: str, moment: float) -> TokenGrant | None:
@@ -552,19 +560,28 @@ class TokenReader:
 
         The token is compared with every stored token in constant time.
         """
-        digest = _token_hash(token)
+        digest = token_hash(token)
         grant: TokenGrant | None = None
         if (owner := self._read(self._owner_path)) and hmac.compare_digest(digest, owner["sha256"]):
             grant = TokenGrant("owner")
-        for name in _names_in_folder(self._folder):
+        for name in names_in_folder(self._folder):
             path = os.path.join(self._folder, name + ".json")
             content = self._read(path)
-            if content and hmac.compare_digest(digest, content["sha256"]):
+            state = content and content.get("grant") and self._read(self._grant_file(content))
+            if content and hmac.compare_digest(digest, (state or content).get("sha256", "")):
                 is_expired = _is_expired(content, dates.timestamp(moment))
-                grant = grant or TokenGrant(content["scope"], name, content.get("expires_at"), is_expired)
+                is_expired = is_expired or bool(state and state["until"] <= moment)
+                ends_at = dates.timestamp(state["until"]) if state else content.get("expires_at")
+                found = TokenGrant(content["scope"], name, ends_at, is_expired)
+                grant = grant or found._replace(
+                    grant=content.get("grant", ""), resource=content.get("resource", "")
+                )
                 if not is_expired:
                     _record_use(path, moment)
         return grant
+
+    def _grant_file(self, content: dict[str, Any]) -> str:
+        return os.path.join(self._grants, content["grant"] + ".json")
 
     def _read(self, path: str) -> dict[str, Any] | None:
         try:
@@ -575,8 +592,31 @@ class TokenReader:
         stamp = (status.st_ino, status.st_ctime_ns, status.st_size, status.st_mode)
         if path not in self._cache or self._cache[path][0] != stamp:
             read = _read_owner_file if path == self._owner_path else _read_token_file
+            read = read_grant_state if os.path.dirname(path) == self._grants else read
             self._cache[path] = (stamp, read(path))
         return self._cache[path][1]
+
+
+def token_files(settings: Settings) -> dict[str, dict[str, Any] | None]:
+    """Return the contents of all token files by the names of their tokens; None for invalid files."""
+    folder = os.path.join(_token_path(settings), "tokens")
+    return {name: _read_token_file(os.path.join(folder, name + ".json")) for name in names_in_folder(folder)}
+
+
+def grant_path(settings: Settings, grant: str) -> str:
+    """Return the path of the file with the hashes of the present tokens of an OAuth grant."""
+    return os.path.join(_token_path(settings), "grants", grant + ".json")
+
+
+def read_grant_state(path: str) -> dict[str, Any] | None:
+    """Return the hashes of a grant's tokens and their times, or None if the file is missing or invalid."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = json.loads(file.read(MAX_TOKEN_FILE_BYTES))
+        kinds = {"sha256": str, "refresh": str, "until": float, "since": float}
+        return value if all(isinstance(value[name], kind) for name, kind in kinds.items()) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _read_owner_file(path: str) -> dict[str, Any] | None:
@@ -587,7 +627,7 @@ def _read_owner_file(path: str) -> dict[str, Any] | None:
             token = file.read(MAX_TOKEN_FILE_BYTES).strip()
     except OSError:
         return None
-    return {"sha256": _token_hash(token)} if TOKEN_PATTERN.fullmatch(token) else None
+    return {"sha256": token_hash(token)} if TOKEN_PATTERN.fullmatch(token) else None
 
 
 def _record_use(path: str, moment: float) -> None:
@@ -603,13 +643,13 @@ def _is_expired(content: dict[str, Any], now: str) -> bool:
 
 def login_code(settings: Settings, port: int, moment: float, seconds: int = LOGIN_CODE_SECONDS) -> str:
     """Create a code for one login at the server on this port."""
-    folder = _token_folder(settings, "logins")
+    folder = token_folder(settings, "logins")
     for name in os.listdir(folder):  # remove expired codes
         content = _read_token_file(os.path.join(folder, name))
         if not content or content["until"] < moment:
-            _unlink_token(os.path.join(folder, name))
-    code = _new_token()
-    path = os.path.join(folder, _token_hash(code))
+            unlink_token(os.path.join(folder, name))
+    code = new_token()
+    path = os.path.join(folder, token_hash(code))
     with translate_os_errors(path):
         grant = json.dumps({"port": port, "until": moment + seconds})
         durable_files.write_file(path, grant.encode(), exclusive=True)
@@ -618,9 +658,9 @@ def login_code(settings: Settings, port: int, moment: float, seconds: int = LOGI
 
 def redeem_login_code(settings: Settings, port: int, moment: float, code: str) -> bool:
     """Return True if the code is valid, and invalidate it."""
-    path = os.path.join(_token_path(settings), "logins", _token_hash(code))
+    path = os.path.join(_token_path(settings), "logins", token_hash(code))
     content = _read_token_file(path)
-    return bool(content and _unlink_token(path) and content["port"] == port and moment <= content["until"])
+    return bool(content and unlink_token(path) and content["port"] == port and moment <= content["until"])
 
 
 def short_login_code(settings: Settings, port: int, moment: float) -> str:
@@ -630,9 +670,9 @@ def short_login_code(settings: Settings, port: int, moment: float) -> str:
         "port": port,
         "until": moment + SHORT_CODE_SECONDS,
         "tries": SHORT_CODE_TRIES,
-        "sha256": _token_hash(code),
+        "sha256": token_hash(code),
     }
-    path = os.path.join(_token_folder(settings, ""), SHORT_CODE_FILE)
+    path = os.path.join(token_folder(settings, ""), SHORT_CODE_FILE)
     with translate_os_errors(path):
         durable_files.write_file(path, json.dumps(content).encode(), durable=False)
     return code
@@ -654,7 +694,7 @@ def redeem_short_code(settings: Settings, port: int, moment: float, code: str) -
             os.unlink(claimed)
         if moment > content["until"]:
             return False
-        if content["port"] == port and hmac.compare_digest(content["sha256"], _token_hash(code)):
+        if content["port"] == port and hmac.compare_digest(content["sha256"], token_hash(code)):
             return True
         content["tries"] -= 1
         if content["tries"] > 0:
@@ -666,7 +706,7 @@ def redeem_short_code(settings: Settings, port: int, moment: float, code: str) -
 
 def certificate_files(settings: Settings, address: str, moment: float) -> tuple[str, str]:
     """Return the paths of the certificate for --lan and of its key, creating them if they are missing or old."""
-    folder = _token_folder(settings, "")
+    folder = token_folder(settings, "")
     cert, key = os.path.join(folder, "lan-cert.pem"), os.path.join(folder, "lan-key.pem")
     with suppress(OSError):
         if moment - os.stat(cert).st_mtime < CERTIFICATE_DAYS * 86_400 / 2 and os.stat(key).st_size:
@@ -749,7 +789,7 @@ def web_host_name(settings: Settings) -> str:
 
     The name is random, so that no other server can make a browser visit it. See docs/decisions/094.
     """
-    path = os.path.join(_token_folder(settings, ""), HOST_FILE_NAME)
+    path = os.path.join(token_folder(settings, ""), HOST_FILE_NAME)
     with translate_os_errors(path):
         new = base64.b32encode(os.urandom(HOST_NAME_BYTES)).decode().lower()
         with suppress(FileExistsError):
@@ -776,12 +816,12 @@ def begin_session(settings: Settings, host: str, device: str, moment: float) -> 
 
     If there are MAX_SESSIONS already, the one that was unused for the longest time ends.
     """
-    folder = _token_folder(settings, "sessions")
+    folder = token_folder(settings, "sessions")
     for session in sessions_of(settings, moment)[MAX_SESSIONS - 1 :]:
-        _unlink_token(os.path.join(folder, session.id + ".json"))
-    secret = _new_token()
-    content = {"host": host, "device": device, "since": moment, "owner": _token_hash(owner_token(settings))}
-    path = os.path.join(folder, _token_hash(secret) + ".json")
+        unlink_token(os.path.join(folder, session.id + ".json"))
+    secret = new_token()
+    content = {"host": host, "device": device, "since": moment, "owner": token_hash(owner_token(settings))}
+    path = os.path.join(folder, token_hash(secret) + ".json")
     with translate_os_errors(path):
         durable_files.write_file(path, json.dumps(content).encode(), exclusive=True)
         os.utime(path, (moment, moment))
@@ -793,7 +833,7 @@ def find_session(settings: Settings, host: str, secret: str, moment: float) -> B
 
     The session is looked up by the hash of the cookie, so that the timing of the lookup leaks nothing.
     """
-    session = _read_session(settings, _token_hash(secret), moment)
+    session = _read_session(settings, token_hash(secret), moment)
     if session is None or session.host != host:
         return None
     if moment - session.last_seen > SEEN_SECONDS:
@@ -805,17 +845,17 @@ def find_session(settings: Settings, host: str, secret: str, moment: float) -> B
 def sessions_of(settings: Settings, moment: float) -> list[BrowserSession]:
     """Return the open browser sessions, the last used first, and remove the files of those that have ended."""
     sessions = []
-    for id in _names_in_folder(os.path.join(_token_path(settings), "sessions")):
+    for id in names_in_folder(os.path.join(_token_path(settings), "sessions")):
         if session := _read_session(settings, id, moment):
             sessions.append(session)
         else:
-            _unlink_token(_session_path(settings, id))
+            unlink_token(_session_path(settings, id))
     return sorted(sessions, key=lambda session: (-session.last_seen, session.id))
 
 
 def end_session(settings: Settings, id: str) -> bool:
     """End a session. Return False if there is no such session."""
-    return bool(id) and _unlink_token(_session_path(settings, id))
+    return bool(id) and unlink_token(_session_path(settings, id))
 
 
 def _session_path(settings: Settings, id: str) -> str:
@@ -830,13 +870,20 @@ def _read_session(settings: Settings, id: str, moment: float) -> BrowserSession 
         with open(path, encoding="utf-8") as file:
             content = json.loads(file.read(MAX_TOKEN_FILE_BYTES))
         with open(owner_token_path(settings), encoding="utf-8") as file:
-            owner = _token_hash(file.read(MAX_TOKEN_FILE_BYTES).strip())
+            owner = token_hash(file.read(MAX_TOKEN_FILE_BYTES).strip())
         session = BrowserSession(id, content["host"], content["device"], content["since"], last_seen)
         until = min(session.since + MAX_SESSION_SECONDS, last_seen + IDLE_SESSION_SECONDS)
         is_open = moment <= until and hmac.compare_digest(content["owner"], owner)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return session if is_open else None
+
+
+def check_token_name(name: str) -> None:
+    """Raise InvalidArgument unless a new token may have this name."""
+    _check_name(name)
+    if name in RESERVED_NAMES:
+        raise InvalidArgument(name="name", problem=f"{name} stands for you; choose another name")
 
 
 def _check_name(name: str) -> None:
@@ -854,14 +901,16 @@ def _token_path(settings: Settings) -> str:
     return os.path.join(settings.home, "web", memory_fingerprint(settings))
 
 
-def _token_folder(settings: Settings, name: str) -> str:
+def token_folder(settings: Settings, name: str) -> str:
+    """Return a folder beside the owner's token, creating it if necessary."""
     folder = os.path.join(_token_path(settings), name) if name else _token_path(settings)
     with translate_os_errors(folder):
         durable_files.make_folders(folder)
     return folder
 
 
-def _names_in_folder(folder: str) -> list[str]:
+def names_in_folder(folder: str) -> list[str]:
+    """Return the names of the JSON files in a folder, without their ending."""
     try:
         return [name[:-5] for name in os.listdir(folder) if name.endswith(".json")]
     except OSError:
@@ -879,8 +928,12 @@ def _read_token_file(path: str) -> dict[str, Any] | None:
         return None
     if "until" in value:
         return value if set(value) == {"port", "until"} else None
-    is_token = set(value) - {"expires_at"} == {"scope", "created_at", "sha256"}
-    is_valid = is_token and value["scope"] in ("read", "write") and isinstance(value["sha256"], str)
+    secret = GRANT_FIELDS if "grant" in value else {"sha256"}
+    is_token = set(value) - {"expires_at"} == {"scope", "created_at"} | secret
+    is_valid = is_token and value["scope"] in ("read", "write")
+    is_valid = is_valid and all(isinstance(value[name], str) for name in secret)
+    if "grant" in value and not (is_valid and GRANT_ID.fullmatch(value["grant"]) and "expires_at" in value):
+        return None
     expires_at = value.get("expires_at", "9999-12-31T23:59:59Z")
     return value if is_valid and isinstance(expires_at, str) and dates.is_timestamp(expires_at) else None
 
@@ -901,16 +954,18 @@ def _format_minute(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:00Z")
 
 
-def _new_token() -> str:
+def new_token() -> str:
+    """Return a new token of 256 random bits."""
     return "qd_" + base64.urlsafe_b64encode(os.urandom(TOKEN_BYTES)).decode().rstrip("=")
 
 
-def _token_hash(token: str) -> str:
+def token_hash(token: str) -> str:
     """Return the SHA-256 of a token. A plain hash is enough, because tokens have 256 random bits."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-def _unlink_token(path: str) -> bool:
+def unlink_token(path: str) -> bool:
+    """Delete a file and return True, or return False if there was none."""
     try:
         os.unlink(path)
     except OSError:

@@ -30,7 +30,7 @@ from quaid.errors import (
 from quaid.http_server import ServerAddress
 from quaid.mcp.server import log_to_stderr
 from quaid.operations import service
-from quaid.web import api, mcp as web_mcp, pages
+from quaid.web import api, mcp as web_mcp, oauth, pages
 from quaid.web.api import EventBus
 from quaid.web.auth import (
     API_PREFIXES,
@@ -59,6 +59,7 @@ ROUTE_SCOPES: dict[str, dict[str, str]] = {
     "/api/jobs": {"GET": "read"},
     "/mcp": {"GET": "read", "POST": "read", "DELETE": "read"},  # each tool checks its own scope
     "/logout": {"POST": "read"},
+    **oauth.OAUTH_SCOPES,
     **pages.PAGE_SCOPES,
 }
 DEFAULT_SCOPE = "owner"
@@ -103,6 +104,7 @@ def build_app(
         Route("/api/jobs", api.list_jobs),
         *(api.DEBUG_ROUTES if debug else ()),
         Route("/mcp", web_mcp.serve_mcp, methods=["GET", "POST", "DELETE"]),
+        *(oauth.OAUTH_ROUTES if settings.option("web.oauth") == "on" else ()),
         *pages.PAGE_ROUTES,
     ]
     app = Starlette(
@@ -117,6 +119,7 @@ def build_app(
     app.state.settings, app.state.place, app.state.tools = settings, place, tools
     app.state.workers, app.state.bus, app.state.sessions = pool, bus, sessions
     app.state.mcp_sessions = web_mcp.McpSessions()
+    app.state.oauth_codes = oauth.AuthorizationCodes()
     app.state.operation_cache, app.state.flashes = {}, {}  # used by the pages
     app.state.ends_by = float("inf")  # shutdown deadline (time.monotonic()), set when a signal arrives
     app.state.debug_routes, app.state.readonly, app.state.stopped_cleanly = debug, readonly, True
@@ -252,6 +255,9 @@ async def _error_response(request: Request, error: Exception) -> Response:
         headers.setdefault("retry-after", "1")
     if request.url.path.startswith(API_PREFIXES):
         response = api.error_response(error)
+        is_mcp = request.url.path == oauth.MCP_PATH and error.http_status == 401
+        if is_mcp and request.app.state.settings.option("web.oauth") == "on":
+            headers["www-authenticate"] = oauth.challenge_header(request)
     else:
         try:
             response = pages.error_page(request, error)

@@ -30,7 +30,7 @@ from quaid.operations.registry import SCOPES
 from quaid.web.workers import CALLER
 
 NOT_LOGGED_IN = "You are not logged in"
-MAX_RETURN_PATH = 2_000
+MAX_RETURN_PATH = 8_000  # a request of a program to connect contains its registration
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -70,15 +70,22 @@ class BrowserSessions:
         cookie = "__Host-quaid" if place.secure else f"quaid-{place.port}"
         self.hosts = {host: BrowserHost(f"{scheme}://{host}", place.secure, cookie) for host in hosts}
         self._local_hosts = place.hosts | self.hosts.keys()
+        self._scheme = scheme
         if lan:
             cookie = "__Host-quaid" if lan.secure else f"quaid-{lan.port}"
             self.hosts |= {host: BrowserHost(lan.address, lan.secure, cookie) for host in lan.hosts}
+        self.origins = place.origins | {host.address for host in self.hosts.values()}
 
     def accepted_hosts(self, asked: Asked) -> Set[str]:
         """Return the Host values that are accepted on the address at which a request arrived."""
         ip, port = asked.get("server") or ("", 0)
         own = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
         return self.lan.hosts if self.lan and own in self.lan.hosts else self._local_hosts
+
+    def origin(self, request: Request) -> str:
+        """Return the address under which a request has reached this server, as in http://127.0.0.1:4321."""
+        host = request_host(request)
+        return self.hosts[host].address if host in self.hosts else f"{self._scheme}://{host}"
 
     def begin(self, request: Request, response: Response) -> None:
         """Create a session and set its cookie on the response."""
@@ -143,7 +150,7 @@ MAX_PUBLIC_BODY = 16 * 1024
 """Bytes of a body without credentials, so that few bodies of strangers do not fill their share."""
 BODY_TIMEOUT = 30.0
 SAFE_METHODS = ("GET", "HEAD")
-API_PREFIXES = ("/api/", "/mcp")
+API_PREFIXES = ("/api/", "/mcp", "/oauth/register", "/oauth/token", "/oauth/revoke", "/.well-known/")
 """Paths that only programs request; a browser never navigates to them."""
 
 CLIP_PATH = "/api/clip"
@@ -182,6 +189,7 @@ class WebCaller(NamedTuple):
     csrf: str = ""  # token of the browser's session
     session: str = ""
     token: str = ""  # name of the token; empty for the owner
+    grant: str = ""  # id of the grant to which an OAuth token belongs
 
     @property
     def key(self) -> str:
@@ -310,7 +318,10 @@ class AuthMiddleware:
                 if grant and grant.expires_at:
                     problem = f"The token {grant.name} expired at {grant.expires_at}"
                 raise NotLoggedIn(problem=problem, remedy="`quaid token create NAME` makes one")
-            return WebCaller(self._capped(grant.scope), token=grant.name)
+            if grant.resource and grant.resource != self._sessions.origin(request) + request.url.path:
+                problem = f"The token of {grant.name} is only for {grant.resource}"
+                raise NotLoggedIn(problem=problem, remedy="`quaid token create NAME` makes one for the API")
+            return WebCaller(self._capped(grant.scope), token=grant.name, grant=grant.grant)
         session = None if request.scope["path"] == CLIP_PATH else self._sessions.of(request)
         return WebCaller(self._capped("owner"), csrf=session[1], session=session[0]) if session else None
 

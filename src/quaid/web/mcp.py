@@ -318,11 +318,11 @@ def _sessions(request: Request) -> McpSessions:
 def _session_owner(request: Request) -> str:
     """Return a hash of the caller's credentials and scope.
 
-    A session can only be continued with the token that opened it, and not after that token's scope has
-    changed.
+    A session can only be continued with the token that opened it, or a later one of the same OAuth grant, and
+    not after that token's scope has changed.
     """
     token = request.headers.get("authorization", "").partition(" ")[2].strip()
-    credentials = token or request.state.session
+    credentials = request.state.grant or token or request.state.session
     return hashlib.sha256(f"{request.state.scope} {credentials}".encode()).hexdigest()
 
 

@@ -1450,7 +1450,7 @@ list	@command	List all settings, and where each value comes from
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'config get'
-        printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|dream_accept|dream_nightly|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_activity|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.requests_per_second|welcome	The setting
+        printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|dream_accept|dream_nightly|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_activity|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.oauth|web.requests_per_second|welcome	The setting
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1815,7 +1815,7 @@ logs	@command	Show the log of the service: starts, stops and failures, never pag
     case 'token'
         printf '%s\n' 'create	@command	Create a token for an HTTP client
 list	@command	List the tokens with their scope, creation date, expiry and last use
-revoke	@command	Revoke a token
+revoke	@command	Revoke a token, or the access of a program
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -2095,7 +2095,7 @@ logs	@command	Show the log of the service: starts, stops and failures, never pag
     case 'help token'
         printf '%s\n' 'create	@command	Create a token for an HTTP client
 list	@command	List the tokens with their scope, creation date, expiry and last use
-revoke	@command	Revoke a token'
+revoke	@command	Revoke a token, or the access of a program'
     case 'help login'
         printf '%s\n' 'list	@command	List the browsers that are logged in to the dashboard, the last used first
 end	@command	Log a browser out, or all of them

@@ -5,9 +5,25 @@ the templates escape every other value. Errors of an operation propagate to the 
 """
 
 from quaid.web.pages import agents, clip, graph, kb, notebook, page, review, search, settings, today  # noqa: F401
-from quaid.web.pages.base import PAGE_ROUTES, PAGE_SCOPES, error_page, login_page
+from quaid.web.pages.base import (
+    PAGE_ROUTES,
+    PAGE_SCOPES,
+    browser_message,
+    consent_page,
+    error_page,
+    login_page,
+    read_form,
+)
 
-__all__ = ["PAGE_ROUTES", "PAGE_SCOPES", "error_page", "login_page"]
+__all__ = [
+    "PAGE_ROUTES",
+    "PAGE_SCOPES",
+    "browser_message",
+    "consent_page",
+    "error_page",
+    "login_page",
+    "read_form",
+]
 
 # More specific paths come first, for example /page/{slug:path}/edit before /page/{slug:path}.
 PAGE_ROUTES.sort(key=lambda route: -len(route.path))

@@ -430,8 +430,16 @@ def login_page(request: Request, *, status: int = 200, **values: Any) -> Respons
     """
     lan = request.app.state.sessions.lan
     defaults = {"heading": "", "message": "", "status_code": 0, "is_login": True, "grant": "", "hint": ""}
+    defaults |= {"code_only": False}
     defaults |= {"target": "/", "forward": "", "is_phone": bool(lan and request_host(request) in lan.hosts)}
     return _html(render_template("login.html", **{**defaults, **values}), status)
+
+
+def consent_page(request: Request, *, status: int = 200, **values: Any) -> Response:
+    """Return the page on which the owner answers a program that asks for access, or the one that leads on from it."""
+    defaults: dict[str, Any] = {"forward": "", "again": False, "problem": "", "error": "", "client": None}
+    shared = {"csrf": getattr(request.state, "csrf", "")}
+    return _html(render_template("consent.html", **{**defaults, **shared, **values}), status)
 
 
 def back_link(request: Request) -> tuple[str, str] | None:

@@ -1,0 +1,487 @@
+"""OAuth 2.1 for MCP clients: discovery, registration, the owner's approval, tokens and revocation.
+
+The issuer is the address that the client uses, so that a client on this machine, one in the network and one behind
+a proxy each find consistent metadata. Only public clients with PKCE (S256) are served. Nothing is stored or granted
+before the owner, logged in to the dashboard, approves; until then a request leads nowhere else, not even with an
+error, because anybody can register a redirect address.
+"""
+
+import base64
+import hashlib
+import hmac
+import ipaddress
+import json
+import re
+import secrets
+import time
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from quaid.config import Settings
+from quaid.errors import InvalidArgument, NotAllowed, QuaidError
+from quaid.model import dates
+from quaid.operations import grants
+from quaid.operations.grants import ApprovedAccess, OAuthClient
+from quaid.web import api, pages
+from quaid.web.auth import SAFE_METHODS, media_type
+
+MCP_PATH = "/mcp"
+SCOPES = ("read", "write")
+CODE_SECONDS = 60
+MAX_CODES = 100
+MAX_NAME = 80
+MAX_REDIRECT_URIS = 20
+MAX_REGISTRATION = 1_500
+"""Characters of a client's name and redirect addresses, which are part of its id and so of URLs."""
+MAX_STATE = 1_000
+PERIODS = (
+    ("7d", "after a week"),
+    ("30d", "after 30 days"),
+    ("90d", "after 90 days"),
+    ("52w", "after a year"),
+)
+DEFAULT_PERIOD = "90d"
+PROGRAM_SCHEMES = ("cursor", "vscode", "vscode-insiders", "windsurf", "zed", "claude")
+"""Schemes of programs, beside those with a dot in their names (RFC 8252, 7.1)."""
+URI = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9\-._~:/?\[\]@!$&()*+,;=%]+")
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
+
+
+class OAuthProblem(Exception):
+    """An error that OAuth defines a code for."""
+
+    def __init__(self, code: str, description: str, status: int = 400) -> None:
+        super().__init__(description)
+        self.code, self.status = code, status
+
+
+class AuthorizationRequest(NamedTuple):
+    """A valid request of a client for the owner's approval."""
+
+    client: OAuthClient
+    redirect_uri: str
+    challenge: str
+    state: str | None
+    issuer: str
+    may_write: bool
+
+    def answer(self, **values: str) -> str:
+        """Return the address that leads back to the client with these values."""
+        given = {"state": self.state} if self.state is not None else {}
+        query = urlencode({**values, **given, "iss": self.issuer})
+        return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{query}"
+
+
+class PendingCode(NamedTuple):
+    access: ApprovedAccess
+    challenge: str
+    until: float
+    grant: str = ""  # set when the code was used
+
+
+class AuthorizationCodes:
+    """Codes that the owner's approval has created. They are kept in memory, by their hashes."""
+
+    def __init__(self) -> None:
+        self._codes: OrderedDict[bytes, PendingCode] = OrderedDict()
+
+    def add(self, access: ApprovedAccess, challenge: str) -> str:
+        code = "qc_" + secrets.token_urlsafe(32)
+        self._codes[_digest(code)] = PendingCode(access, challenge, time.time() + CODE_SECONDS)
+        while len(self._codes) > MAX_CODES:
+            self._codes.popitem(last=False)
+        return code
+
+    def redeem(self, settings: Settings, form: Mapping[str, str], issuer: str) -> grants.IssuedTokens:
+        """Return the tokens for a code. A code that is used twice ends its grant, because it may have been stolen."""
+        digest = _digest(form.get("code", ""))
+        pending = self._codes.get(digest)
+        wrong = OAuthProblem("invalid_grant", "The code is not valid, was used before, or is too old.")
+        if pending is None or pending.access.client.id != form.get("client_id"):
+            raise wrong
+        if pending.grant:
+            grants.end_grant(settings, pending.grant)
+        access, moment = pending.access, time.time()
+        if pending.grant or moment > pending.until:
+            raise wrong
+        verifier = form.get("code_verifier", "")
+        expected = base64.urlsafe_b64encode(_digest(verifier)).decode().rstrip("=")
+        is_proven = VERIFIER.fullmatch(verifier) and hmac.compare_digest(expected, pending.challenge)
+        if not is_proven or form.get("redirect_uri", access.redirect_uri) != access.redirect_uri:
+            del self._codes[digest]
+            raise OAuthProblem("invalid_grant", "code_verifier or redirect_uri does not belong to the code.")
+        if access.resource != issuer + MCP_PATH:
+            raise wrong
+        del self._codes[digest]
+        tokens = grants.begin_grant(settings, access, moment)
+        self._codes[digest] = pending._replace(grant=tokens.grant)
+        return tokens
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+
+# Discovery
+
+
+def challenge_header(request: Request) -> str:
+    """Return the header WWW-Authenticate, which says where clients find how to log in (RFC 9728)."""
+    wrong = 'error="invalid_token", ' if "authorization" in request.headers else ""
+    url = f"{request_origin(request)}/.well-known/oauth-protected-resource{MCP_PATH}"
+    return f'Bearer {wrong}resource_metadata="{url}"'
+
+
+def request_origin(request: Request) -> str:
+    """Return the address under which a client has reached this server. It is the issuer."""
+    origin: str = request.app.state.sessions.origin(request)
+    return origin
+
+
+async def show_resource(request: Request) -> Response:
+    """Describe the MCP endpoint (RFC 9728)."""
+    issuer = request_origin(request)
+    return api.json_response(
+        {
+            "resource": issuer + MCP_PATH,
+            "authorization_servers": [issuer],
+            "scopes_supported": SCOPES,
+            "bearer_methods_supported": ["header"],
+            "resource_name": "Quaid",
+        }
+    )
+
+
+async def show_server(request: Request) -> Response:
+    """Describe the authorization server (RFC 8414)."""
+    issuer = request_origin(request)
+    return api.json_response(
+        {
+            "issuer": issuer,
+            "authorization_endpoint": f"{issuer}/oauth/authorize",
+            "token_endpoint": f"{issuer}/oauth/token",
+            "registration_endpoint": f"{issuer}/oauth/register",
+            "revocation_endpoint": f"{issuer}/oauth/revoke",
+            "scopes_supported": SCOPES,
+            "response_types_supported": ["code"],
+            "response_modes_supported": ["query"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "revocation_endpoint_auth_methods_supported": ["none"],
+            "code_challenge_methods_supported": ["S256"],
+            "authorization_response_iss_parameter_supported": True,
+            "client_id_metadata_document_supported": False,
+        }
+    )
+
+
+# Registration
+
+
+async def register(request: Request) -> Response:
+    """Register a client (RFC 7591). Nothing is stored; see quaid.operations.grants."""
+    try:
+        if media_type(request.headers) != "application/json":
+            raise OAuthProblem("invalid_client_metadata", "Send application/json.")
+        name, uris = _checked_registration(await request.body())
+    except OAuthProblem as problem:
+        return _problem_response(problem)
+    client = grants.register_client(request.app.state.settings, name, uris)
+    answer = {
+        "client_id": client.id,
+        "client_id_issued_at": int(time.time()),
+        "client_name": name,
+        "redirect_uris": uris,
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+    }
+    return api.json_response(answer, 201)
+
+
+def _checked_registration(body: bytes) -> tuple[str, tuple[str, ...]]:
+    """Return name and redirect addresses of a registration. The server chooses all other values."""
+    try:
+        metadata = json.loads(body)
+        uris, name = metadata["redirect_uris"], metadata.get("client_name", "")
+        if not (
+            isinstance(uris, list) and all(isinstance(uri, str) for uri in uris) and isinstance(name, str)
+        ):
+            raise TypeError
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        problem = "Send a JSON object with redirect_uris, a list of texts, and client_name, a text."
+        raise OAuthProblem("invalid_client_metadata", problem) from None
+    for uri in uris:
+        if not is_redirect_uri(uri):
+            problem = "A redirect address must be https, http on this machine, or the scheme of a program."
+            raise OAuthProblem("invalid_redirect_uri", problem)
+    if not 1 <= len(uris) <= MAX_REDIRECT_URIS or sum(map(len, (name[:MAX_NAME], *uris))) > MAX_REGISTRATION:
+        problem = f"At most {MAX_REDIRECT_URIS} addresses with {MAX_REGISTRATION} characters are accepted."
+        raise OAuthProblem("invalid_redirect_uri", problem)
+    return plain_name(name) or "A program without a name", tuple(uris)
+
+
+def plain_name(text: str) -> str:
+    """Return the name of a client on one line, without characters that are invisible or change the direction."""
+    shown = "".join(
+        letter if unicodedata.category(letter)[0] not in "CZ" else " "
+        for letter in unicodedata.normalize("NFKC", text[: 4 * MAX_NAME])
+    )
+    return " ".join(shown.split())[:MAX_NAME]
+
+
+def is_redirect_uri(uri: str) -> bool:
+    """Return True if the browser may be sent to this address with a code."""
+    if not URI.fullmatch(uri):
+        return False
+    try:
+        address = urlsplit(uri)
+        _ = address.port
+    except ValueError:
+        return False
+    if "@" in address.netloc or not address.hostname:
+        return False
+    if address.scheme == "http":
+        return _is_this_machine(address.hostname)
+    return address.scheme == "https" or address.scheme in PROGRAM_SCHEMES or "." in address.scheme
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def allows_redirect(client: OAuthClient, uri: str) -> bool:
+    """Return True if a client registered this address. Only the port of an address of this machine may differ."""
+    return uri in client.redirect_uris or (
+        is_redirect_uri(uri)
+        and uri.startswith("http:")
+        and any(_without_port(uri) == _without_port(known) for known in client.redirect_uris)
+    )
+
+
+def _without_port(uri: str) -> tuple[str, ...]:
+    address = urlsplit(uri)
+    return address.scheme, address.hostname or "", address.path, address.query
+
+
+# Approval
+
+
+async def authorize(request: Request) -> Response:
+    """Show the owner what a client asks for, and lead back to the client with the answer."""
+    form = await pages.read_form(request) if request.method == "POST" else {}
+    try:
+        # Loaded before the login, because the login may continue on another host.
+        values = form if form else {"issuer": request_origin(request), **_single_values(request.url.query)}
+        if not request.state.scope:
+            return _ask_for_login(request, values)
+        if request.state.scope != "owner":
+            raise NotAllowed(name="connecting a program", needed="owner", granted=request.state.scope)
+        asked = _checked_request(request, values)
+        if request.method in SAFE_METHODS:
+            return _ask(request, asked, values)
+    except OAuthProblem as problem:
+        return pages.consent_page(request, status=problem.status, problem=str(problem))
+    if form.get("answer") != "allow":
+        denied = asked.answer(error="access_denied", error_description="The owner refused.")
+        return pages.consent_page(request, forward=denied, client=asked.client, allowed=False)
+    try:
+        code = _approve(request, asked, form)
+    except QuaidError as error:
+        return _ask(request, asked, form, error)
+    return pages.consent_page(request, forward=asked.answer(code=code), client=asked.client, allowed=True)
+
+
+def _ask_for_login(request: Request, values: Mapping[str, str]) -> Response:
+    target = f"/oauth/authorize?{urlencode(values)}"
+    # After a link on another site the browser does not send the cookie, which is SameSite=Strict; it does so
+    # when this page is loaded again.
+    if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        return pages.consent_page(request, forward=target, again=True)
+    heading = "Log in to connect a program"
+    return pages.login_page(request, status=401, target=target, heading=heading, code_only=True)
+
+
+def _ask(
+    request: Request, asked: AuthorizationRequest, values: Mapping[str, str], error: QuaidError | None = None
+) -> Response:
+    names = ("client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method", "state")
+    fields = {name: values[name] for name in (*names, "scope", "resource", "issuer") if name in values}
+    return pages.consent_page(
+        request,
+        status=error.http_status if error else 200,
+        client=asked.client,
+        place=grants.redirect_place(asked.redirect_uri),
+        is_local=asked.redirect_uri.startswith("http:"),
+        fields=fields,
+        may_write=asked.may_write,
+        name=values.get("name") or grants.free_name(request.app.state.settings, asked.client),
+        periods=PERIODS,
+        period=values.get("period", DEFAULT_PERIOD),
+        error=pages.browser_message(error) if error else "",
+    )
+
+
+def _approve(request: Request, asked: AuthorizationRequest, form: Mapping[str, str]) -> str:
+    """Create a code for what the owner chose in the form."""
+    scope, period = form.get("allowed", ""), form.get("period", "")
+    if scope not in SCOPES or (scope == "write" and not asked.may_write):
+        raise InvalidArgument(name="allowed", problem="must be chosen: read, or read and write")
+    if period not in dict(PERIODS):
+        raise InvalidArgument(name="period", problem="must be one of those in the list")
+    access = ApprovedAccess(
+        asked.client,
+        asked.redirect_uri,
+        form.get("name", "").strip(),
+        "write" if scope == "write" else "read",
+        asked.issuer + MCP_PATH,
+        dates.period_seconds(period) or 0,
+    )
+    grants.check_access(request.app.state.settings, access)
+    code: str = request.app.state.oauth_codes.add(access, asked.challenge)
+    return code
+
+
+def _checked_request(request: Request, values: Mapping[str, str]) -> AuthorizationRequest:
+    """Return a client's request, or raise OAuthProblem if a part of it is missing or wrong."""
+    client = grants.find_client(request.app.state.settings, values.get("client_id", ""))
+    if client is None:
+        problem = (
+            "The program is not registered with this memory. Remove its connection there, and add it again."
+        )
+        raise OAuthProblem("invalid_client", problem)
+    only = client.redirect_uris[0] if len(client.redirect_uris) == 1 else ""
+    redirect_uri = values.get("redirect_uri", only)
+    if not allows_redirect(client, redirect_uri):
+        raise OAuthProblem(
+            "invalid_request", "The program asks to send you to an address that it did not register."
+        )
+    issuer, state = values.get("issuer", ""), values.get("state")
+    if issuer not in request.app.state.sessions.origins:
+        raise OAuthProblem("invalid_request", "The request is for another server.")
+    if values.get("response_type") != "code" or len(state or "") > MAX_STATE:
+        raise OAuthProblem(
+            "unsupported_response_type", "The program asks for another kind of answer than a code."
+        )
+    challenge = values.get("code_challenge", "")
+    if values.get("code_challenge_method") != "S256" or not CHALLENGE.fullmatch(challenge):
+        raise OAuthProblem("invalid_request", "The program does not use PKCE with S256, which is needed.")
+    if values.get("resource", issuer).rstrip("/") not in (issuer, issuer + MCP_PATH):
+        raise OAuthProblem("invalid_target", "The program asks for access to another server.")
+    scopes = values.get("scope", "").split()
+    return AuthorizationRequest(
+        client, redirect_uri, challenge, state, issuer, not scopes or "write" in scopes
+    )
+
+
+# Tokens
+
+
+async def issue_tokens(request: Request) -> Response:
+    """Exchange a code or a refresh token for new tokens."""
+    settings, issuer = request.app.state.settings, request_origin(request)
+    try:
+        form = await _token_form(request)
+        if form.get("resource", issuer).rstrip("/") not in (issuer, issuer + MCP_PATH):
+            raise OAuthProblem("invalid_target", "There is no such resource on this server.")
+        kind = form.get("grant_type")
+        if kind == "authorization_code":
+            tokens = request.app.state.oauth_codes.redeem(settings, form, issuer)
+        elif kind == "refresh_token":
+            tokens = _refreshed(settings, form, issuer)
+        else:
+            problem = "grant_type must be authorization_code or refresh_token."
+            raise OAuthProblem("unsupported_grant_type", problem)
+    except OAuthProblem as problem:
+        return _problem_response(problem)
+    except InvalidArgument as error:  # the chosen name was given to another token in the meantime
+        return _problem_response(OAuthProblem("invalid_grant", str(error)))
+    answer = {
+        "access_token": tokens.access,
+        "token_type": "Bearer",
+        "expires_in": tokens.seconds,
+        "refresh_token": tokens.refresh,
+        "scope": "read write" if tokens.scope == "write" else "read",
+    }
+    return api.json_response(answer)
+
+
+def _refreshed(settings: Settings, form: Mapping[str, str], issuer: str) -> grants.IssuedTokens:
+    tokens = grants.refresh_grant(
+        settings, form["client_id"], issuer + MCP_PATH, form.get("refresh_token", ""), time.time()
+    )
+    if tokens is None:
+        raise OAuthProblem(
+            "invalid_grant", "The refresh token is not valid, was used before, or was revoked."
+        )
+    return tokens
+
+
+async def revoke(request: Request) -> Response:
+    """End the access to which a token belongs (RFC 7009). An unknown token is no error."""
+    try:
+        form = await _token_form(request)
+    except OAuthProblem as problem:
+        return _problem_response(problem)
+    grants.revoke_token(request.app.state.settings, form["client_id"], form.get("token", ""))
+    return Response(status_code=200)
+
+
+async def _token_form(request: Request) -> dict[str, str]:
+    """Return the fields of a request by a registered client."""
+    if media_type(request.headers) != "application/x-www-form-urlencoded":
+        raise OAuthProblem("invalid_request", "Send application/x-www-form-urlencoded.")
+    form = _single_values((await request.body()).decode("utf-8", "replace"))
+    if grants.find_client(request.app.state.settings, form.get("client_id", "")) is None:
+        raise OAuthProblem("invalid_client", "The client_id is not registered here.", 401)
+    return form
+
+
+def _single_values(text: str) -> dict[str, str]:
+    """Return the fields of a query string or a form. A field may be given only once."""
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=100)
+    except ValueError:
+        raise OAuthProblem("invalid_request", "There are too many fields.") from None
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise OAuthProblem("invalid_request", "A field is given twice.")
+    return fields
+
+
+def _problem_response(problem: OAuthProblem) -> Response:
+    body = {"error": problem.code, "error_description": str(problem)}
+    return api.json_response(body, problem.status)
+
+
+OAUTH_ROUTES = [
+    Route(f"/.well-known/oauth-protected-resource{MCP_PATH}", show_resource),
+    Route("/.well-known/oauth-protected-resource", show_resource),
+    Route("/.well-known/oauth-authorization-server", show_server),
+    Route("/oauth/register", register, methods=["POST"]),
+    Route("/oauth/authorize", authorize, methods=["GET", "POST"]),
+    Route("/oauth/token", issue_tokens, methods=["POST"]),
+    Route("/oauth/revoke", revoke, methods=["POST"]),
+]
+OAUTH_SCOPES = {
+    f"/.well-known/oauth-protected-resource{MCP_PATH}": {"GET": "public"},
+    "/.well-known/oauth-protected-resource": {"GET": "public"},
+    "/.well-known/oauth-authorization-server": {"GET": "public"},
+    "/oauth/register": {"POST": "public"},
+    "/oauth/authorize": {"GET": "public", "POST": "owner"},
+    "/oauth/token": {"POST": "public"},
+    "/oauth/revoke": {"POST": "public"},
+}
