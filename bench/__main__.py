@@ -37,6 +37,7 @@ NAMES = (
     "dashboard",
     "library",
     "dream",
+    "golden",
     "kb",
     "secrets",
     "opposing",

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from quaid.config import OPTIONS, Settings, check_option
 from quaid.embedding import registry as embedders
@@ -32,6 +32,10 @@ RERANKER_SETTING = "reranker"
 """The configuration key with the description of the cross-encoder."""
 
 Progress = Callable[[int, int, str], None]
+T = TypeVar("T")
+
+_CACHES = ("vectors", "turn_vectors", "seen")
+"""Cached properties of a Brain that depend on its database."""
 
 
 def sqlite_version() -> str:
@@ -132,6 +136,22 @@ class Brain:
     def rehearsal(self) -> "Rehearsal | None":
         """In a dry run, the changes recorded so far; otherwise None."""
         return self._db.rehearsal if self._db is not None else None
+
+    def rehearse(self, work: Callable[[], T]) -> T:
+        """Run `work`, and roll back all writes of the operations that it calls. It may ask questions.
+
+        What is cached in between is dropped, because it contains rows that were rolled back.
+        """
+        kept = {name: self.__dict__.pop(name) for name in _CACHES if name in self.__dict__}
+        views, self._views = self._views, None
+        asked = self.asked_up_to
+        try:
+            return self.db.rehearse(lambda _: work())
+        finally:
+            for name in _CACHES:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(kept)
+            self._views, self.asked_up_to = views, asked
 
     def take_written(self) -> list[tuple[int, int, bool]]:
         """Return the page versions written since the last call; see Database.take_written()."""
@@ -305,7 +325,7 @@ class Brain:
         if self._db is not None:
             self._db.close()
             self._db = None
-            for cached in ("vectors", "turn_vectors", "seen"):
+            for cached in _CACHES:
                 self.__dict__.pop(cached, None)
 
     def __enter__(self) -> "Brain":

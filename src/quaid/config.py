@@ -218,6 +218,7 @@ OPTIONS: dict[str, Option] = {
     "default_token_budget": Option(1_500, int, minimum=1, stored="default_token_budget"),
     "log_activity": Option("on", str, ON_OFF, stored="log_activity"),
     "log_gaps": Option("on", str, ("on", "words", "text", "off"), stored="log_gaps"),
+    "log_opened": Option("off", str, ("off", "words"), stored="log_opened"),
     "gap_threshold": Option("strong", str, ("strong", "weak"), stored="gap_threshold"),
     "search_merge_strategy": Option("sum", str, ("sum", "set-union", "rrf"), stored="search_merge_strategy"),
 }

@@ -449,6 +449,20 @@ quarantine export FOLDER`, or add --force to delete it."""
     code, exit_status, http_status, rpc_code = "only_here", 4, 409, -32009
 
 
+class GoldenFails(QuaidError):
+    """{change} would make {count} fail: {detail}. It was not applied. `quaid golden run` shows the answers of now; \
+add {flag} to apply it, or `quaid golden remove` a question that no longer matters."""
+
+    code, exit_status, http_status, rpc_code = "golden_fails", 4, 409, -32009
+
+
+class GoldenUnchecked(GoldenFails):
+    """{missing:,} texts have no vectors of {name} yet, so golden questions cannot be asked with it. `quaid embed \
+--model {name}` makes them, asks the questions and then switches; add --force to switch now."""
+
+    code = "golden_unchecked"
+
+
 class IdsStopped(Cancelled):
     """Stopped on request: {done:,} of {total:,} files have an id; they keep it. `quaid collection migrate-ids \
 {name}` writes the rest."""

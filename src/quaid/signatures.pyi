@@ -25,6 +25,7 @@ from quaid.notebook.layout import RecallResult as RecallResult
 from quaid.notebook.layout import SessionPrompt as SessionPrompt
 from quaid.operations.activity import ActivityDecision as ActivityDecision
 from quaid.operations.activity import ActivityRecord as ActivityRecord
+from quaid.operations.bench import BenchRecord as BenchRecord
 from quaid.operations.cleanup import DistinctRecord as DistinctRecord
 from quaid.operations.cleanup import DupesRecord as DupesRecord
 from quaid.operations.cleanup import ForgetRecord as ForgetRecord
@@ -60,6 +61,9 @@ from quaid.operations.facts import AssertRecord as AssertRecord
 from quaid.operations.facts import CheckRecord as CheckRecord
 from quaid.operations.facts import ContradictionsRecord as ContradictionsRecord
 from quaid.operations.facts import FactsRecord as FactsRecord
+from quaid.operations.golden import GoldenRun as GoldenRun
+from quaid.operations.golden import GoldenSuggestion as GoldenSuggestion
+from quaid.operations.golden import GoldenTry as GoldenTry
 from quaid.operations.history import BlameRecord as BlameRecord
 from quaid.operations.history import DiffRecord as DiffRecord
 from quaid.operations.history import HistoryRecord as HistoryRecord
@@ -144,6 +148,7 @@ from quaid.search.conversations import ConversationSearchRecord as ConversationS
 from quaid.spaces.protocol import Device as Device
 from quaid.spaces.protocol import Member as Member
 from quaid.storage.briefing import Stats as Stats
+from quaid.storage.golden import GoldenQuestion as GoldenQuestion
 from quaid.storage.history import ImportBatch as ImportBatch
 from quaid.storage.sqlite.backup import BackedUp as BackedUp
 from quaid.storage.sqlite.backup import Compacted as Compacted
@@ -979,7 +984,7 @@ class Operations:
 
         name: The model [the active one].
         """
-    def embed(self, slug: str | None = None, *, all: bool = False, stale: bool = False, model: str | None = None) -> EmbedRecord:
+    def embed(self, slug: str | None = None, *, all: bool = False, stale: bool = False, model: str | None = None, force: bool = False) -> EmbedRecord:
         """Create missing vectors of pages, then of conversations. If stopped, the next run continues.
 
         Command: `quaid embed`.
@@ -988,23 +993,29 @@ class Operations:
         all: All pages, and conversations of any age; existing vectors are kept.
         stale: Only text that changed since it was embedded. This is the default.
         model: Create vectors for this model, and switch to it when none is missing.
+        force: With `model`: switch even if golden questions fail then.
         """
     def embeddings_list(self) -> Named[tuple[ModelRecord, ...]]:
         """List the models for semantic search. Loads no model.
 
         Command: `quaid embeddings list`.
         """
-    def embeddings_use(self, name: str) -> EmbeddingsRecord:
+    def embeddings_use(self, name: str, *, force: bool = False) -> EmbeddingsRecord:
         """Use this model for semantic search. Missing vectors are created in the background.
+
+        With golden questions, its vectors must exist, and the questions are asked with it before it is used.
 
         Command: `quaid embeddings use`.
 
         name: The model.
+        force: Switch even if golden questions fail then.
         """
-    def embeddings_off(self) -> EmbeddingsRecord:
+    def embeddings_off(self, *, force: bool = False) -> EmbeddingsRecord:
         """Turn semantic search off: searches use words only, and report it. Vectors are kept.
 
         Command: `quaid embeddings off`.
+
+        force: Turn it off even if golden questions fail then.
         """
     def embeddings_status(self) -> EmbeddingsRecord:
         """Show which model is chosen, whether it can be used, and how many vectors it has. Loads no model.
@@ -1034,7 +1045,7 @@ class Operations:
 
         Command: `quaid rerank status`.
         """
-    def collection_add(self, name: str, path: str | PathLike[str], *, read_only: bool = False, writable: bool = False, write_ids: bool = False, kind: Literal["markdown", "kb", "documents"] = "markdown") -> CollectionAddRecord:
+    def collection_add(self, name: str, path: str | PathLike[str], *, read_only: bool = False, writable: bool = False, write_ids: bool = False, kind: Literal["markdown", "kb", "documents"] = "markdown", force: bool = False) -> CollectionAddRecord:
         """Attach a folder of markdown, org or other files. The files become pages and are not changed.
 
         Links and facts in the .quaid/links-and-facts.json of an export are restored.
@@ -1047,6 +1058,7 @@ class Operations:
         writable: Write changes of pages to their files. This is the default.
         write_ids: Write each page's id into the front matter of its file.
         kind: kb: a knowledge base; skips its raw/, index files and contract. documents: also PDF, Office, HTML, EPUB, e-mail, calendars, text and code, read-only.
+        force: Attach it even if golden questions fail then.
         """
     def collection_list(self) -> Named[tuple[CollectionRecord, ...]]:
         """List the collections with their folders and state.
@@ -1189,10 +1201,10 @@ class Operations:
         name: The collection, as in notes.
         dry_run: Only list the files that would change.
         """
-    def import_(self, folder: str | PathLike[str], *, force: bool = False, from_: Literal["chatgpt", "claude", "gemini", "basic-memory", "mem0", "obsidian", "logseq", "roam", "notion", "org-roam", "apple-notes-html", "jsonl"] | None = None, documents: bool = False) -> ImportRecord:
+    def import_(self, folder: str | PathLike[str], *, force: bool = False, from_: Literal["chatgpt", "claude", "gemini", "basic-memory", "mem0", "obsidian", "logseq", "roam", "notion", "org-roam", "apple-notes-html", "jsonl"] | None = None, documents: bool = False, ignore_golden: bool = False) -> ImportRecord:
         """Import a folder, or the export of another program; report every file.
 
-        Nothing is written to the folder. A second run imports only changed files, and does not overwrite pages edited here. With --force it does; `quaid history SLUG` has the earlier text. Links, facts and images of an exported folder are restored. With --from, ids and dates are kept, and what could not be read is listed.
+        Nothing is written to the folder. A second run imports only changed files, and does not overwrite pages edited here. With --force it does; `quaid history SLUG` has the earlier text. Links, facts and images of an exported folder are restored. With --from, ids and dates are kept, and what could not be read is listed. If a golden question would fail, nothing is imported.
 
         Command: `quaid import`.
 
@@ -1200,6 +1212,7 @@ class Operations:
         force: Import every file again, overwriting pages that were edited here.
         from_: The program that wrote the notes or memories.
         documents: Also import PDF, Office, HTML, EPUB, e-mail, calendars, text and code.
+        ignore_golden: Import even if golden questions fail then; implied by --force.
         """
     def export(self, *, dir: str | PathLike[str] = "./export", raw: bool = False, import_id: str | None = None, collection: str | None = None, force: bool = False, to: Literal["obsidian", "logseq", "org-roam", "jsonl"] | None = None) -> ExportReport:
         """Export all pages to a folder, for another program (--to) or as imported (--raw).
@@ -1428,12 +1441,14 @@ class Operations:
 
         Command: `quaid config list`.
         """
-    def rebuild(self) -> RebuiltRecord:
+    def rebuild(self, *, force: bool = False) -> RebuiltRecord:
         """Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors.
 
         Pages, facts, history and files are not changed; vectors of unchanged texts are kept.
 
         Command: `quaid rebuild`.
+
+        force: Rebuild even if golden questions fail then.
         """
     def upgrade(self, *, check: bool = False, from_: str | PathLike[str] | None = None) -> UpgradeRecord:
         """Show how to upgrade, or (--check --from PLACE) check for a newer version. Exits 1 if there is one.
@@ -1444,6 +1459,71 @@ class Operations:
 
         check: Compare with the newest version in --from.
         from_: A package index, the URL of a version list, a folder of wheels, or a file.
+        """
+    def golden_add(self, query: str, expect: str | Sequence[str], *, within: int = 5) -> GoldenRun:
+        """Add a golden question, or change the expected pages of one, and ask it.
+
+        A change that would make it fail is refused: an import, a folder, a rebuild, another model. `golden run` asks all of them again.
+
+        Command: `quaid golden add`.
+
+        query: The question.
+        expect: The pages that must be among the results, one or more.
+        within: They must be among this many first results.
+        """
+    def golden_list(self) -> Named[tuple[GoldenQuestion, ...]]:
+        """List the golden questions with the pages that they expect.
+
+        Command: `quaid golden list`.
+        """
+    def golden_remove(self, id: int) -> Named[int]:
+        """Remove a golden question. Its pages stay.
+
+        Command: `quaid golden remove`.
+
+        id: Its number, as `quaid golden list` shows it.
+        """
+    def golden_run(self) -> GoldenRun:
+        """Ask all golden questions and show the rank of each expected page. Exits 1 if one fails.
+
+        Command: `quaid golden run`.
+        """
+    def golden_try(self, program: str | PathLike[str]) -> GoldenTry:
+        """Ask the golden questions with another version of Quaid, on a copy of the memory, before you upgrade.
+
+        The copy is migrated if that version needs it, and deleted afterwards. Exits 1 if a question that passes now fails.
+
+        Command: `quaid golden try`.
+
+        program: The command of another version of Quaid.
+        """
+    def golden_suggest(self, *, limit: int = 20) -> Named[tuple[GoldenSuggestion, ...]]:
+        """Propose golden questions from what you asked.
+
+        These are pages that you opened from the results of a question in the dashboard (recorded, encrypted, only while `quaid config set log_opened words` is in force), and questions whose words are stored and that a page answers since.
+
+        Command: `quaid golden suggest`.
+
+        limit: How many.
+        """
+    def golden_opened(self, query: str, slug: str) -> Named[bool]:
+        """Record that you opened a page from the results of a question, for `golden suggest`.
+
+        The dashboard does this. Nothing is recorded unless the setting `log_opened` is words; then the question is stored encrypted, with a key beside the memory. `forget` deletes all of these questions.
+
+        Command: `quaid golden opened`.
+
+        query: The question.
+        slug: The page that was opened.
+        """
+    def bench(self, *, seconds: int = 60) -> BenchRecord:
+        """Measure quality and speed of the search on this memory, offline. Writes nothing; Ctrl-C shows what there is.
+
+        Asks for up to 100 pages by their titles and by words of one of their sentences, and all golden questions. Questions with a page's own words are easier than yours: compare the figures of two days or two models, not of two memories.
+
+        Command: `quaid bench`.
+
+        seconds: Stop after this many seconds.
         """
     def doctor(self, *, quick: bool = False) -> DoctorRecord:
         """Check the installation and recommend commands. Exits 1 if something is wrong.
@@ -1979,13 +2059,13 @@ class AsyncOperations:
         """Remove a model that was added. Its files and vectors are kept."""
     async def model_check(self, name: str | None = None) -> ModelCheckRecord:
         """Load a model and test it. Exits 1 if it fails."""
-    async def embed(self, slug: str | None = None, *, all: bool = False, stale: bool = False, model: str | None = None) -> EmbedRecord:
+    async def embed(self, slug: str | None = None, *, all: bool = False, stale: bool = False, model: str | None = None, force: bool = False) -> EmbedRecord:
         """Create missing vectors of pages, then of conversations. If stopped, the next run continues."""
     async def embeddings_list(self) -> Named[tuple[ModelRecord, ...]]:
         """List the models for semantic search. Loads no model."""
-    async def embeddings_use(self, name: str) -> EmbeddingsRecord:
+    async def embeddings_use(self, name: str, *, force: bool = False) -> EmbeddingsRecord:
         """Use this model for semantic search. Missing vectors are created in the background."""
-    async def embeddings_off(self) -> EmbeddingsRecord:
+    async def embeddings_off(self, *, force: bool = False) -> EmbeddingsRecord:
         """Turn semantic search off: searches use words only, and report it. Vectors are kept."""
     async def embeddings_status(self) -> EmbeddingsRecord:
         """Show which model is chosen, whether it can be used, and how many vectors it has. Loads no model."""
@@ -1995,7 +2075,7 @@ class AsyncOperations:
         """Turn reranking off."""
     async def rerank_status(self) -> RerankRecord:
         """Show whether results are reranked, and by what. Loads no model and sends nothing."""
-    async def collection_add(self, name: str, path: str | PathLike[str], *, read_only: bool = False, writable: bool = False, write_ids: bool = False, kind: Literal["markdown", "kb", "documents"] = "markdown") -> CollectionAddRecord:
+    async def collection_add(self, name: str, path: str | PathLike[str], *, read_only: bool = False, writable: bool = False, write_ids: bool = False, kind: Literal["markdown", "kb", "documents"] = "markdown", force: bool = False) -> CollectionAddRecord:
         """Attach a folder of markdown, org or other files. The files become pages and are not changed."""
     async def collection_list(self) -> Named[tuple[CollectionRecord, ...]]:
         """List the collections with their folders and state."""
@@ -2031,7 +2111,7 @@ class AsyncOperations:
         """Compare every file of a collection with its page, stored bytes and id. Changes nothing."""
     async def collection_migrate_ids(self, name: str, *, dry_run: bool = False) -> IdsReport:
         """Write each page's id into the front matter of its file, so that a moved file keeps its page."""
-    async def import_(self, folder: str | PathLike[str], *, force: bool = False, from_: Literal["chatgpt", "claude", "gemini", "basic-memory", "mem0", "obsidian", "logseq", "roam", "notion", "org-roam", "apple-notes-html", "jsonl"] | None = None, documents: bool = False) -> ImportRecord:
+    async def import_(self, folder: str | PathLike[str], *, force: bool = False, from_: Literal["chatgpt", "claude", "gemini", "basic-memory", "mem0", "obsidian", "logseq", "roam", "notion", "org-roam", "apple-notes-html", "jsonl"] | None = None, documents: bool = False, ignore_golden: bool = False) -> ImportRecord:
         """Import a folder, or the export of another program; report every file."""
     async def export(self, *, dir: str | PathLike[str] = "./export", raw: bool = False, import_id: str | None = None, collection: str | None = None, force: bool = False, to: Literal["obsidian", "logseq", "org-roam", "jsonl"] | None = None) -> ExportReport:
         """Export all pages to a folder, for another program (--to) or as imported (--raw)."""
@@ -2085,10 +2165,26 @@ class AsyncOperations:
         """Change one setting."""
     async def config_list(self) -> Named[tuple[Setting, ...]]:
         """List all settings, and where each value comes from."""
-    async def rebuild(self) -> RebuiltRecord:
+    async def rebuild(self, *, force: bool = False) -> RebuiltRecord:
         """Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors."""
     async def upgrade(self, *, check: bool = False, from_: str | PathLike[str] | None = None) -> UpgradeRecord:
         """Show how to upgrade, or (--check --from PLACE) check for a newer version. Exits 1 if there is one."""
+    async def golden_add(self, query: str, expect: str | Sequence[str], *, within: int = 5) -> GoldenRun:
+        """Add a golden question, or change the expected pages of one, and ask it."""
+    async def golden_list(self) -> Named[tuple[GoldenQuestion, ...]]:
+        """List the golden questions with the pages that they expect."""
+    async def golden_remove(self, id: int) -> Named[int]:
+        """Remove a golden question. Its pages stay."""
+    async def golden_run(self) -> GoldenRun:
+        """Ask all golden questions and show the rank of each expected page. Exits 1 if one fails."""
+    async def golden_try(self, program: str | PathLike[str]) -> GoldenTry:
+        """Ask the golden questions with another version of Quaid, on a copy of the memory, before you upgrade."""
+    async def golden_suggest(self, *, limit: int = 20) -> Named[tuple[GoldenSuggestion, ...]]:
+        """Propose golden questions from what you asked."""
+    async def golden_opened(self, query: str, slug: str) -> Named[bool]:
+        """Record that you opened a page from the results of a question, for `golden suggest`."""
+    async def bench(self, *, seconds: int = 60) -> BenchRecord:
+        """Measure quality and speed of the search on this memory, offline. Writes nothing; Ctrl-C shows what there is."""
     async def doctor(self, *, quick: bool = False) -> DoctorRecord:
         """Check the installation and recommend commands. Exits 1 if something is wrong."""
     async def kb_list(self, *, tag: str = "", project: str = "", status: Literal["current", "contested", "superseded"] | None = None, limit: int = 100) -> KbListRecord:

@@ -43,6 +43,13 @@ def test_short_options_are_refused_except_in_text() -> None:
     assert parse(["get", "--", "-q"]) == {"slug": ["-q"]}
 
 
+def test_an_option_with_a_list_takes_further_words() -> None:
+    line = ["golden", "add", "Who?", "--expect", "people/a", "people/b", "--within", "3"]
+    assert parse(line) == {"query": "Who?", "expect": ["people/a", "people/b"], "within": 3}
+    with pytest.raises(InvalidArgument, match="unexpected argument"):
+        parse(["golden", "add", "Who?", "people/a"])
+
+
 def test_values_may_be_joined_by_an_equals_sign() -> None:
     assert parse(["list", "--type=person", "--limit=5"]) == {"type": "person", "limit": 5}
 

@@ -60,7 +60,7 @@ CASES = [
     ("quaid model check bg", ["bge-small-en-v1.5"]),
     ("quaid embeddings use bg", ["bge-small-en-v1.5"]),
     ("quaid config get search.max", ["search.max_results"]),
-    ("quaid config set log", ["log_activity", "log_gaps"]),
+    ("quaid config set log", ["log_activity", "log_gaps", "log_opened"]),
     ("quaid config set log_gaps o", ["off", "on"]),
     ("quaid config set default", ["default_token_budget"]),
     ("quaid list --tag har", ["harbour", "harp"]),

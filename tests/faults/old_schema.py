@@ -37,6 +37,7 @@ def _make_previous(path: Path, pages: int, version: int) -> None:
     connection = apsw.Connection(str(path))
     connection.execute("DROP TABLE activity_pages; DROP TABLE activity; DROP TABLE duplicate_pairs")
     connection.execute("DROP TABLE session_items")
+    connection.execute("DROP TABLE golden_pages; DROP TABLE golden_questions; DROP TABLE opened_results")
     definition = str(connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'knowledge_gaps'").get)
     lines = [line for line in definition.split("\n") if "sealed_query" not in line]
     connection.execute("DROP TABLE knowledge_gaps")

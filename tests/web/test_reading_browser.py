@@ -2,9 +2,10 @@
 
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pytest
-from tests.web.dashboard import NARROW, NEEDS_BROWSER, Visit, lifelike, opened
+from tests.web.dashboard import NARROW, NEEDS_BROWSER, Visit, call, lifelike, opened, served
 from tests.web.test_browser import hurry
 
 from quaid.config import Settings
@@ -117,6 +118,30 @@ def test_escape_leaves_the_field_with_its_text(visit: Visit) -> None:
     page.keyboard.press("Escape")
     assert page.locator(".quick input").input_value() == "harbour"
     assert page.evaluate("document.activeElement.tagName") != "INPUT"
+
+
+@pytest.mark.parametrize("setting", ["off", "words"])
+def test_opened_results_are_recorded_only_if_the_owner_wants_it(
+    browser: "Browser", mine: Settings, setting: str
+) -> None:
+    pytest.importorskip("nacl")
+    call(mine, "config set", key="log_opened", value=setting)
+    with served(mine) as server:
+        visit = opened(browser, mine, server)
+        page = visit.go("/search?q=harbour+master")
+        link = page.locator('#results a[data-item][href^="/page/"]').first
+        slug = (
+            unquote(str(link.get_attribute("href")))
+            .removeprefix("/page/")
+            .partition("#")[0]
+            .partition("?")[0]
+        )
+        link.click()
+        page.wait_for_url("**/page/**")
+        page.wait_for_load_state("networkidle")
+        page.context.close()
+    proposed = [(row.question, row.slug) for row in call(mine, "golden suggest").value]
+    assert proposed == ([("harbour master", slug)] if setting == "words" else [])
 
 
 def test_enter_without_a_selection_searches(visit: Visit) -> None:

@@ -190,7 +190,7 @@ def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, 
             problem = f"there is no such option; for the letters themselves write `-- {word}`"
             raise InvalidArgument(name=word, problem=problem)
     arguments: dict[str, Any] = {}
-    values = vars(options) | _positional_values([*others, *words[end + 1 :]], params)
+    values = vars(options) | _positional_values([*others, *words[end + 1 :]], params, vars(options))
     for param in params:
         if param.name in values:
             arguments[param.name] = _convert(param, values[param.name])
@@ -213,7 +213,9 @@ def _other_flags(param: Param, params: Sequence[Param]) -> list[str]:
     return sorted(flags - {param.flag for param in params})
 
 
-def _positional_values(words: list[str], params: Sequence[Param]) -> dict[str, list[str]]:
+def _positional_values(
+    words: list[str], params: Sequence[Param], options: dict[str, Any]
+) -> dict[str, list[str]]:
     slots = [param for param in params if param.arg.positional]
     values = {param.name: [word] for param, word in zip(slots, words, strict=False)}
     if len(words) > len(slots):
@@ -222,6 +224,8 @@ def _positional_values(words: list[str], params: Sequence[Param]) -> dict[str, l
             values[slots[-1].name] = rest
         elif slots and slots[-1].arg.any_text:
             values[slots[-1].name] = [" ".join(rest)]  # `quaid search river ai` means both words
+        elif lists := [param.name for param in params if param.kind == "array" and param.name in options]:
+            values[lists[0]] = [*options[lists[0]], *words[len(slots) :]]  # as in --expect ONE OTHER
         else:
             raise InvalidArgument(name=repr(words[len(slots)]), problem="unexpected argument")
     return values
@@ -320,6 +324,8 @@ SECTION_TITLES = {
     "conflicts": "Folders of files",
     "spaces": "Shared spaces",
     "maintenance": "Maintenance",
+    "golden": "Quality",
+    "bench": "Quality",
     "doctor": "Maintenance",
     "kb": "Knowledge base",
     "instructions": "Clients and skills",

@@ -255,6 +255,8 @@ SINGULARS = {
     "facts": "fact",
     "contradictions": "contradiction",
     "gaps that it answered": "gap that it answered",
+    "golden questions": "golden question",
+    "opened results": "opened result",
     "imported files": "imported file",
     "entries of the log of imports": "entry of the log of imports",
     "known files": "known file",
@@ -1849,6 +1851,78 @@ def _map(record: Any) -> Lines:
 def _gap_question(gap: Any) -> str:
     words = gap.query_text or gap.redacted_query
     return _one_line(words) if words else f"#{gap.query_hash[:12]}"
+
+
+@_renders("GoldenQuestion")
+def _golden_question(row: Any) -> Lines:
+    gone = f", {count_noun(row.missing, 'page')} gone" if row.missing else ""
+    yield f"{row.id:>4}  {_one_line(row.question)}"
+    yield f"      {', '.join(row.expected) or 'no page'} (among the first {row.within}{gone})"
+
+
+@_renders("GoldenSuggestion")
+def _golden_suggestion(row: Any) -> Lines:
+    yield f"{_one_line(row.question)}"
+    yield f"      {row.slug} ({row.reason})"
+    yield f"      {_one_line(row.next_step)}"
+
+
+@_renders("GoldenRun")
+def _golden_run(record: Any) -> Lines:
+    for row in record.results:
+        ranks = ", ".join(
+            f"{page} at {rank}" if rank else f"{page} not found"
+            for page, rank in zip(row.expected, row.ranks, strict=True)
+        )
+        yield f"{'ok  ' if row.passed else 'FAIL'}  {row.id:>3}  {_one_line(row.question)}"
+        problem = "" if None in row.ranks and not row.problem.endswith("memory") else row.problem
+        yield f"           {'; '.join(filter(None, (ranks, problem)))}"
+    yield from (f"Note: {note}" for note in record.notes)
+    if not record.results:
+        yield "No golden questions. `quaid golden add QUESTION --expect SLUG` adds one."
+        return
+    total = count_noun(len(record.results), "golden question")
+    yield f"{record.passed:,} of {total} passed ({record.cpu_seconds} s CPU)"
+
+
+@_renders("GoldenTry")
+def _golden_try(record: Any) -> Lines:
+    yield from _golden_run(record.run)
+    yield f"That was {record.program}: {record.version}"
+    yield from (f"Passes now, fails there: {_one_line(question)}" for question in record.worse)
+    if not record.worse:
+        yield "No question that passes now fails with it."
+
+
+@_renders("BenchRecord")
+def _bench(record: Any) -> Lines:
+    def share(number: int, asked: int) -> str:
+        return f"{number * 100 // asked} % ({number} of {asked})" if asked else "not measured"
+
+    title, words, search = record.by_title, record.by_words, record.by_words_search
+    rows = [
+        ("what", "figure", "meaning"),
+        (
+            "memory",
+            format_size(record.size),
+            f"{count_noun(record.pages, 'page')}, {count_noun(record.chunks, 'chunk')}",
+        ),
+        ("vectors", f"{record.vectors:,}", record.model or "semantic search is off"),
+        ("by title", share(title.first, title.asked), "query finds the page first"),
+        ("by words, first", share(words.first, words.asked), "query with words of one sentence of a page"),
+        ("by words, top 5", share(words.top, words.asked), "the same: among the first five"),
+        ("search, top 5", share(search.top, search.asked), "the same words with search"),
+        ("golden questions", share(record.golden_passed, record.golden_asked), "your own questions"),
+        ("first question", f"{record.load_ms:.0f} ms CPU", "loads the model; a server does this once"),
+    ]
+    for name, speed in record.speeds.items():
+        figure = f"{speed.cpu_p50:.1f} ms CPU, p95 {speed.cpu_p95:.1f}"
+        rows.append(
+            (name, figure, f"median of {speed.runs}; elapsed {speed.wall_p50:.1f}, p95 {speed.wall_p95:.1f}")
+        )
+    yield from format_table(rows)
+    yield f"{'Stopped after' if record.stopped else 'Took'} {record.seconds} s; nothing was written."
+    yield from (f"Next: {step}" for step in record.next_steps)
 
 
 @_renders("GapsRecord")

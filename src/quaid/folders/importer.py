@@ -400,8 +400,8 @@ class ImportRun(FolderRun):
             return False
 
     def store_images(self) -> None:
-        """Copy the images of an export to the folder beside the memory."""
-        for path in self.images:
+        """Copy the images of an export to the folder beside the memory, unless this is a rehearsal."""
+        for path in self.images if self.db.rehearsal is None else ():
             data = self.folder.read(path, attachments.MAX_BYTES)
             root = attachments.make_memory_folder(self.db.path)
             self.counts["images"] += attachments.store(root, "", data, self.new_uuid())[1]

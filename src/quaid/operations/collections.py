@@ -44,6 +44,7 @@ from quaid.folders.watcher import DEFAULT_PACE, Watcher, WatchPace
 from quaid.formats.foreign_notes import CONVERSATION_SOURCES, UnreadPart
 from quaid.model import dates, slug as slugs
 from quaid.model.plain_text import count_noun
+from quaid.operations import golden
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import collections, erase as erasure, history, leases
 from quaid.storage.collections import Collection, FileProblem
@@ -148,6 +149,7 @@ def collection_add(
             " EPUB, e-mail, calendars, text and code, read-only."
         ),
     ] = "markdown",
+    force: Annotated[bool, Arg("Attach it even if golden questions fail then.")] = False,
 ) -> CollectionAddRecord:
     """Attach a folder of markdown, org or other files. The files become pages and are not changed.
 
@@ -161,7 +163,12 @@ def collection_add(
             name="kind", problem="documents are never written; leave out --writable and --write-ids"
         )
     is_writable = not read_only and kind != "documents"
-    added = attach_folder(brain, name, path, kind=kind, writable=is_writable)
+    added = golden.guard(
+        brain,
+        lambda: attach_folder(brain, name, path, kind=kind, writable=is_writable),
+        what=f"The folder {path}",
+        force=force,
+    )
     if write_ids:
         write_collection_ids(brain, collections.require(brain.db, name))
     return added
@@ -958,12 +965,28 @@ def import_(
     documents: Annotated[
         bool, Arg("Also import PDF, Office, HTML, EPUB, e-mail, calendars, text and code.")
     ] = False,
+    ignore_golden: Annotated[
+        bool, Arg("Import even if golden questions fail then; implied by --force.")
+    ] = False,
 ) -> ImportRecord:
     """Import a folder, or the export of another program; report every file.
 
     Nothing is written to the folder. A second run imports only changed files, and does not overwrite pages edited
     here. With --force it does; `quaid history SLUG` has the earlier text. Links, facts and images of an exported
-    folder are restored. With --from, ids and dates are kept, and what could not be read is listed."""
+    folder are restored. With --from, ids and dates are kept, and what could not be read is listed. If a golden
+    question would fail, nothing is imported."""
+    return golden.guard(
+        brain,
+        lambda: _import(brain, folder, force, from_, documents),
+        what=f"The import of {folder}",
+        force=force or ignore_golden,
+        flag="--ignore-golden",
+    )
+
+
+def _import(
+    brain: Brain, folder: str, force: bool, from_: ForeignSource | None, documents: bool
+) -> ImportRecord:
     started = _cpu_seconds()
     path = brain.settings.path(folder)
     run: dict[str, Any] = {

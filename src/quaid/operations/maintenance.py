@@ -30,9 +30,10 @@ from quaid.model import dates, plain_text
 from quaid.model.facts import check_predicate_setting
 from quaid.model.plain_text import check_folder_list as check_folders, count_noun
 from quaid.notebook import layout
-from quaid.operations import background, dispatch, notebook as noting
+from quaid.operations import background, dispatch, golden, notebook as noting
 from quaid.operations.dispatch import suggestion
 from quaid.operations.registry import Arg, Named, op
+from quaid.operations.search import can_seal
 from quaid.storage import (
     SCHEMA_VERSION,
     briefing,
@@ -42,6 +43,7 @@ from quaid.storage import (
     conversations,
     embedding_queue,
     files as durable_files,
+    golden as golden_store,
     proposals,
     vectors,
 )
@@ -423,6 +425,10 @@ def config_set(
         from quaid.operations.dream import KINDS  # slow to import
 
         _check_words(key, value, (*KINDS, "nothing"))
+    elif key == "log_opened" and value == "words" and not can_seal(brain):
+        raise InvalidArgument(
+            name=key, problem="needs encryption: `pip install 'quaid-memory[sealed]'` comes first"
+        )
     elif key in OPTIONS:
         try:
             value = str(check_option(key, value))
@@ -431,6 +437,8 @@ def config_set(
 
     def work(tx: Transaction) -> None:
         collections.set_setting(tx, key, value)
+        if key == "log_opened" and value == "off":
+            golden_store.forget_opened(tx)
         if key == "chunk_strategy":
             recut_pages(tx)
 
@@ -549,13 +557,20 @@ def indexed_files(brain: Brain) -> dict[str, Any]:
 
 
 @op("owner", examples=("quaid rebuild", "quaid rebuild --json"))
-def rebuild(brain: Brain) -> RebuiltRecord:
+def rebuild(
+    brain: Brain,
+    force: Annotated[bool, Arg("Rebuild even if golden questions fail then.")] = False,
+) -> RebuiltRecord:
     """Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors.
 
     Pages, facts, history and files are not changed; vectors of unchanged texts are kept."""
-    brain.db.write(
-        lambda tx: rebuilt(tx, lambda done, total: brain.progress(done, total, "Indexing pages anew"))
-    )
+
+    def work() -> None:
+        brain.db.write(
+            lambda tx: rebuilt(tx, lambda done, total: brain.progress(done, total, "Indexing pages anew"))
+        )
+
+    golden.guard(brain, work, what="The rebuilt index", force=force)
     syncs = dispatch.call(brain, dispatch.find_command("collection sync"), {}, "owner").value
     made, problem = 0, ""
     try:

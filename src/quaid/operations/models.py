@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.app import RERANKER_SETTING, Brain
-from quaid.embedding import onnx as onnx_models, registry as embedders, remote as remote_models
+from quaid.embedding import backfill, onnx as onnx_models, registry as embedders, remote as remote_models
 from quaid.embedding.backfill import Backfill
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelDescription
 from quaid.errors import (
@@ -14,15 +14,16 @@ from quaid.errors import (
     Cancelled,
     EmbedderUnavailable,
     EmbeddingStopped,
+    GoldenUnchecked,
     InvalidArgument,
     ModelInUse,
     QuaidError,
     UnknownModel,
 )
-from quaid.operations import background, pages as editing
+from quaid.operations import background, golden, pages as editing
 from quaid.operations.registry import Arg, Named, op
 from quaid.search import rerank
-from quaid.storage import collections, embedding_queue, vectors
+from quaid.storage import collections, embedding_queue, golden as golden_store, vectors
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Transaction
@@ -273,6 +274,7 @@ def embed(
     model: Annotated[
         str | None, Arg("Create vectors for this model, and switch to it when none is missing.")
     ] = None,
+    force: Annotated[bool, Arg("With `model`: switch even if golden questions fail then.")] = False,
 ) -> EmbedRecord:
     """Create missing vectors of pages, then of conversations. If stopped, the next run continues."""
     if slug and (all or stale):
@@ -294,8 +296,7 @@ def embed(
     assert report is not None  # run() returns None only if patient=False
     covered, total = embedding_queue.ChunkQueue(brain.db, embedder.name).coverage()
     if model and covered == total:
-        now = brain.now()
-        brain.db.write(lambda tx: vectors.use_model(tx, embedder.name, embedder.dimensions, now))
+        _switch_model(brain, embedder, force=force, turn_on=False)
     active = vectors.active_model(brain.db)
     return EmbedRecord(
         embedder.name,
@@ -330,9 +331,14 @@ def embeddings_list(brain: Brain) -> Named[tuple[ModelRecord, ...]]:
 
 @op("owner", command="embeddings use", examples=("quaid embeddings use bge-small-en-v1.5",))
 def embeddings_use(
-    brain: Brain, name: Annotated[str, Arg("The model.", positional=True)]
+    brain: Brain,
+    name: Annotated[str, Arg("The model.", positional=True)],
+    force: Annotated[bool, Arg("Switch even if golden questions fail then.")] = False,
 ) -> EmbeddingsRecord:
-    """Use this model for semantic search. Missing vectors are created in the background."""
+    """Use this model for semantic search. Missing vectors are created in the background.
+
+    With golden questions, its vectors must exist, and the questions are asked with it before it is used.
+    """
     _refuse_if_pinned(brain)
     name = embedders.DEFAULT_MODEL if name in embedders.DEFAULT_MODEL_ALIASES else name
     embedder = _open_model(brain, name)
@@ -341,21 +347,41 @@ def embeddings_use(
         raise EmbedderUnavailable(
             name=name, problem=problem, remedy=f"`quaid model check {name}` tells more; nothing was changed"
         )
-    moment = brain.now()
-
-    def work(tx: "Transaction") -> None:
-        vectors.use_model(tx, name, embedder.dimensions, moment)
-        collections.set_setting(tx, SEMANTIC_SEARCH, "on")
-
-    brain.db.write(work)
+    if not force and brain.model_name != name and golden_store.count(brain.db):
+        made, total = embedding_queue.ChunkQueue(brain.db, name).coverage()
+        if total - made > backfill.MAX_INLINE_CHUNKS:
+            raise GoldenUnchecked(name=name, missing=total - made)
+    _switch_model(brain, embedder, force=force, turn_on=True)
     return embeddings_status(brain)
 
 
+def _switch_model(brain: Brain, embedder: Embedder, *, force: bool, turn_on: bool) -> None:
+    """Use another model, unless golden questions would fail. With `turn_on`, turn semantic search on."""
+    moment = brain.now()
+
+    def work(tx: "Transaction") -> None:
+        vectors.use_model(tx, embedder.name, embedder.dimensions, moment)
+        if turn_on:
+            collections.set_setting(tx, SEMANTIC_SEARCH, "on")
+
+    is_change = brain.model_name != embedder.name
+    golden.guard(
+        brain, lambda: brain.db.write(work), what=f"The model {embedder.name}", force=force or not is_change
+    )
+
+
 @op("owner", command="embeddings off", examples=("quaid embeddings off",))
-def embeddings_off(brain: Brain) -> EmbeddingsRecord:
+def embeddings_off(
+    brain: Brain,
+    force: Annotated[bool, Arg("Turn it off even if golden questions fail then.")] = False,
+) -> EmbeddingsRecord:
     """Turn semantic search off: searches use words only, and report it. Vectors are kept."""
     _refuse_if_pinned(brain)
-    brain.db.write(lambda tx: collections.set_setting(tx, SEMANTIC_SEARCH, "off"))
+
+    def work() -> None:
+        brain.db.write(lambda tx: collections.set_setting(tx, SEMANTIC_SEARCH, "off"))
+
+    golden.guard(brain, work, what="Search by words only", force=force)
     return embeddings_status(brain)
 
 

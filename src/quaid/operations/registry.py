@@ -35,6 +35,8 @@ SUBJECTS = (
     "conflicts",
     "spaces",
     "maintenance",
+    "golden",
+    "bench",
     "doctor",
     "kb",
     "instructions",

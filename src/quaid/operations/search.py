@@ -92,32 +92,45 @@ def gaps_(
     return GapsRecord(tuple(_with_words(brain, rows)), total)
 
 
-def seal_words(brain: Brain, text: str) -> bytes | None:
-    """Return a question encrypted with the key beside the memory, or None unless `log_gaps` is words.
+def seal_words(brain: Brain, text: str, option: str = "log_gaps") -> bytes | None:
+    """Return a question encrypted with the key beside the memory, or None unless the option is words.
 
     Also return None if the package for encryption is missing.
     """
-    box = _words_box(brain, make=True) if brain.option("log_gaps") == "words" else None
+    box = _words_box(brain, make=True) if brain.option(option) == "words" else None
     return bytes(box.encrypt(text.encode())) if box else None
+
+
+def can_seal(brain: Brain) -> bool:
+    """Return True if questions can be encrypted here."""
+    return _words_box(brain, make=True) is not None
+
+
+def open_words(brain: Brain, sealed: list[bytes]) -> list[str | None]:
+    """Return encrypted questions as text; None for each one that the key beside the memory does not open."""
+    box = _words_box(brain) if sealed else None
+    if box is None:
+        return [None] * len(sealed)
+    from nacl.exceptions import CryptoError
+
+    texts: list[str | None] = []
+    for data in sealed:
+        try:
+            texts.append(box.decrypt(data).decode())
+        except CryptoError:  # encrypted with a key that is gone
+            texts.append(None)
+    return texts
 
 
 def _with_words(brain: Brain, rows: list[gaps.Gap]) -> list[gaps.Gap]:
     """Return gaps with their decrypted words, which only the owner sees."""
     sealed = gaps.sealed_queries(brain.db) if brain.may_overwrite and not brain.agent else {}
-    box = _words_box(brain) if sealed else None
-    if box is None:
-        return rows
-    from nacl.exceptions import CryptoError
-
-    shown = []
-    for row in rows:
-        if row.query_text is None and row.id in sealed:
-            try:
-                row = row._replace(query_text=box.decrypt(sealed[row.id]).decode())
-            except CryptoError:
-                pass  # encrypted with a key that is gone
-        shown.append(row)
-    return shown
+    shown = open_words(brain, [sealed[row.id] for row in rows if row.id in sealed])
+    words = dict(zip((row.id for row in rows if row.id in sealed), shown, strict=True))
+    return [
+        row._replace(query_text=words[row.id]) if row.query_text is None and words.get(row.id) else row
+        for row in rows
+    ]
 
 
 def _words_box(brain: Brain, *, make: bool = False) -> Any:

@@ -188,8 +188,10 @@ def read_folder_list(database_path: str) -> FolderList | None:
 def write_folder_list(db: "Database") -> None:
     """Write the list of attached folders beside the memory, or delete the list if there are no such folders.
 
-    Errors are ignored, because the memory works without the list.
+    Errors are ignored, because the memory works without the list. In a rehearsal, nothing is written.
     """
+    if db.rehearsal is not None:
+        return
     rows = [row for row in list_all(db) if row.root and row.state == "active"]
     folders = [
         AttachedFolder(row.name, row.kind, row.root or "", row.writable, row.is_write_target)._asdict()

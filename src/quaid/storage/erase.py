@@ -235,6 +235,8 @@ _LAYERS: tuple[tuple[str, str], ...] = (
     ("contradictions", "contradictions WHERE ?1 IN (page_id, other_page_id) OR EXISTS (SELECT 1 FROM json_tree"
      "(iif(json_valid(evidence), evidence, '[]')) WHERE atom IN (SELECT value FROM json_each(?2)))"),
     ("gaps that it answered", "knowledge_gaps WHERE resolved_by_slug IN (SELECT value FROM json_each(?2))"),
+    ("golden questions", "golden_questions WHERE id IN (SELECT question_id FROM golden_pages WHERE page_id = ?1)"),
+    ("opened results", "opened_results WHERE page_id = ?1"),
     ("raw data", "raw_data WHERE page_id = ?1"),
     ("authors", "page_authors WHERE page_id = ?1"),
     ("calls of agents", "activity_pages WHERE page_id = ?1"),
@@ -321,6 +323,7 @@ def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> 
     _execute_layer(tx, _LEAVE_GAPS, values)
     # The words are encrypted, so that those about this page cannot be told from others.
     tx.execute("UPDATE knowledge_gaps SET sealed_query = NULL WHERE sealed_query IS NOT NULL")
+    tx.execute("DELETE FROM opened_results")
     _execute_layer(tx, _FEWER_PAGES, values)
     _execute_layer(tx, _LEAVE_LOG, values)
     had_files = [row for (row,) in tx.execute("SELECT DISTINCT import_id FROM import_files")]
@@ -345,7 +348,7 @@ def optimize_indexes(tx: "Transaction") -> None:
 
 _LAYERS_WITHOUT_CASCADE = (
     *("imported files", "contradictions", "entries of the log of imports"),
-    *("known files", "records of quarantine exports", "proposals", "shared revisions"),
+    *("known files", "records of quarantine exports", "proposals", "shared revisions", "golden questions"),
 )
 _FEWER_PAGES = (
     "UPDATE import_manifest AS m SET page_count = max(0, page_count - gone.pages) FROM (SELECT f.import_id,"
@@ -498,6 +501,7 @@ _ROW_NAMES = {
     "session_items": "(SELECT 'the conversation ' || c.session FROM conversation_turns AS o"
     " JOIN conversations AS c ON c.id = o.conversation_id WHERE o.id = t.turn_id)",
     "knowledge_gaps": "'gap ' || t.id",
+    "golden_questions": "'golden question ' || t.id",
     "proposals": "'proposal ' || t.id",
     "page_authors": _SLUG_OF.format(column="page_id"),
     "duplicate_pairs": _SLUG_OF.format(column="page_id"),

@@ -310,12 +310,14 @@ def extend_v10(tx: Transaction) -> None:
 
 
 def extend_v11(tx: Transaction) -> None:
-    """Add what schema 12 has: calls of agents, similar pages, items of sessions, words of gaps, proposals."""
+    """Add what schema 12 has: calls of agents, similar pages, session items, golden questions, words, proposals."""
     statements = schema_statements()
     for name in (
         *("activity", "activity_by_session", "activity_by_proposal"),
         *("activity_pages", "activity_pages_by_page", "duplicate_pairs", "duplicate_pairs_by_other"),
         "session_items",
+        *("golden_questions", "golden_pages", "golden_pages_by_page"),
+        *("opened_results", "opened_results_by_page"),
     ):
         tx.execute(statements[name])
     _copy_table(tx, "knowledge_gaps", ("knowledge_gaps_open", "knowledge_gaps_told"))

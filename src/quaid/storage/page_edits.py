@@ -24,7 +24,7 @@ from quaid.model import page_merge
 from quaid.model.page import DerivedData, derive_data
 from quaid.model.slug import names_of
 from quaid.model.timeline import summary_hash
-from quaid.storage import chunks, history, links, text_index
+from quaid.storage import chunks, golden, history, links, text_index
 from quaid.storage.pages import require_collection_id, slug_holder, slug_of
 from quaid.storage.sqlite.connection import Transaction, as_json, next_row_id
 
@@ -495,6 +495,7 @@ def merge_pages(
             (target.slug, gone.slug),
         ),
     )
+    golden.move_page(tx, gone.id, target.id)
     tx.execute("UPDATE redirects SET page_id = ? WHERE page_id = ?", (target.id, gone.id))
     tx.execute("UPDATE file_state SET page_id = ? WHERE page_id = ?", (target.id, gone.id))
     collection_id = _collection_id_of_page(tx, gone.id)

@@ -558,6 +558,36 @@ CREATE TABLE knowledge_gaps (
 CREATE UNIQUE INDEX knowledge_gaps_open ON knowledge_gaps (query_hash) WHERE resolved_at IS NULL;
 CREATE INDEX knowledge_gaps_told ON knowledge_gaps (times_seen) WHERE query_text IS NOT NULL AND resolved_at IS NULL;
 
+-- kept: questions that certain pages have to answer, as a person said
+CREATE TABLE golden_questions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    question TEXT NOT NULL UNIQUE,
+    within INTEGER NOT NULL,                     -- the pages must be among this many first results
+    expected INTEGER NOT NULL,                   -- number of pages that were named; some may be gone
+    created_at TEXT NOT NULL
+) STRICT;
+
+-- kept: the pages that a golden question expects
+CREATE TABLE golden_pages (
+    question_id INTEGER NOT NULL REFERENCES golden_questions (id) ON DELETE CASCADE,
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    PRIMARY KEY (question_id, page_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX golden_pages_by_page ON golden_pages (page_id);
+
+-- kept: pages that the owner opened from the results of a question; empty unless the setting log_opened is words
+CREATE TABLE opened_results (
+    query_hash TEXT NOT NULL,                    -- SHA-256 of the question
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    sealed_query BLOB NOT NULL,                  -- the question, encrypted; the key is in a file beside this one
+    times INTEGER NOT NULL DEFAULT 1,
+    last_at TEXT NOT NULL,
+    PRIMARY KEY (query_hash, page_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX opened_results_by_page ON opened_results (page_id);
+
 -- kept: pairs of similar pages, as the last comparison of all pages found them
 CREATE TABLE duplicate_pairs (
     page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,

@@ -108,6 +108,8 @@ backups	@command	List the backups beside the memory and in ~/.quaid/backups, new
 config	@command	List all settings, and where each value comes from
 rebuild	@command	Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors
 upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newer version
+golden	@command	List the golden questions with the pages that they expect
+bench	@command	Measure quality and speed of the search on this memory, offline
 doctor	@command	Check the installation and recommend commands
 kb	@command	list, edit, query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 instructions	@command	Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what
@@ -913,6 +915,7 @@ check	@command	Load a model and test it
 --all	-	All pages, and conversations of any age; existing vectors are kept
 --stale	-	Only text that changed since it was embedded
 --model	@models	Create vectors for this model, and switch to it when none is missing
+--force	-	With --model: switch even if golden questions fail then
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -930,11 +933,13 @@ status	@command	Show which model is chosen, whether it can be used, and how many
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'embeddings use') printf '%s\n' '1	@models	The model
+--force	-	Switch even if golden questions fail then
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'embeddings off') printf '%s\n' '--db	@files:db	the memory
+    'embeddings off') printf '%s\n' '--force	-	Turn it off even if golden questions fail then
+--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
@@ -989,6 +994,7 @@ conflicts	@command	List the conflict copies that Syncthing, Obsidian, Dropbox or
 --writable	-	Write changes of pages to their files
 --write-ids	-	Write each page'\''s id into the front matter of its file
 --kind	markdown|kb|documents	kb: a knowledge base; skips its raw/, index files and contract
+--force	-	Attach it even if golden questions fail then
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1112,6 +1118,7 @@ restore	@command	Restore a page'\''s file at its old path
 --force	-	Import every file again, overwriting pages that were edited here
 --from	chatgpt|claude|gemini|basic-memory|mem0|obsidian|logseq|roam|notion|org-roam|apple-notes-html|jsonl	The program that wrote the notes or memories
 --documents	-	Also import PDF, Office, HTML, EPUB, e-mail, calendars, text and code
+--ignore-golden	-	Import even if golden questions fail then; implied by --force
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1290,7 +1297,7 @@ list	@command	List all settings, and where each value comes from
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config get') printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|dream_accept|dream_nightly|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_activity|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.oauth|web.requests_per_second|welcome	The setting
+    'config get') printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|dream_accept|dream_nightly|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_activity|log_gaps|log_opened|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.oauth|web.requests_per_second|welcome	The setting
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1305,6 +1312,7 @@ background_embedding	@command	on, off
 embed_conversations	@command	recent, on, off
 log_activity	@command	on, off
 log_gaps	@command	on, words, text, off
+log_opened	@command	off, words
 gap_threshold	@command	strong, weak
 search_merge_strategy	@command	sum, set-union, rrf
 --db	@files:db	the memory
@@ -1315,12 +1323,65 @@ search_merge_strategy	@command	sum, set-union, rrf
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'rebuild') printf '%s\n' '--db	@files:db	the memory
+    'rebuild') printf '%s\n' '--force	-	Rebuild even if golden questions fail then
+--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'upgrade') printf '%s\n' '--check	-	Compare with the newest version in --from
 --from	@files	A package index, the URL of a version list, a folder of wheels, or a file
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'golden') printf '%s\n' 'add	@command	Add a golden question, or change the expected pages of one, and ask it
+list	@command	List the golden questions with the pages that they expect
+remove	@command	Remove a golden question
+run	@command	Ask all golden questions and show the rank of each expected page
+try	@command	Ask the golden questions with another version of Quaid, on a copy of the memory, before you upgrade
+suggest	@command	Propose golden questions from what you asked
+opened	@command	Record that you opened a page from the results of a question, for `golden suggest`
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'golden add') printf '%s\n' '1	@any	The question
+--expect	@any	The pages that must be among the results, one or more
+--within	@any	They must be among this many first results
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'golden list') printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'golden remove') printf '%s\n' '1	@any	Its number, as `quaid golden list` shows it
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'golden run') printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'golden try') printf '%s\n' '1	@files	The command of another version of Quaid
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'golden suggest') printf '%s\n' '--limit	@any	How many
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'golden opened') printf '%s\n' '1	@any	The question
+2	@slugs	The page that was opened
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'bench') printf '%s\n' '--seconds	@any	Stop after this many seconds
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1755,6 +1816,8 @@ backups	@command	List the backups beside the memory and in ~/.quaid/backups, new
 config	@command	List all settings, and where each value comes from
 rebuild	@command	Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors
 upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newer version
+golden	@command	List the golden questions with the pages that they expect
+bench	@command	Measure quality and speed of the search on this memory, offline
 doctor	@command	Check the installation and recommend commands
 kb	@command	list, edit, query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 instructions	@command	Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what
@@ -1825,6 +1888,13 @@ verify	@command	Check that a backup is intact, and show how many pages it has' ;
     'help config') printf '%s\n' 'get	@command	Show one setting
 set	@command	Change one setting
 list	@command	List all settings, and where each value comes from' ;;
+    'help golden') printf '%s\n' 'add	@command	Add a golden question, or change the expected pages of one, and ask it
+list	@command	List the golden questions with the pages that they expect
+remove	@command	Remove a golden question
+run	@command	Ask all golden questions and show the rank of each expected page
+try	@command	Ask the golden questions with another version of Quaid, on a copy of the memory, before you upgrade
+suggest	@command	Propose golden questions from what you asked
+opened	@command	Record that you opened a page from the results of a question, for `golden suggest`' ;;
     'help kb') printf '%s\n' 'list	@command	List the nodes of the knowledge base, the latest change first
 edit	@command	Replace the text of a node and commit it, after linting it
 query	@command	Search the knowledge base: principles, preferences, procedures, observations, references
@@ -1901,6 +1971,11 @@ code	@command	Show a code to type at the dashboard'\''s login page' ;;
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'config set log_gaps') printf '%s\n' '1	on|words|text|off	Its new value
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'config set log_opened') printf '%s\n' '1	off|words	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

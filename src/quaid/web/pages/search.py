@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import date
 from itertools import groupby
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -344,7 +345,26 @@ async def show_search(request: Request) -> Response:
     else:
         await _record_gap(request, values)
     choices = await cached_operation(request, "wings")
-    return render_page(request, "search.html", **values, choices=choices, problems=[], rest=rest)
+    shown = {"choices": choices, "problems": [], "rest": rest, "logs_opened": await _logs_opened(request)}
+    return render_page(request, "search.html", **values, **shown)
+
+
+async def _logs_opened(request: Request) -> bool:
+    """Return True if the owner wants opened results to be recorded."""
+    if base.request_scope(request) != "owner":
+        return False
+    setting = await cached_operation(request, "config get", key="log_opened")
+    return bool(setting) and setting.value == "words"
+
+
+@route("/ui/opened", POST="owner")
+async def record_opened(request: Request) -> Response:
+    """Record that a page was opened from the results of a question, for `quaid golden suggest`."""
+    form = await base.read_form(request)
+    question, path = form.get("q", "")[:MAX_QUERY], form.get("path", "")
+    slug = unquote(path.removeprefix("/page/"))
+    await try_operation(request, "golden opened", query=question, slug=slug)
+    return Response(status_code=204)
 
 
 @route("/ui/search", GET="read")

@@ -66,6 +66,16 @@ async function loadRest(url) {
 }
 if (results.dataset.rest) loadRest(results.dataset.rest);
 
+// Only if the owner has set log_opened: which page was opened from the results of which question.
+results.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-item]");
+  const question = new FormData(form).get("q").trim();
+  if (!results.dataset.opened || !link?.pathname.startsWith("/page/") || !question) return;
+  const csrf = document.querySelector("meta[name=csrf]").content;
+  const body = new URLSearchParams({ q: question, path: link.pathname, csrf_token: csrf });
+  fetch(results.dataset.opened, { method: "POST", body, keepalive: true }).catch(() => {});
+});
+
 form.addEventListener("submit", () => {
   clearTimeout(timer);
   const fast = Object.assign(document.createElement("input"), { type: "hidden", name: "fast", value: "1" });

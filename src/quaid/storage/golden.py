@@ -1,0 +1,127 @@
+"""Golden questions with the pages that answer them, and pages that were opened from the results of a question."""
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.errors import NotFound
+from quaid.model import slug as slugs
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Database, Transaction
+
+
+class GoldenQuestion(NamedTuple):
+    id: int
+    question: str
+    within: int
+    """The expected pages must be among this many first results."""
+    expected: tuple[str, ...]
+    """Addresses of the expected pages, without those that are gone."""
+    missing: int
+    """Number of expected pages that are gone or in quarantine."""
+
+
+class OpenedResult(NamedTuple):
+    sealed_query: bytes
+    address: str
+    times: int
+    last_at: str
+
+
+def count(db: "Database") -> int:
+    row = db.one("SELECT count(*) FROM golden_questions")
+    return int(row[0]) if row else 0
+
+
+def add(tx: "Transaction", question: str, page_ids: list[int], within: int, now: str) -> int:
+    """Store a question with its expected pages, or replace those of the same question. Return its id."""
+    [(question_id,)] = tx.execute(
+        "INSERT INTO golden_questions (question, within, expected, created_at) VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT (question) DO UPDATE SET within = ?2, expected = ?3 RETURNING id",
+        (question, within, len(page_ids), now),
+    ).fetchall()
+    tx.execute("DELETE FROM golden_pages WHERE question_id = ?", (question_id,))
+    tx.executemany("INSERT INTO golden_pages VALUES (?, ?)", [(question_id, page) for page in page_ids])
+    return int(str(question_id))
+
+
+def listing(db: "Database") -> list[GoldenQuestion]:
+    """Return the questions in the order in which they were added."""
+    pages: dict[int, list[str]] = {}
+    for question_id, collection, slug in db.rows(
+        "SELECT g.question_id, c.name, p.slug FROM golden_pages AS g JOIN pages AS p ON p.id = g.page_id"
+        " JOIN collections AS c ON c.id = p.collection_id WHERE p.quarantined_at IS NULL ORDER BY p.slug"
+    ):
+        pages.setdefault(question_id, []).append(slugs.address(collection, slug))
+    return [
+        GoldenQuestion(id, question, within, tuple(pages.get(id, ())), expected - len(pages.get(id, ())))
+        for id, question, within, expected in db.rows(
+            "SELECT id, question, within, expected FROM golden_questions ORDER BY id"
+        )
+    ]
+
+
+def remove(tx: "Transaction", question_id: int) -> None:
+    tx.execute("DELETE FROM golden_questions WHERE id = ?", (question_id,))
+    if not tx.changes():
+        raise NotFound(
+            what="golden question", name=question_id, hint="`quaid golden list` shows their numbers."
+        )
+
+
+def move_page(tx: "Transaction", gone: int, target: int) -> None:
+    """Let questions expect the page into which another one was merged."""
+    tx.execute("UPDATE OR IGNORE golden_pages SET page_id = ? WHERE page_id = ?", (target, gone))
+    tx.execute(
+        "UPDATE golden_questions SET expected = expected - 1"
+        " WHERE id IN (SELECT question_id FROM golden_pages WHERE page_id = ?)",
+        (gone,),
+    )
+
+
+MAX_OPENED = 2_000
+"""At most this many opened results are kept, the latest."""
+
+
+def log_opened(tx: "Transaction", query_hash: str, page_id: int, sealed: bytes, now: str) -> None:
+    """Record that a page was opened from the results of a question."""
+    tx.execute(
+        "INSERT INTO opened_results (query_hash, page_id, sealed_query, last_at) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET times = times + 1, sealed_query = excluded.sealed_query,"
+        " last_at = excluded.last_at",
+        (query_hash, page_id, sealed, now),
+    )
+    tx.execute(
+        "DELETE FROM opened_results WHERE (query_hash, page_id) IN"
+        " (SELECT query_hash, page_id FROM opened_results ORDER BY last_at DESC LIMIT -1 OFFSET ?)",
+        (MAX_OPENED,),
+    )
+
+
+def opened_results(db: "Database") -> list[OpenedResult]:
+    """Return the opened results, the most frequent first."""
+    return [
+        OpenedResult(bytes(sealed), slugs.address(collection, slug), times, last_at)
+        for sealed, collection, slug, times, last_at in db.rows(
+            "SELECT o.sealed_query, c.name, p.slug, o.times, o.last_at FROM opened_results AS o"
+            " JOIN pages AS p ON p.id = o.page_id JOIN collections AS c ON c.id = p.collection_id"
+            " WHERE p.quarantined_at IS NULL ORDER BY o.times DESC, o.last_at DESC, p.slug"
+        )
+    ]
+
+
+def forget_opened(tx: "Transaction") -> int:
+    tx.execute("DELETE FROM opened_results")
+    return tx.changes()
+
+
+def sample_pages(db: "Database", size: int) -> list[tuple[str, str, str]]:
+    """Return address, title and text of up to `size` pages, spread over the memory; the same ones each time."""
+    ids = [id for (id,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")]
+    step = max(1, len(ids) // size) if ids else 1
+    rows = db.rows(
+        "SELECT c.name, p.slug, p.title, p.compiled_truth FROM json_each(?) AS w"
+        " CROSS JOIN pages AS p ON p.id = w.value JOIN collections AS c ON c.id = p.collection_id",
+        (json.dumps(ids[::step][:size]),),
+    )
+    return [(slugs.address(collection, slug), title, text) for collection, slug, title, text in rows]
