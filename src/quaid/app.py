@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from quaid.config import OPTIONS, Settings, check_option
 from quaid.embedding import registry as embedders
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelCache as ModelCache
-from quaid.errors import AlreadyExists, EmbeddingsOff
+from quaid.errors import AlreadyExists, Busy, DiskFull, EmbeddingsOff
 from quaid.model import dates, slug as slugs
-from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections, history
+from quaid.model.expiry import LONGEST_PERIOD, Clock, period_seconds
+from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections, expiry, history
 from quaid.storage.sqlite.errors import version_problem as version_problem
 
 if TYPE_CHECKING:
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
     from quaid.folders.sync import FileStatCache
     from quaid.search.rerank import Reranker
     from quaid.storage.activity import NewCall
-    from quaid.storage.sqlite.connection import Database, Rehearsal
+    from quaid.storage.sqlite.connection import Database, Rehearsal, Transaction
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
     from quaid.storage.vectors import ViewCache
 
 RERANKER_SETTING = "reranker"
 """The configuration key with the description of the cross-encoder."""
+
+HIDE_PATIENCE = 1.0
+"""A read waits this many seconds for a writer before it leaves expired things out of its own view only."""
 
 Progress = Callable[[int, int, str], None]
 T = TypeVar("T")
@@ -129,8 +133,55 @@ class Brain:
                 self._db.set_cancel_check(self._unwanted)
             if self.notice is not None and self._db.migrated:
                 self.notice(self._db.migrated)
+            self._db.before_commit = self._hide_before_commit
+            self._db.on_reconnect = self.hide_expired
+            self.hide_expired()
         self._db.set_author(self.author, self.agent, self._device)
         return self._db
+
+    @property
+    def clock(self) -> Clock:
+        """The current time, and the current day in the local time zone."""
+        seconds = self._clock()
+        return Clock(dates.timestamp(seconds), dates.timestamp(seconds + self._offset(seconds))[:10])
+
+    def hide_expired(self) -> None:
+        """Hide what has expired since the last operation.
+
+        If the memory cannot be written, it is left out of what this connection reads.
+        """
+        db = self._db
+        if db is None or db.is_in_transaction():
+            return
+        if not expiry.is_due(db, self.clock):
+            return
+        if db.writable:
+            patience, db.lock.patience = db.lock.patience, HIDE_PATIENCE
+            try:
+                db.write(lambda _tx: None)
+                return
+            except (Busy, DiskFull):
+                pass
+            finally:
+                db.lock.patience = patience
+        expiry.shadow(db, self.clock)
+
+    def has_past_grace(self) -> bool:
+        """Return True if something expired longer ago than the grace period, and can be erased."""
+        db = self._db
+        if db is None or not db.writable or db.rehearsal is not None:
+            return False
+        return expiry.has_rows_before(db, self.grace_end)
+
+    @property
+    def grace_end(self) -> str:
+        """The time before which something must have been hidden for its grace period to be over."""
+        return self.now(-(period_seconds(str(self.option(expiry.GRACE_SETTING))) or LONGEST_PERIOD))
+
+    def _hide_before_commit(self, tx: "Transaction") -> None:
+        clock = self.clock
+        if expiry.is_due(tx, clock):
+            expiry.hide_due(tx, clock)
 
     @property
     def rehearsal(self) -> "Rehearsal | None":
@@ -263,6 +314,7 @@ class Brain:
         from quaid.storage.sqlite.connection import Database
 
         self._db = Database.create(path, self.now(), memory_id or self.new_uuid())
+        self._db.before_commit = self._hide_before_commit
         return self._db
 
     @property

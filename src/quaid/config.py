@@ -216,6 +216,7 @@ OPTIONS: dict[str, Option] = {
     "conversation_folders": Option("", str, stored="conversation_folders"),
     "embed_conversations": Option("recent", str, ("recent", "on", "off"), stored="embed_conversations"),
     "default_token_budget": Option(1_500, int, minimum=1, stored="default_token_budget"),
+    "expiry_grace": Option("30d", str, stored="expiry_grace"),
     "log_activity": Option("on", str, ON_OFF, stored="log_activity"),
     "log_gaps": Option("on", str, ("on", "words", "text", "off"), stored="log_gaps"),
     "log_opened": Option("off", str, ("off", "words"), stored="log_opened"),

@@ -57,6 +57,8 @@ from quaid.operations.doctor import DoctorRecord as DoctorRecord
 from quaid.operations.dream import DreamModelRecord as DreamModelRecord
 from quaid.operations.dream import DreamRecord as DreamRecord
 from quaid.operations.dream import RegroupRecord as RegroupRecord
+from quaid.operations.expiry import ExpireRecord as ExpireRecord
+from quaid.operations.expiry import ExpiredRecord as ExpiredRecord
 from quaid.operations.facts import AssertRecord as AssertRecord
 from quaid.operations.facts import CheckRecord as CheckRecord
 from quaid.operations.facts import ContradictionsRecord as ContradictionsRecord
@@ -469,7 +471,7 @@ class Operations:
         history: Include facts that have ended, in order of time.
         limit: How many facts, and how many dated entries.
         """
-    def assert_(self, slug: str, predicate: str, object: str, *, subject: str | None = None, valid_from: str | None = None, valid_until: str | None = None, supersedes_id: int | None = None, source: str = "", evidence_text: str = "", confidence: float = 1.0, asserted_by: Literal["agent", "manual", "import", "enrichment"] | None = None, expected_version: int | None = None) -> AssertRecord:
+    def assert_(self, slug: str, predicate: str, object: str, *, subject: str | None = None, valid_from: str | None = None, valid_until: str | None = None, supersedes_id: int | None = None, source: str = "", evidence_text: str = "", confidence: float = 1.0, asserted_by: Literal["agent", "manual", "import", "enrichment"] | None = None, expires: str | None = None, for_: str | None = None, expected_version: int | None = None) -> AssertRecord:
         """Add a fact to a page, with dates and source. Repeating it from the same source changes nothing.
 
         Command: `quaid assert`.
@@ -485,6 +487,8 @@ class Operations:
         evidence_text: The words of the source.
         confidence: Confidence, from 0 to 1.
         asserted_by: Who states it [manual, or agent if an agent calls].
+        expires: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
+        for_: Forget it after this period, as in 12h, 30d, 2w or 1y.
         expected_version: Fail unless this is its version.
         """
     def check(self, slug: str | None = None, *, all: bool = False, type: Literal["temporal", "cross_page", "stale"] | None = None, resolve: int | None = None, keep: Literal["left", "right", "both"] | None = None, note: str = "", limit: int = 50) -> CheckRecord:
@@ -614,6 +618,30 @@ class Operations:
         dry_run: Only show what would be removed.
         backups: Also delete backups beside the memory that contain the page.
         finish: Remove bytes from the file that an earlier `forget` could not.
+        """
+    def expire(self, slug: str, *, on: str | None = None, for_: str | None = None, never: bool = False) -> ExpireRecord:
+        """Set when a page expires. It then leaves all answers, is listed by `quaid expired`, and is erased later.
+
+        Command: `quaid expire`.
+
+        slug: The page, as in people/alice.
+        on: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
+        for_: Forget it after this period, as in 12h, 30d, 2w or 1y.
+        never: Keep it, whatever the retention settings say.
+        """
+    def expired(self, items: str | Sequence[str] | None = None, *, keep: bool = False, on: str | None = None, for_: str | None = None, now: bool = False, yes: bool = False) -> ExpiredRecord:
+        """List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now.
+
+        After the grace period (setting expiry_grace) they are erased with the same checks as `quaid forget`.
+
+        Command: `quaid expired`.
+
+        items: Ids from the list, or pages; by default everything.
+        keep: Bring it back, for good or with `on` or `for`.
+        on: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
+        for_: Forget it after this period, as in 12h, 30d, 2w or 1y.
+        now: Erase it now, without waiting for the grace period.
+        yes: Do it without asking.
         """
     def review(self, id: int | None = None, *, accept: bool = False, reject: bool = False, yes: bool = False, reject_all: bool = False, note: str = "", slug: str | None = None, keep: str | None = None, expected_version: int | None = None) -> ReviewRecord:
         """List changes proposed by agents and conflicts of merged pages, and decide them.
@@ -816,7 +844,7 @@ class Operations:
         wing: Only links to pages of this wing, as in people.
         limit: How many.
         """
-    def remember(self, content: str, *, category: Literal["lists", "reference", "knowledge", "contacts", "preferences", "standing-orders", "todos", "shopping", "facts", "patterns", "list", "contact", "preference", "order", "todo", "fact", "pattern"] | None = None, file: str | None = None, section: str | None = None) -> RememberRecord:
+    def remember(self, content: str, *, category: Literal["lists", "reference", "knowledge", "contacts", "preferences", "standing-orders", "todos", "shopping", "facts", "patterns", "list", "contact", "preference", "order", "todo", "fact", "pattern"] | None = None, file: str | None = None, section: str | None = None, expires: str | None = None, for_: str | None = None) -> RememberRecord:
         """Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern.
 
         It is added once, under the matching heading of the matching file. A sentence that removes, corrects or finishes something ("remove milk", "done: renew passport") ticks, strikes or replaces the line it is about.
@@ -827,6 +855,8 @@ class Operations:
         category: The kind of note; by default chosen from the text.
         file: The file, as in reading or lists/reading.md.
         section: The heading to add it under; created if missing.
+        expires: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
+        for_: Forget it after this period, as in 12h, 30d, 2w or 1y.
         """
     def recall(self, query: str, *, limit: int | None = None, min_score: float | None = None) -> RecallResult:
         """Search the notebook and daily logs, by words and by meaning.
@@ -1955,7 +1985,7 @@ class AsyncOperations:
         """Find the shortest path of links between two pages."""
     async def facts(self, subject: str, *, as_of: str | None = None, history: bool = False, limit: int = 50) -> FactsRecord:
         """List facts, links and dated entries about a subject, with dates and sources."""
-    async def assert_(self, slug: str, predicate: str, object: str, *, subject: str | None = None, valid_from: str | None = None, valid_until: str | None = None, supersedes_id: int | None = None, source: str = "", evidence_text: str = "", confidence: float = 1.0, asserted_by: Literal["agent", "manual", "import", "enrichment"] | None = None, expected_version: int | None = None) -> AssertRecord:
+    async def assert_(self, slug: str, predicate: str, object: str, *, subject: str | None = None, valid_from: str | None = None, valid_until: str | None = None, supersedes_id: int | None = None, source: str = "", evidence_text: str = "", confidence: float = 1.0, asserted_by: Literal["agent", "manual", "import", "enrichment"] | None = None, expires: str | None = None, for_: str | None = None, expected_version: int | None = None) -> AssertRecord:
         """Add a fact to a page, with dates and source. Repeating it from the same source changes nothing."""
     async def check(self, slug: str | None = None, *, all: bool = False, type: Literal["temporal", "cross_page", "stale"] | None = None, resolve: int | None = None, keep: Literal["left", "right", "both"] | None = None, note: str = "", limit: int = 50) -> CheckRecord:
         """List contradictions with both quotes, or resolve one."""
@@ -1981,6 +2011,10 @@ class AsyncOperations:
         """Rename a page. Links are updated, and the old slug redirects to the page."""
     async def forget(self, slug: str | None = None, *, yes: bool = False, dry_run: bool = False, backups: bool = False, finish: bool = False) -> ForgetRecord:
         """Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains."""
+    async def expire(self, slug: str, *, on: str | None = None, for_: str | None = None, never: bool = False) -> ExpireRecord:
+        """Set when a page expires. It then leaves all answers, is listed by `quaid expired`, and is erased later."""
+    async def expired(self, items: str | Sequence[str] | None = None, *, keep: bool = False, on: str | None = None, for_: str | None = None, now: bool = False, yes: bool = False) -> ExpiredRecord:
+        """List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now."""
     async def review(self, id: int | None = None, *, accept: bool = False, reject: bool = False, yes: bool = False, reject_all: bool = False, note: str = "", slug: str | None = None, keep: str | None = None, expected_version: int | None = None) -> ReviewRecord:
         """List changes proposed by agents and conflicts of merged pages, and decide them."""
     async def propose_forget(self, reason: str, slug: str | None = None, *, query: str | None = None) -> Any:
@@ -2021,7 +2055,7 @@ class AsyncOperations:
         """Show all pages with the links between them, those with the most links first."""
     async def link_suggestions(self, *, wing: str = "", limit: int = 20) -> Named[tuple[Mention, ...]]:
         """List pages whose text names another page, without a link between the two."""
-    async def remember(self, content: str, *, category: Literal["lists", "reference", "knowledge", "contacts", "preferences", "standing-orders", "todos", "shopping", "facts", "patterns", "list", "contact", "preference", "order", "todo", "fact", "pattern"] | None = None, file: str | None = None, section: str | None = None) -> RememberRecord:
+    async def remember(self, content: str, *, category: Literal["lists", "reference", "knowledge", "contacts", "preferences", "standing-orders", "todos", "shopping", "facts", "patterns", "list", "contact", "preference", "order", "todo", "fact", "pattern"] | None = None, file: str | None = None, section: str | None = None, expires: str | None = None, for_: str | None = None) -> RememberRecord:
         """Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern."""
     async def recall(self, query: str, *, limit: int | None = None, min_score: float | None = None) -> RecallResult:
         """Search the notebook and daily logs, by words and by meaning."""

@@ -66,7 +66,7 @@ MAX_EARLY_EXITS = 3
 WORKER_MODULE = "quaid.worker"
 WINDOWS_CREATION_FLAGS = 0x08004000  # CREATE_NO_WINDOW | BELOW_NORMAL_PRIORITY_CLASS
 # From 0 to 19; higher values yield more to other processes, but a watcher should notice edits soon.
-NICENESS = {"embed": 10, "watch": 5, "sync": 5, "dream": 19, "run": 0, "run-long": 10}
+NICENESS = {"embed": 10, "watch": 5, "sync": 5, "dream": 19, "expire": 10, "run": 0, "run-long": 10}
 
 
 class EmbeddingMonitor:
@@ -189,7 +189,7 @@ def _record_failure(brain: Brain, job: str, how: str) -> None:
         from quaid.operations import dream
 
         dream.record_failure(brain, f"its process {how}")
-    elif not background.failed_recently(brain):
+    elif job == "embed" and not background.failed_recently(brain):
         model = stored_collections.get_setting(brain.db, "embedding_model") or ""
         background.record_failure(brain, model, f"the process that makes vectors {how}")
 
@@ -218,6 +218,7 @@ class Supervisor:
         self._hear = hear
         self._embed, self._watch = WorkerProcess("embed"), WorkerProcess("watch")
         self._sync, self._dream = WorkerProcess("sync"), WorkerProcess("dream")
+        self._expire = WorkerProcess("expire")
         self._embed_due = self._watch_due = time.monotonic() + START_DELAY
         self._monitor = EmbeddingMonitor()
         self._saw_free = False
@@ -252,6 +253,8 @@ class Supervisor:
                 self._sync.start(path)
             if not self._dream.is_running(brain) and self._wants_dream(brain):
                 self._dream.start(path)
+            if not self._expire.is_running(brain) and self._wants_erasure(brain):
+                self._expire.start(path)
         if self._embed_due <= time.monotonic():
             self._put_off_since = None
             is_running = self._embed.is_running(brain)
@@ -277,6 +280,12 @@ class Supervisor:
 
         return time.monotonic() >= self._dream.not_before and dream.is_due(brain)
 
+    def _wants_erasure(self, brain: Brain) -> bool:
+        """Return True if something expired longer ago than the grace period."""
+        if not os.path.exists(brain.settings.db_path) or time.monotonic() < self._expire.not_before:
+            return False
+        return brain.db.writable and brain.has_past_grace()
+
     def _wants_watcher(self, brain: Brain) -> bool:
         """Return True if a folder has no watcher, and no other process is likely to watch it soon."""
         from quaid.operations import collections
@@ -298,9 +307,11 @@ class Supervisor:
         self._embed.release()  # signal all before waiting for one
         self._sync.release()
         self._dream.release()
+        self._expire.release()
         self._watch.end()
         self._sync.end()
         self._dream.end()
+        self._expire.end()
         self._embed.end()
 
 
@@ -589,7 +600,7 @@ class OperationRunner:
 
 
 def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> int:
-    """Embed the text without vectors in the memory at this path, watch its folders, or sync its shared spaces.
+    """Embed text without vectors in the memory at this path, watch folders, sync spaces, or erase expired things.
 
     With --tell, print one line of JSON per event, with counts and collection names but no page text. The jobs `run`
     and `run-long` run operations (see OperationRunner).
@@ -606,7 +617,7 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
         OperationRunner().run()
         return 0
     from quaid.folders import watcher
-    from quaid.operations import background, collections, dream, spaces
+    from quaid.operations import background, collections, dream, expiry, spaces
 
     if hasattr(os, "nice"):
         os.nice(NICENESS[job])
@@ -618,6 +629,8 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
         with _open_memory(path) as brain:
             if job == "embed":
                 background.embed_missing(brain)
+            elif job == "expire":
+                expiry.erase_past_grace(brain)
             elif job == "sync":
                 spaces.follow_spaces(brain, stop, _ignore_event)
             elif job == "dream":

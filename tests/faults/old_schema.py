@@ -38,6 +38,12 @@ def _make_previous(path: Path, pages: int, version: int) -> None:
     connection.execute("DROP TABLE activity_pages; DROP TABLE activity; DROP TABLE duplicate_pairs")
     connection.execute("DROP TABLE session_items")
     connection.execute("DROP TABLE golden_pages; DROP TABLE golden_questions; DROP TABLE opened_results")
+    connection.execute(
+        "DROP TRIGGER pages_shown; DROP TRIGGER pages_hidden; DROP TABLE expired; DROP TABLE expirations;"
+        "DROP INDEX pages_by_age; DROP TABLE fact_expirations;"
+        "CREATE TRIGGER pages_hidden AFTER UPDATE OF quarantined_at ON pages WHEN new.quarantined_at IS NOT NULL"
+        " BEGIN DELETE FROM chunks WHERE page_id = old.id; END"
+    )
     definition = str(connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'knowledge_gaps'").get)
     lines = [line for line in definition.split("\n") if "sealed_query" not in line]
     connection.execute("DROP TABLE knowledge_gaps")

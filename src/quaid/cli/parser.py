@@ -312,6 +312,7 @@ SECTION_TITLES = {
     "facts": "Truth over time",
     "ingest": "Ingest",
     "cleanup": "Clean up",
+    "expiry": "Clean up",
     "review": "Review of agents",
     "activity": "Review of agents",
     "corrections": "Truth over time",

@@ -2287,6 +2287,35 @@ def _forget(record: Any) -> Lines:
         yield f"It was imported from {_some(record.files)}. The next import of that folder brings it back."
 
 
+@_renders("ExpireRecord")
+def _expire(record: Any) -> Lines:
+    when = "does not expire" if record.expires == "never" else f"expires: {record.expires}"
+    yield f"{record.slug}, version {record.version}: {when}" + ("" if record.changed else " (unchanged)")
+
+
+@_renders("ExpiredRecord")
+def _expired(record: Any) -> Lines:
+    yield from (f"Kept {name}" for name in record.kept)
+    for erased in record.erased:
+        yield from _forget(erased)
+    yield from record.problems
+    if not record.items and not record.kept and not record.erased:
+        yield "Nothing has expired."
+    for item in record.items:
+        name = item.slug if item.kind == "page" else f"{item.kind} of {item.slug}"
+        end = (
+            f"erased from {item.erased_on} on"
+            if item.erased_on
+            else "stays hidden: its files may not be changed"
+        )
+        yield f"{item.id:>5}  {name} ({item.title}), expired: {item.reason}; {end}"
+        yield from (f"       {line}" for line in item.text.rstrip("\n").split("\n") if item.text)
+    if record.items and not record.ask:
+        yield f"`quaid expired ID --keep` brings one back; `--now` erases. Grace period: {record.grace}."
+    for key, period in record.retention:
+        yield f"{key}: {period} after the last change"
+
+
 def _backup_note(backup: Any, done: bool) -> str:
     size = format_size(backup.size)
     if backup.deleted:
@@ -2616,6 +2645,7 @@ def _home(record: Any) -> Lines:
         _count(record.contradictions, "contradiction"),
         _count(record.gaps, "question without an answer", "questions without an answer"),
         _count(record.quarantined, "page whose file is gone", "pages whose files are gone"),
+        _count(record.expired, "expired thing"),
     ]
     unindexed = f", {count_noun(record.unindexed, 'page')} to do" if record.unindexed else ""
     counted = record.exists and not record.problem
@@ -2655,6 +2685,8 @@ def _status(record: Any) -> Lines:
         *(("other model", f"{model.name}, {count_noun(model.vectors, 'vector')}") for model in record.others),
         ("background", _background_status(record)),
         *(("shared", _shared_status(space)) for space in record.spaces),
+        ("expired", f"{record.expired:,}; `quaid expired` lists them" if record.expired else ""),
+        *(("retention", f"{key.removeprefix('retention.')}: {period}") for key, period in record.retention),
         ("server", "runs here and answers commands" if record.resident else ""),
         ("last failure", f"{record.trouble.at}: {record.trouble.problem}" if record.trouble else ""),
         *(("next", step) for step in record.next_steps),

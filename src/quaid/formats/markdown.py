@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import front_matter
-from quaid.model import markdown_text
+from quaid.model import expiry, markdown_text
+from quaid.model.expiry import Clock
 from quaid.model.plain_text import count_noun
 
 UNPARSED_KEY = "_unparsed"
@@ -158,6 +159,14 @@ def has_divider(truth: str) -> bool:
     `parse` would end the compiled truth at that line.
     """
     return _find_divider(_with_line_feeds(truth)) is not None
+
+
+def is_expired(text: str, clock: Clock) -> bool:
+    """Return True if the front matter of a page says that it has expired."""
+    if not text.startswith("---") or expiry.KEY not in text:
+        return False
+    moment = expiry.parse_moment(parse(text).frontmatter.get(expiry.KEY))
+    return moment is not None and moment != expiry.NEVER and clock.is_past(moment)
 
 
 def close_fence(truth: str) -> str:

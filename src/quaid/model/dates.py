@@ -262,6 +262,15 @@ def find_due(text: str, today: str) -> DueDate | None:
     return next((due for due in dues if due.is_deadline), dues[0] if dues else None)
 
 
+def parse_day(text: str, today: str) -> str:
+    """Return the day that words such as "Friday", "until 20 November" or "in 3 days" name, or ""."""
+    match = _due_pattern().fullmatch(text.strip())
+    if match is None:
+        return ""
+    day = _due_day(match, today, (match["lead"] or "until").lower().split()[:1])
+    return day if is_date(day) else ""
+
+
 def _due_day(match: "re.Match[str]", today: str, lead: list[str]) -> str:
     weekday = (day_number(today) + 3) % 7  # 0 is Monday; 1970-01-01 was a Thursday
     which = (match["which"] or match["that"] or "").lower()

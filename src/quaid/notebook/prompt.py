@@ -6,6 +6,7 @@ prompt caches depend on it.
 
 import os
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from quaid.errors import QuaidError
@@ -73,14 +74,15 @@ def assemble_prompt(
     limits: PromptLimits = DEFAULT_LIMITS,
     project: str = "",
     characters: int | None = None,
+    visible: Callable[[str, str], str] = lambda _path, text: text,
 ) -> SessionPrompt:
     """Assemble the prompt of a notebook for the time `local`, with the text `project` last.
 
     `budget` is the maximum size in tokens, and `characters` the maximum size in characters; None means no
     limit. If not everything fits, the space is shared: small files are included whole, and large files are
-    truncated.
+    truncated. `visible` gets path and text of a file, and returns the text without what has expired.
     """
-    reference = _reference_files(root, limits.reference_dir)
+    reference = _visible_files(_reference_files(root, limits.reference_dir), visible)
     sizes = [min(len(text), limits.file) for _, text in reference]
     files = list(zip(reference, fair_shares(sizes, limits.reference), strict=True))
     blocks = [_render_block(file, limit) for file, limit in files]
@@ -91,7 +93,7 @@ def assemble_prompt(
     others = [
         file
         for day in layout.recent_days(local, limits.days)
-        for file in _read_files(root, (layout.daily_path(day),))
+        for file in _visible_files(_read_files(root, (layout.daily_path(day),)), visible)
     ]
     if project:
         others.append((PROJECT_PART, project))
@@ -203,6 +205,11 @@ def _cut_at_line(text: str, limit: int) -> str:
         return text
     limit = max(limit, 0)
     return text[: text.rfind("\n", limit - limit // 8, limit) + 1 or limit]
+
+
+def _visible_files(files: list[_PromptFile], visible: Callable[[str, str], str]) -> list[_PromptFile]:
+    texts = ((path, visible(path, text)) for path, text in files)
+    return [(path, text) for path, text in texts if text.strip()]
 
 
 def _reference_files(root: str, folder: str) -> list[_PromptFile]:

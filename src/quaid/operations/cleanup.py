@@ -15,7 +15,7 @@ from quaid.operations.pages import PageVersion, Slug
 from quaid.operations.registry import Arg, op
 from quaid.search import answer as answers, text as text_search
 from quaid.storage import collections, erase as erasure, page_edits, pages, spaces as shared, vectors
-from quaid.storage.erase import EraseTarget, Erasure
+from quaid.storage.erase import EraseTarget, Erasure, TextErasure
 from quaid.storage.files import scan_files_in_subprocess
 from quaid.storage.page_edits import MergedRows
 from quaid.storage.pages import PageHead, PageRow
@@ -426,7 +426,7 @@ class ForgetRecord(NamedTuple):
         return int(self.done and not self.clean)
 
 
-def _with_verdict(record: ForgetRecord) -> ForgetRecord:
+def with_verdict(record: ForgetRecord) -> ForgetRecord:
     left = any(proof.found for proof in record.proof) or any(layer.after for layer in record.layers)
     return record._replace(clean=not left and not record.problem)
 
@@ -455,7 +455,7 @@ def forget(
         problem = "cannot be combined with a page or --dry-run" if finish else "is required"
         raise InvalidArgument(name="--finish" if finish else "slug", problem=problem)
     if slug is None:
-        problem = _problem_with_step(erasure.vacuum_and_checkpoint(brain.db))
+        problem = problem_with_step(erasure.vacuum_and_checkpoint(brain.db))
         return ForgetRecord(True, not problem, "", "", (), problem=problem)
     target = _erase_target(brain, slug)
     beside = backup.copies_beside(brain.db.path, target)
@@ -499,25 +499,35 @@ def _preview(
     )
 
 
-def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backups: bool) -> ForgetRecord:
+class DeletedPage(NamedTuple):
+    """A page whose rows are deleted. `prove_deletion` searches for its remains after the file was rewritten."""
+
+    target: EraseTarget
+    erasure: Erasure
+    before: tuple[tuple[str, int], ...]
+    hub: str
+
+
+def delete_page(brain: Brain, target: EraseTarget) -> DeletedPage:
+    """Delete the rows of a page and its images, and tell its hub."""
     db = brain.db
     page = Erasure(db, target, _sidecar_paths(target))
     before = page.count_layers()
     collection = collections.require(db, target.collection)
     db.write(lambda tx: page_edits.require_write_right(tx, collection.id))
-    images = _images_of(brain, target)
+    images = _images_of(target)
     page.run()
     for name in images:
         if not pages.any_page_contains(db, name):
             attachments.remove(db.path, name)
-    hub = _purge_on_hub(brain, collection.name)
-    gone = [copy for copy in beside if backups and copy.ours and copy.holds_it]
-    backup.remove_copies(gone)
-    for copy in gone:
-        attachments.remove_folder(copy.path)
-    problem = erasure.vacuum_and_checkpoint(db)
+    return DeletedPage(target, page, tuple(before), _purge_on_hub(brain, collection.name))
+
+
+def prove_deletion(brain: Brain, deleted: DeletedPage, problem: str) -> ForgetRecord:
+    """Search for remains of a page. `problem` says why deleted bytes may remain in the file."""
+    target, page = deleted.target, deleted.erasure
     after = dict(page.count_layers())
-    left, mentions = _remaining_bytes(db.path, page)
+    left, mentions = remaining_bytes(brain.db.path, page)
     search_proof = ErasureProof("search and query", _remaining_matches(brain, target, page.probes))
     indexes = page.count_words_left()
     held = ErasureProof(
@@ -525,21 +535,29 @@ def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backup
         (f"{indexes:,} of them",) if indexes else (),
     )
     record = _preview(
-        target, tuple(ErasedLayer(name, number, after[name]) for name, number in before), []
+        target, tuple(ErasedLayer(name, number, after[name]) for name, number in deleted.before), []
     )._replace(
         done=True,
         proof=(search_proof, held, *left),
         mentions=mentions,
-        backups=tuple(copy._replace(deleted=copy in gone) for copy in beside),
-        problem=_problem_with_step(problem),
-        hub=hub,
+        problem=problem_with_step(problem),
+        hub=deleted.hub,
     )
-    return _with_verdict(record)
+    return with_verdict(record)
 
 
-def _images_of(brain: Brain, target: EraseTarget) -> list[str]:
-    stored = pages.find(brain.db, target.slug, target.collection)
-    return attachments.names_in(f"{stored.truth}\n{stored.timeline}") if stored else []
+def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backups: bool) -> ForgetRecord:
+    deleted = delete_page(brain, target)
+    gone = [copy for copy in beside if backups and copy.ours and copy.holds_it]
+    backup.remove_copies(gone)
+    for copy in gone:
+        attachments.remove_folder(copy.path)
+    record = prove_deletion(brain, deleted, erasure.vacuum_and_checkpoint(brain.db))
+    return record._replace(backups=tuple(copy._replace(deleted=copy in gone) for copy in beside))
+
+
+def _images_of(target: EraseTarget) -> list[str]:
+    return attachments.names_in(f"{target.truth}\n{target.timeline}")
 
 
 def _purge_on_hub(brain: Brain, collection: str) -> str:
@@ -552,12 +570,12 @@ def _purge_on_hub(brain: Brain, collection: str) -> str:
     return spaces.purge_now(brain, space)
 
 
-def _problem_with_step(problem: str) -> str:
+def problem_with_step(problem: str) -> str:
     return f"{problem.rstrip('.')}. {FINISH_STEP}." if problem else ""
 
 
-def _remaining_bytes(
-    database_path: str, page: Erasure
+def remaining_bytes(
+    database_path: str, page: Erasure | TextErasure
 ) -> tuple[list[ErasureProof], tuple[RemainingMention, ...]]:
     """Search the bytes of the database files for fragments of the page.
 

@@ -5,14 +5,18 @@ them.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterable
 
 from quaid import skills
+from quaid.app import local_offset
 from quaid.config import Settings
 from quaid.embedding import registry as embedders
 from quaid.kb import layout as kb_layout
+from quaid.model.dates import timestamp
+from quaid.model.expiry import Clock
 from quaid.notebook import layout as notebook_layout
-from quaid.storage import collections, conversations, erase, pages
+from quaid.storage import collections, conversations, erase, expiry, pages
 from quaid.storage.sqlite.connection import Database
 
 MAX_SLUGS = 200  # if there are more slugs, their folders are offered instead
@@ -104,6 +108,10 @@ def _names_in_database(settings: Settings, kind: str, start: str) -> list[str]:
     if db is None:
         return []
     with db:
+        seconds = time.time()
+        clock = Clock(timestamp(seconds), timestamp(seconds + local_offset(seconds))[:10])
+        if expiry.is_due(db, clock):
+            expiry.shadow(db, clock)
         return DATABASE_COMPLETERS[kind](db, start)
 
 

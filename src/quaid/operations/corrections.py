@@ -845,12 +845,13 @@ def notebook_statements(brain: Brain, *, closed: bool = False) -> list[StoredSta
     if unknown and brain.db.writable:
         notebooks.sync_folder(brain, notebook, unknown)
     lines: list[StoredStatement] = []
+    visible = notebooks.visible_file_text(brain, notebook)
     for path in paths:
         file = collections.indexed_file(brain.db, notebook.id, path)
         page = page_store.find(brain.db, file.slug, notebook.name) if file and file.slug else None
         text = page_writer.read_text_file(notebook, path)
         if page is not None and text is not None:
-            places = model.statements(text.text, closed=closed)
+            places = model.statements(visible(path, text.text), closed=closed)
             lines += [StoredStatement(page, place, file=path) for place in places]
     return lines
 

@@ -77,7 +77,12 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
     def run() -> Any:
         if brain.runner is not None:
             return brain.runner(operation, arguments, scope)
-        return _run_or_create(brain, operation, checked)
+        result = _run_or_create(brain, operation, checked)
+        if scope == "owner" and operation.scope == "write" and brain.has_past_grace():
+            from quaid.operations import expiry  # imported late, because it is rarely needed
+
+            expiry.erase_and_report(brain)
+        return result
 
     try:
         if brain.agent and brain.calls is not None:
@@ -115,6 +120,7 @@ def _run_or_create(brain: Brain, operation: Operation, arguments: dict[str, Any]
 
 
 def _run(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
+    brain.hide_expired()
     if brain.agent and operation.scope == "write":
         from quaid.operations import review  # only for agents, so that commands need not import it
 

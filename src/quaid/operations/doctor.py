@@ -32,7 +32,7 @@ from quaid.operations.maintenance import status, validate
 from quaid.operations.models import model_check
 from quaid.operations.registry import Arg, op
 from quaid.operations.service import daemon_status, owner_token_path, token_list
-from quaid.storage import SCHEMA_VERSION, collections, history, spaces as shared_spaces
+from quaid.storage import SCHEMA_VERSION, collections, expiry, history, spaces as shared_spaces
 from quaid.storage.checks import Violation, is_text_index_damage
 from quaid.storage.collections import Collection
 from quaid.storage.sqlite import backup, connection
@@ -540,6 +540,18 @@ def _folders(brain: Brain) -> Iterator[DoctorFinding]:
         yield DoctorFinding("notebook", "advice", "there is none yet", "quaid notebook init")
 
 
+def _expiry(brain: Brain) -> Iterator[DoctorFinding]:
+    rules = ", ".join(f"{rule.setting} {rule.period}" for rule in expiry.retention_rules(brain.db))
+    hidden = expiry.count_expired(brain.db)
+    if hidden:
+        detail = f"{count_noun(hidden, 'expired thing')}, erased after {brain.option(expiry.GRACE_SETTING)}"
+        yield DoctorFinding(
+            "expiry", "fine", f"{detail}; `quaid expired` lists them{'; ' * bool(rules)}{rules}"
+        )
+    elif rules:
+        yield DoctorFinding("expiry", "fine", rules)
+
+
 def _spaces(brain: Brain) -> Iterator[DoctorFinding]:
     for space in shared_spaces.list_spaces(brain.db):
         name = f"space {space.collection}"
@@ -696,6 +708,7 @@ _MEMORY_CHECKS: dict[str, Check] = {
     "pages": _pages,
     "folders": _folders,
     "spaces": _spaces,
+    "expiry": _expiry,
     "permissions": _permissions,
     "disk": _free_space,
     "sources": check_sources,

@@ -15,11 +15,12 @@ from quaid.model.contradictions import (
 )
 from quaid.model.facts import FactInput, Snapshot
 from quaid.operations import pages, receipts
+from quaid.operations.filters import ForPeriod, OnDay, requested_moment
 from quaid.operations.history import past_texts
 from quaid.operations.pages import IfVersion, Slug
 from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, op
-from quaid.storage import contradictions, facts as store, links, page_edits, pages as pagess
+from quaid.storage import contradictions, expiry, facts as store, links, page_edits, pages as pagess
 from quaid.storage.contradictions import Contradiction, EvidenceQuote
 from quaid.storage.facts import FactLine, SubjectEntry
 from quaid.storage.pages import page_heads
@@ -238,6 +239,7 @@ def facts(
         "quaid assert people/alice works_at 'River AI' --valid-from 2024-01-15 --source meeting/123",
         "quaid assert people/alice lives_in Oslo --supersedes-id 12",
         "quaid assert people/alice works_at 'River AI' --valid-until 2026-03-01",
+        "quaid assert people/alice stays_at 'Hotel Bristol' --for 7d",
     ),
 )
 def assert_(
@@ -258,6 +260,8 @@ def assert_(
         Literal["agent", "manual", "import", "enrichment"] | None,
         Arg("Who states it [manual, or agent if an agent calls]."),
     ] = None,
+    expires: OnDay = None,
+    for_: ForPeriod = None,
     expected_version: IfVersion = None,
 ) -> AssertRecord:
     """Add a fact to a page, with dates and source. Repeating it from the same source changes nothing."""
@@ -275,10 +279,12 @@ def assert_(
         "supersedes_id": supersedes_id,
     }
     fact = assertions.check_fact(values, "", stored.title)
-    now = brain.now()
+    now, moment = brain.now(), requested_moment(brain, expires, for_)
 
     def work(tx: Transaction) -> tuple[store.FactChange, int]:
         added = store.add_fact(tx, stored.id, fact, now)
+        if moment:
+            expiry.set_fact_expiry(tx, added.id, moment)
         if added.changed:
             _, version = page_edits.touch(
                 tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection

@@ -1,10 +1,14 @@
-"""Filters of searches and lists by type, wing and tag.
+"""Arguments that several operations have: filters of searches and lists, and when something expires.
 
 Every `quaid search` imports this module, so modules that only one filter needs are imported when it is used.
 """
 
+from typing import Annotated
+
 from quaid.app import Brain
-from quaid.errors import NotFound
+from quaid.errors import InvalidArgument, NotFound
+from quaid.model import dates, expiry
+from quaid.operations.registry import Arg
 from quaid.storage import pages
 from quaid.storage.text_index import SearchFilters
 
@@ -49,3 +53,35 @@ def type_notes(brain: Brain, type: str | None) -> tuple[str, ...]:
     if name in page_model.PAGE_TYPES or pages.count(brain.db, type=name):
         return ()
     return (page_model.unused_type_note(name),)
+
+
+ForPeriod = Annotated[str | None, Arg("Forget it after this period, as in 12h, 30d, 2w or 1y.", flag="--for")]
+OnDay = Annotated[str | None, Arg("Forget it after this day, as in 2026-11-20 or Friday, or at a time.")]
+
+
+def requested_moment(brain: Brain, day: str | None, period: str | None, name: str = "expires") -> str | None:
+    """Return the moment that a day or a period names, or None if neither is given.
+
+    Raise InvalidArgument if it is not readable, or past.
+    """
+    if day is not None and period is not None:
+        raise InvalidArgument(name="for", problem=f"cannot be combined with {name}; use one of them")
+    clock = brain.clock
+    if period is not None:
+        seconds = expiry.period_seconds(period)
+        if seconds is None:
+            problem = f"must be a period from 1h to 100y, as in 12h, 30d, 2w or 1y, not {period!r}"
+            raise InvalidArgument(name="for", problem=problem)
+        is_hours = period.strip().lower().endswith("h")
+        return brain.now(seconds) if is_hours else dates.shift_date(clock.today, seconds // 86_400)
+    if day is None:
+        return None
+    moment = expiry.parse_moment(day) or dates.parse_day(day, clock.today)
+    if not moment or moment == expiry.NEVER:
+        problem = (
+            f"must be a day such as 2026-11-20 or Friday, or a time such as 2026-11-20T12:00Z, not {day!r}"
+        )
+        raise InvalidArgument(name=name, problem=problem)
+    if clock.is_past(moment):
+        raise InvalidArgument(name=name, problem=f"{day} is past; name a later day")
+    return moment

@@ -9,12 +9,12 @@ from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.folders import indexer
 from quaid.formats import markdown
-from quaid.model import dates, page as page_model, timeline
+from quaid.model import dates, expiry as model, page as page_model, timeline
 from quaid.model.page import Page
 from quaid.operations import pages
 from quaid.operations.pages import Slug
 from quaid.operations.registry import Arg, op
-from quaid.storage import activity, collections, history as store, pages as page_store
+from quaid.storage import activity, collections, expiry, history as store, pages as page_store
 from quaid.storage.facts import PastTexts
 from quaid.storage.history import PageVersion, VersionAuthor
 from quaid.storage.pages import PageRow
@@ -391,7 +391,7 @@ def _content(brain: Brain, stored: PageRow, version: _VersionText) -> tuple[obje
     """Return the parsed content of a version, regardless of how its bytes are formatted."""
     if version.row is None:
         return stored.frontmatter, stored.truth.strip(), stored.timeline.strip()
-    made = _page_of_version(stored, version.row.path, store.version_bytes(brain.db, version.row.id))
+    made = _page_of_version(stored, version.row.path, _visible_bytes(brain, stored, version.row.id))
     return made.frontmatter, made.truth.strip(), made.timeline.strip()
 
 
@@ -427,7 +427,7 @@ def texts_at(brain: Brain, stored: PageRow, time: str) -> list[tuple[int | None,
         if version.row is None or version.record.is_present:
             texts.append((None, stored))
         else:
-            data = store.version_bytes(brain.db, version.row.id)
+            data = _visible_bytes(brain, stored, version.row.id)
             texts.append((version.record.version, _page_of_version(stored, version.row.path, data)))
         if since < time:
             break
@@ -438,7 +438,7 @@ def earlier_pages(brain: Brain, stored: PageRow) -> Iterator[Page]:
     """Yield the stored earlier versions of a page, newest first."""
     for version in _versions(brain, stored)[1:]:
         if version.row is not None:
-            yield _page_of_version(stored, version.row.path, store.version_bytes(brain.db, version.row.id))
+            yield _page_of_version(stored, version.row.path, _visible_bytes(brain, stored, version.row.id))
 
 
 def _start_of(version: _VersionText, stored: PageRow) -> str | None:
@@ -462,10 +462,20 @@ def _page_of_version(old: PageRow, path: str, data: bytes) -> Page:
     )
 
 
+def _visible_bytes(brain: Brain, stored: PageRow, version_id: int) -> bytes:
+    """Return the bytes of a version with its expired lines emptied."""
+    data = store.version_bytes(brain.db, version_id)
+    gone = expiry.expired_lines(brain.db, stored.id)
+    if not gone and model.MARK.encode() not in data:
+        return data
+    text = model.visible_text(data.decode("utf-8", "surrogateescape"), brain.clock, gone)
+    return text.encode("utf-8", "surrogateescape")
+
+
 def _text_of_version(brain: Brain, stored: PageRow, version: _VersionText) -> str:
     if version.row is None:
         return markdown.render(stored.frontmatter, stored.truth, stored.timeline)
-    return markdown.decode(store.version_bytes(brain.db, version.row.id))[0]
+    return markdown.decode(_visible_bytes(brain, stored, version.row.id))[0]
 
 
 def past_texts(brain: Brain) -> PastTexts:

@@ -27,6 +27,7 @@ class HomeRecord(NamedTuple):
     contradictions: int = 0
     gaps: int = 0
     quarantined: int = 0
+    expired: int = 0
 
 
 def home_state(brain: Brain) -> HomeRecord:

@@ -48,6 +48,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "merge": ("cleanup.merge", "Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page."),
     "rename": ("cleanup.rename", "Rename a page. Links are updated, and the old slug redirects to the page."),
     "forget": ("cleanup.forget", "Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains."),
+    "expire": ("expiry.expire", "Set when a page expires. It then leaves all answers, is listed by `quaid expired`, and is erased later."),
+    "expired": ("expiry.expired", "List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now."),
     "review": ("review.review", "List changes proposed by agents and conflicts of merged pages, and decide them."),
     "propose forget": ("review.propose_forget", "Propose to erase a page or sentence for good; a person confirms it. To correct: memory_correct."),
     "propose merge": ("review.propose_merge", "Propose to merge two pages about the same thing. A person confirms it."),

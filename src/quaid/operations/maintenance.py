@@ -26,7 +26,7 @@ from quaid.errors import (
 from quaid.folders import atomic_write, attachments, export as exporter, page_writer
 from quaid.folders.scanner import Folder
 from quaid.kb.repository import mask_urls
-from quaid.model import dates, plain_text
+from quaid.model import dates, expiry as expiry_model, plain_text
 from quaid.model.facts import check_predicate_setting
 from quaid.model.plain_text import check_folder_list as check_folders, count_noun
 from quaid.notebook import layout
@@ -42,6 +42,7 @@ from quaid.storage import (
     collections,
     conversations,
     embedding_queue,
+    expiry,
     files as durable_files,
     golden as golden_store,
     proposals,
@@ -110,6 +111,8 @@ class StatusRecord(NamedTuple):
     resident: bool  # True if commands are forwarded to a running server for this memory
     proposals: int = 0  # writes of agents that wait for `quaid review`
     spaces: tuple[SharedState, ...] = ()
+    expired: int = 0  # expired pages, lines and facts that are hidden and listed by `quaid expired`
+    retention: tuple[tuple[str, str], ...] = ()  # retention settings and their periods
 
 
 @op("read", core=True, examples=("quaid status", "quaid status --json"))
@@ -156,6 +159,8 @@ def status(brain: Brain) -> StatusRecord:
         resident=server_socket.is_listening(brain.settings.home, db.path),
         proposals=proposals.count_open(db),
         spaces=shared_states(db),
+        expired=expiry.count_expired(db),
+        retention=tuple((rule.setting, rule.period) for rule in expiry.retention_rules(db)),
     )
     return record._replace(next_steps=tuple(_next_steps(record)))
 
@@ -412,7 +417,7 @@ def config_set(
 ) -> Setting:
     """Change one setting."""
     _refuse_fixed(brain, key)
-    choices = SETTINGS[_general_key(key)]
+    choices = SETTINGS.get(_general_key(key))
     if choices and value not in choices:
         raise InvalidArgument(name=key, problem=f"must be one of {', '.join(choices)}, not {value!r}")
     if key == "single_valued_predicates":
@@ -429,6 +434,8 @@ def config_set(
         raise InvalidArgument(
             name=key, problem="needs encryption: `pip install 'quaid-memory[sealed]'` comes first"
         )
+    elif key == expiry.GRACE_SETTING or key.startswith(expiry.RETENTION):
+        _check_period(key, value)
     elif key in OPTIONS:
         try:
             value = str(check_option(key, value))
@@ -436,6 +443,9 @@ def config_set(
             raise InvalidArgument(name=key, problem=str(error)) from None
 
     def work(tx: Transaction) -> None:
+        if key.startswith(expiry.RETENTION) and value == "off":
+            collections.remove_setting(tx, key)
+            return
         collections.set_setting(tx, key, value)
         if key == "log_opened" and value == "off":
             golden_store.forget_opened(tx)
@@ -484,9 +494,12 @@ def _setting_text(value: object) -> str:
 
 def _refuse_fixed(brain: Brain, key: str) -> None:
     """Raise an error for a key that is unknown or that `config set` cannot change."""
-    if _general_key(key) in SETTINGS:
-        if key.startswith("agent_writes.collection."):
-            collections.require(brain.db, key.removeprefix("agent_writes.collection."))
+    if _general_key(key) in (*SETTINGS, "retention"):
+        if key == "retention":
+            problem = "needs a collection or a type, as in retention.collection.work or retention.type.source"
+            raise InvalidArgument(name=key, problem=problem)
+        if key.startswith(("agent_writes.collection.", "retention.collection.")):
+            collections.require(brain.db, key.split(".", 2)[2])
         return
     name = canonical_name(key)
     if key in MODEL_SETTINGS or name == "embedding.plugin":
@@ -506,8 +519,20 @@ def _refuse_fixed(brain: Brain, key: str) -> None:
 
 
 def _general_key(key: str) -> str:
-    """Return `agent_writes` for the settings of one collection or client, else the key."""
-    return "agent_writes" if re.match(r"agent_writes\.(collection|client)\.[^\s.]", key) else key
+    """Return `agent_writes` or `retention` for the settings of one collection, client or type, else the key."""
+    match = re.match(
+        r"(agent_writes)\.(?:collection|client)\.[^\s.]|(retention)\.(?:collection|type)\.[^\s.]", key
+    )
+    return match[1] or match[2] if match else key
+
+
+def _check_period(key: str, value: str) -> None:
+    if value == "off" and key.startswith(expiry.RETENTION):
+        return
+    if expiry_model.period_seconds(value) is None:
+        ending = ", or off" if key.startswith(expiry.RETENTION) else ""
+        problem = f"must be a period from 1h to 100y, as in 30d, 2w or 1y{ending}, not {value!r}"
+        raise InvalidArgument(name=key, problem=problem)
 
 
 def _check_words(key: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -21,14 +21,16 @@ from quaid.errors import (
 from quaid.folders import page_writer
 from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.sync import changed_paths, sync_collection
-from quaid.model import chunker, dates, similarity
+from quaid.formats import markdown
+from quaid.model import chunker, dates, expiry, similarity
 from quaid.model.markdown_text import shorten
 from quaid.notebook import files as notebook_files, layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
 from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
 from quaid.operations import background
+from quaid.operations.filters import ForPeriod, OnDay, requested_moment
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections
+from quaid.storage import collections, expiry as expired
 from quaid.storage.checks import recut_pages
 from quaid.storage.chunks import NOTEBOOK_WINDOW
 from quaid.storage.collections import Collection, IndexedFile
@@ -197,6 +199,7 @@ class NotebookWriteRecord(NamedTuple):
         "quaid remember Sarah prefers email to phone",
         "quaid remember 'buy milk, eggs and bread'",
         "quaid remember 'The Dispossessed' --category lists --file reading",
+        "quaid remember 'guest wifi is hunter2' --expires Friday",
     ),
 )
 def remember(
@@ -229,6 +232,8 @@ def remember(
     ] = None,
     file: Annotated[str | None, Arg("The file, as in reading or lists/reading.md.")] = None,
     section: Annotated[str | None, Arg("The heading to add it under; created if missing.")] = None,
+    expires: OnDay = None,
+    for_: ForPeriod = None,
 ) -> RememberRecord:
     """Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern.
 
@@ -243,6 +248,7 @@ def remember(
         raise InvalidArgument(
             name="content", problem=f"has {len(content):,} characters and {MAX_NOTE:,} are allowed; {remedy}"
         )
+    moment = requested_moment(brain, expires, for_)
     notebook = layout.require_notebook(brain.db)
     guess = router.Classification("", ())
     place: str | None = router.CATEGORY_ARGUMENTS.get(category, category) if category else None
@@ -257,11 +263,12 @@ def remember(
         return RememberRecord("", "", (), 0, "question", guess.near, "question", note)
     from quaid.operations import corrections  # imported late, because it imports this module
 
-    change = corrections.apply_sentence(brain, content, guess.category) if guess.category else None
+    is_sentence = bool(guess.category) and moment is None
+    change = corrections.apply_sentence(brain, content, guess.category) if is_sentence else None
     if change:
         record = _changed_record(change)
     else:
-        record = _add_note(brain, notebook, content, place, file, section, guess)
+        record = _add_note(brain, notebook, content, place, file, section, guess, moment)
     if record.action in ("ticked", "struck", "nothing") or record.category in ("shopping", "list", "todo"):
         return record
     return _with_report(record, corrections.report_subject(brain, content))
@@ -317,8 +324,9 @@ def _add_note(
     file: str | None,
     section: str | None,
     guess: "Classification",
+    moment: str | None = None,
 ) -> RememberRecord:
-    """Write a note to the file and section that fit it."""
+    """Write a note to the file and section that fit it, with the moment at which it expires."""
     from quaid.notebook import changes, router
     from quaid.operations import corrections
 
@@ -337,6 +345,8 @@ def _add_note(
         goal = router.choose_target(content, category, file, section, paths, guessed=kind)
     if goal.path == router.NOTE_KINDS["todos"].path:
         goal = goal._replace(lines=[_with_due_day(brain, line) for line in goal.lines])
+    if moment:
+        goal = goal._replace(lines=[expiry.with_mark(line, moment) for line in goal.lines])
     written = router.UpdatedNote("", "", ())
 
     def change(old: str | None) -> str:
@@ -535,7 +545,25 @@ def prompt(
     if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY_FOLDER)):
         raise layout.folder_missing(notebook) if notebook else NoNotebook(what="notebook", name="", hint="")
     about = _project_context(brain) if project else ""
-    return assemble_prompt(root, brain.local(), token_budget, _prompt_limits(brain), about, characters)
+    visible = visible_file_text(brain, notebook)
+    return assemble_prompt(
+        root, brain.local(), token_budget, _prompt_limits(brain), about, characters, visible
+    )
+
+
+def visible_file_text(brain: Brain, notebook: Collection | None) -> "Callable[[str, str], str]":
+    """Return a function that gets path and text of a file, and returns the text without what has expired."""
+    clock = brain.clock
+    hidden = collections.hidden_paths(brain.db, notebook.id) if notebook else set()
+
+    def visible(path: str, text: str) -> str:
+        if path in hidden or markdown.is_expired(text, clock):
+            return ""
+        file = collections.indexed_file(brain.db, notebook.id, path) if notebook else None
+        gone = expired.expired_lines(brain.db, file.page_id) if file and file.page_id else frozenset()
+        return expiry.visible_text(text, clock, gone)
+
+    return visible
 
 
 def _prompt_limits(brain: Brain) -> PromptLimits:
@@ -650,8 +678,9 @@ def notebook_list(brain: Brain) -> NotebookListRecord:
     """List the files of the notebook."""
     layout.require_notebook(brain.db)
     notebook = fresh_notebook(brain)
+    hidden = collections.hidden_paths(brain.db, notebook.id)
     rows = collections.known_files(brain.db, notebook.id)
-    files = sorted(NotebookFile(row.path, row.stat.size) for row in rows)
+    files = sorted(NotebookFile(row.path, row.stat.size) for row in rows if row.path not in hidden)
     return NotebookListRecord(notebook.root or "", tuple(files))
 
 
@@ -668,8 +697,12 @@ def notebook_read(
     lines: Annotated[int | None, Arg("How many lines [all].", minimum=1)] = None,
 ) -> NotebookReadRecord:
     """Read a file of the notebook, and the version to send with a change."""
-    file, page = _synced_file(brain, layout.require_notebook(brain.db), path)
-    every = re.findall(r"[^\n]*\n|[^\n]+", file.text)  # only a line feed ends a line, as in editors
+    notebook = layout.require_notebook(brain.db)
+    file, page = _synced_file(brain, notebook, path)
+    text = visible_file_text(brain, notebook)(path, file.text)
+    if file.text and not text:
+        raise NotFound(what="file", name=path, hint="It has expired; `quaid expired` lists it.")
+    every = re.findall(r"[^\n]*\n|[^\n]+", text)  # only a line feed ends a line, as in editors
     if start_line > max(1, len(every)):
         last = f"its last line is {len(every)}" if every else "it is empty"
         raise InvalidArgument(name="start_line", problem=f"{path} has no line {start_line}; {last}")

@@ -363,7 +363,7 @@ class ChangeGroup(NamedTuple):
 class WaitingItem(NamedTuple):
     """Things that wait for a decision of a person."""
 
-    kind: Literal["proposals", "conflicts", "contradictions", "gaps", "quarantine", "stale"]
+    kind: Literal["proposals", "conflicts", "contradictions", "gaps", "quarantine", "expired", "stale"]
     number: int
     text: str
     cost: str
@@ -563,6 +563,11 @@ _WAITING_TEXTS: dict[str, tuple[str, str, str]] = {
         "pages whose files are gone",
         "one choice each: restore the file or discard the page",
     ),
+    "expired": (
+        "expired thing, hidden and erased later",
+        "expired things, hidden and erased later",
+        "one choice each: keep it or let it go",
+    ),
     "stale": (
         "page that is older than its timeline",
         "pages that are older than their timelines",
@@ -581,6 +586,7 @@ def _waiting_items(brain: Brain) -> tuple[WaitingItem, ...]:
         "contradictions": counts.contradictions,
         "gaps": counts.gaps,
         "quarantine": counts.quarantined,
+        "expired": counts.expired,
         "stale": counts.stale,
     }
     items = [

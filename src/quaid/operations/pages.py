@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from quaid.app import Brain
 from quaid.errors import (
+    AlreadyExists,
     AmbiguousSlug,
     ContentChanged,
     FileChanged,
@@ -24,11 +25,11 @@ from quaid.errors import (
     VersionConflict,
 )
 from quaid.formats import front_matter, markdown, sections
-from quaid.model import dates, page as page_model, slug as slugs, tags, timeline
+from quaid.model import dates, expiry as expiry_model, page as page_model, slug as slugs, tags, timeline
 from quaid.model.page import EntryInput, Page
 from quaid.operations.filters import type_notes
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, gaps, pages
+from quaid.storage import collections, expiry, gaps, pages
 from quaid.storage.collections import Collection
 from quaid.storage.pages import PageListItem, PageRow
 
@@ -116,7 +117,14 @@ def edit_page(
     def work(tx: "Transaction") -> "tuple[SaveResult, Page]":
         collection, name = locate_page(brain, address)
         old = find(brain.db, name, collection.name)
+        if old is None and (gone := expiry.expired_page(brain.db, name, collection.name, anywhere=False)):
+            place = slugs.address(gone[0], name)
+            hint = (
+                f"It has expired. `quaid expired {place}` shows it; --keep brings it back, --now erases it."
+            )
+            raise AlreadyExists(path=place, hint=hint)
         new = change(old)
+        _check_expiry(brain, new, old)
         data = exact() if exact else None
         try:
             check_content_hash(old, content_hash, slugs.address(collection.name, name))
@@ -132,6 +140,20 @@ def edit_page(
     except FileChanged as changed:
         _sync_changed_file(brain, address, str(changed.facts["path"]))
         raise
+
+
+def _check_expiry(brain: Brain, new: Page, old: PageRow | None) -> None:
+    """Raise an error if the page gets an expiry that names no day or is past."""
+    value = new.frontmatter.get(expiry_model.KEY)
+    if value is None or (old is not None and old.frontmatter.get(expiry_model.KEY) == value):
+        return
+    moment = expiry_model.parse_moment(value)
+    if moment is None:
+        raise InvalidArgument(name=expiry_model.KEY, problem=f"must be {expiry_model.FORMS}, not {value!r}")
+    if moment != expiry_model.NEVER and brain.clock.is_past(moment):
+        raise InvalidArgument(
+            name=expiry_model.KEY, problem=f"{value} is past; `quaid forget` erases a page now"
+        )
 
 
 def content_hash_of(page: PageRow) -> str:

@@ -23,6 +23,7 @@ SUBJECTS = (
     "facts",
     "ingest",
     "cleanup",
+    "expiry",
     "review",
     "dream",
     "activity",

@@ -358,6 +358,8 @@ class OpenCounts(NamedTuple):
     quarantined: int
     stale: int
     """Pages whose text is older than their timeline, as of the last check."""
+    expired: int
+    """Expired pages, lines and facts that are not erased yet."""
 
 
 def open_counts(db: "Database") -> OpenCounts:
@@ -365,10 +367,12 @@ def open_counts(db: "Database") -> OpenCounts:
         "SELECT (SELECT count(*) FROM proposals WHERE decided_at IS NULL),"
         " (SELECT count(*) FROM contradictions WHERE resolved_at IS NULL AND type <> 'stale'),"
         " (SELECT count(*) FROM knowledge_gaps WHERE resolved_at IS NULL),"
-        " (SELECT count(*) FROM pages) - (SELECT count(*) FROM pages WHERE quarantined_at IS NULL),"
-        " (SELECT count(*) FROM contradictions WHERE resolved_at IS NULL AND type = 'stale')"
+        " (SELECT count(*) FROM pages) - (SELECT count(*) FROM pages WHERE quarantined_at IS NULL)"
+        " - (SELECT count(*) FROM expired WHERE kind = 'page'),"
+        " (SELECT count(*) FROM contradictions WHERE resolved_at IS NULL AND type = 'stale'),"
+        " (SELECT count(*) FROM expired)"
     )
-    return OpenCounts(*row) if row else OpenCounts(0, 0, 0, 0, 0)
+    return OpenCounts(*row) if row else OpenCounts(0, 0, 0, 0, 0, 0)
 
 
 class LastLook(NamedTuple):

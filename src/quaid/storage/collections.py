@@ -28,6 +28,10 @@ def set_setting(tx: "Transaction", key: str, value: str) -> None:
     )
 
 
+def remove_setting(tx: "Transaction", key: str) -> None:
+    tx.execute("DELETE FROM config WHERE key = ?", (key,))
+
+
 def list_settings(db: "Database") -> list[tuple[str, str]]:
     """Return all settings as (key, value), sorted by key."""
     return [(key, value) for key, value in db.rows("SELECT key, value FROM config ORDER BY key")]
@@ -135,7 +139,8 @@ def page_counts(db: "Database") -> dict[int, tuple[int, int]]:
     """Return the numbers of visible and quarantined pages by collection id."""
     rows = db.rows(
         "SELECT collection_id, count(*) FILTER (WHERE quarantined_at IS NULL),"
-        " count(*) FILTER (WHERE quarantined_at IS NOT NULL) FROM pages GROUP BY collection_id"
+        " count(*) FILTER (WHERE quarantined_at IS NOT NULL AND id NOT IN"
+        " (SELECT page_id FROM expired WHERE kind = 'page')) FROM pages GROUP BY collection_id"
     )
     return {row[0]: (row[1], row[2]) for row in rows}
 
@@ -262,6 +267,16 @@ def known_files(
         )
         for row in rows
     ]
+
+
+def hidden_paths(db: "Database", collection_id: int) -> set[str]:
+    """Return the paths of files whose pages are hidden, because they have expired."""
+    rows = db.rows(
+        "SELECT relative_path FROM file_state AS f WHERE collection_id = ? AND page_id IS NOT NULL AND NOT EXISTS"
+        " (SELECT 1 FROM pages AS p WHERE p.id = f.page_id AND p.quarantined_at IS NULL)",
+        (collection_id,),
+    )
+    return {str(path) for (path,) in rows}
 
 
 def quarantined_files(db: "Database", collection_id: int) -> "list[LastSeenFile]":

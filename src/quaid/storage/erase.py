@@ -31,7 +31,7 @@ _QUARANTINED_SQL = (
     " LEFT JOIN raw_imports r ON r.id = (SELECT id FROM raw_imports WHERE page_id = p.id"
     " ORDER BY is_active DESC, id DESC LIMIT 1)"
     " LEFT JOIN quarantine_exports e ON e.page_id = p.id AND e.quarantined_at = p.quarantined_at"
-    " WHERE p.quarantined_at IS NOT NULL AND "
+    " WHERE p.quarantined_at IS NOT NULL AND p.id NOT IN (SELECT page_id FROM expired WHERE kind = 'page') AND "
 )
 
 
@@ -232,6 +232,7 @@ _LAYERS: tuple[tuple[str, str], ...] = (
     ("links out", "links WHERE from_page_id = ?1"),
     ("links in", "links WHERE to_page_id = ?1 AND from_page_id <> ?1"),
     ("facts", "assertions WHERE page_id = ?1"),
+    ("expired lines and facts", "expired WHERE page_id = ?1"),
     ("contradictions", "contradictions WHERE ?1 IN (page_id, other_page_id) OR EXISTS (SELECT 1 FROM json_tree"
      "(iif(json_valid(evidence), evidence, '[]')) WHERE atom IN (SELECT value FROM json_each(?2)))"),
     ("gaps that it answered", "knowledge_gaps WHERE resolved_by_slug IN (SELECT value FROM json_each(?2))"),
@@ -289,6 +290,19 @@ class Erasure:
         )
 
 
+class TextErasure:
+    """The search for remains of lines and facts after they were erased."""
+
+    def __init__(self, db: "Database", texts: list[str]) -> None:
+        self._db = db
+        probes = erasure_probes("", "", "", [], texts)
+        self.probes = [probe for probe in probes if not _is_in_schema(db, probe)]
+
+    def places_with_text(self, piece: str) -> list[str]:
+        """Return the names of the rows that still contain a string."""
+        return _rows_with_text(self._db, piece) or _pages_with_term(self._db, piece)
+
+
 def _count_layers(db: "Database", target: EraseTarget, sidecars: list[str]) -> list[tuple[str, int]]:
     """Return the number of rows in each layer of a page."""
     values = _layer_values(target, sidecars)
@@ -333,6 +347,8 @@ def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> 
     tx.execute("DELETE FROM pages WHERE id = ?", (target.id,))
     tx.execute("UPDATE space_outbox SET state = 'purge' WHERE uuid = ?", (target.uuid,))
     vectors.drop_unused_vectors(tx, hashes)
+    if target.quarantined:  # its chunks are gone, so that its vectors are not known
+        vectors.drop_all_unused_vectors(tx)
     links.resolve_again(tx, names)
     optimize_indexes(tx)
     if tx.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'").fetchone():
@@ -493,6 +509,7 @@ _ROW_NAMES = {
             "redirects",
             "assertions",
             "raw_data",
+            "expired",
         )
     },
     "contradictions": "'contradiction ' || t.id",

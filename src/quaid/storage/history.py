@@ -175,10 +175,11 @@ def versions_of_page(db: "Database | Transaction", page_id: int) -> list[PageVer
     return [PageVersion._make((*row[:6], bool(row[6]), row[7])) for row in rows]
 
 
-def drop_versions_with(tx: "Transaction", page_id: int, text: str) -> None:
+def drop_versions_with(tx: "Transaction", page_id: int, text: str, *, everywhere: bool = False) -> None:
     """Delete the former versions of a page that contain a text, and overwrite their bytes in the file.
 
-    From the stored bytes of ingested sources, only the text itself is removed.
+    From the stored bytes of ingested sources, and with `everywhere` of the current version, only the text itself is
+    removed.
     """
     tx.pragma("secure_delete", "ON")
     tx.execute(
@@ -187,8 +188,8 @@ def drop_versions_with(tx: "Transaction", page_id: int, text: str) -> None:
     )
     rows = tx.rows(
         "SELECT id, raw_bytes FROM raw_imports WHERE page_id = ? AND instr(raw_bytes, ?)"
-        " AND substr(file_path, 1, ?) = ?",
-        (page_id, text.encode(), len(INGESTED_PREFIX), INGESTED_PREFIX),
+        " AND (? OR substr(file_path, 1, ?) = ?)",
+        (page_id, text.encode(), everywhere, len(INGESTED_PREFIX), INGESTED_PREFIX),
     )
     for id, data in rows:
         rest = re.sub(re.escape(text.encode()) + rb"[ ]?", b"", bytes(data))
@@ -512,6 +513,14 @@ def read_import_files(db: "Database", import_id: str) -> Iterator[tuple[str, byt
     for path, raw_id in db.rows(
         "SELECT file_path, raw_id FROM import_files WHERE import_id = ? ORDER BY file_path", (import_id,)
     ):
-        row = db.one("SELECT raw_bytes FROM raw_imports WHERE id = ?", (raw_id,))
-        if row is not None:
-            yield path.removeprefix(INGESTED_PREFIX), row[0]
+        row = db.one(
+            "SELECT raw_bytes, page_id FROM raw_imports WHERE id = ? AND (page_id IS NULL OR page_id NOT IN"
+            " (SELECT page_id FROM expired WHERE kind = 'page'))",
+            (raw_id,),
+        )
+        if row is None:
+            continue
+        data = bytes(row[0])
+        for (text,) in db.rows("SELECT text FROM expired WHERE page_id = ? AND kind = 'line'", (row[1],)):
+            data = data.replace(text.encode(), b"")
+        yield path.removeprefix(INGESTED_PREFIX), data

@@ -15,6 +15,7 @@ import apsw
 
 from quaid.errors import AlreadyExists, MigrationFailed
 from quaid.model import tags, timeline
+from quaid.model.page import build_page
 from quaid.model.slug import fold_name, uuid7
 from quaid.storage import (
     PREVIOUS_VERSIONS,
@@ -22,6 +23,7 @@ from quaid.storage import (
     chunks,
     collections,
     files as durable_files,
+    page_edits,
     vectors,
 )
 from quaid.storage.checks import (
@@ -310,7 +312,7 @@ def extend_v10(tx: Transaction) -> None:
 
 
 def extend_v11(tx: Transaction) -> None:
-    """Add what schema 12 has: calls of agents, similar pages, session items, golden questions, words, proposals."""
+    """Add what schema 12 has, such as calls of agents, session items, golden questions and expiry."""
     statements = schema_statements()
     for name in (
         *("activity", "activity_by_session", "activity_by_proposal"),
@@ -322,6 +324,7 @@ def extend_v11(tx: Transaction) -> None:
         tx.execute(statements[name])
     _copy_table(tx, "knowledge_gaps", ("knowledge_gaps_open", "knowledge_gaps_told"))
     _copy_table(tx, "proposals", ("proposals_open",))
+    _add_expiry(tx, statements)
     tx.execute("UPDATE config SET value = ? WHERE key = 'version'", (str(SCHEMA_VERSION),))
     tx.execute("UPDATE quaid_config SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
     tx.pragma("user_version", SCHEMA_VERSION)
@@ -339,6 +342,23 @@ def _copy_table(tx: Transaction, table: str, indexes: tuple[str, ...]) -> None:
     tx.execute(f"DROP TABLE {table}_old")
     for name in indexes:
         tx.execute(statements[name])
+
+
+def _add_expiry(tx: Transaction, statements: dict[str, str]) -> None:
+    tx.execute("DROP TRIGGER pages_hidden")
+    for name in (
+        *("expirations", "expirations_by_time", "expired", "expired_by_page", "pages_by_age"),
+        *("fact_expirations", "fact_expirations_by_time", "pages_hidden", "pages_shown"),
+    ):
+        tx.execute(statements[name])
+    rows = _fetch_rows(
+        tx,
+        "SELECT id, slug, frontmatter, compiled_truth, timeline FROM pages WHERE quarantined_at IS NULL"
+        " AND (instr(frontmatter, '\"expires\"') OR instr(compiled_truth, '(expires ')"
+        " OR instr(timeline, '(expires '))",
+    )
+    for page_id, slug, frontmatter, truth, text in rows:
+        page_edits.index_moments(tx, page_id, build_page(slug, json.loads(frontmatter), truth, text))
 
 
 def migrate(db: "Database", now: str) -> None:

@@ -20,7 +20,7 @@ from quaid.errors import (
     SpaceRight,
     VersionConflict,
 )
-from quaid.model import page_merge
+from quaid.model import expiry, page_merge
 from quaid.model.page import DerivedData, derive_data
 from quaid.model.slug import names_of
 from quaid.model.timeline import summary_hash
@@ -110,6 +110,7 @@ def add_pages(
     linking = [(page_id, page.slug, derived.references) for page_id, page, derived in numbered]
     links.add_from_texts(tx, [entry for entry in linking if entry[2]], collection, now)
     for page_id, page, derived in numbered:
+        index_moments(tx, page_id, page)
         if derived.is_unspaced:
             text_index.add_page(tx, page_id, page.title, page.slug, page.truth, page.timeline)
     return [page_id for page_id, _, _ in numbered]
@@ -233,12 +234,27 @@ def derive(
     links.derive(tx, page_id, page)
     if renamed:
         links.resolve_again(tx, renamed)
+    tx.execute("DELETE FROM expirations WHERE page_id = ?", (page_id,))
     if not quarantined:
+        index_moments(tx, page_id, page)
         text_index.index_page(tx, page_id, page.title, page.slug, page.truth, page.timeline)
         if cut:
             chunks.write(tx, page_id, page.title, page.truth, page.timeline)
         else:
             chunks.leave_uncut(tx, page_id)
+
+
+def index_moments(tx: Transaction, page_id: int, page: "Page") -> None:
+    """Store when the page and its lines expire. Values that name no day are ignored."""
+    moment = expiry.parse_moment(page.frontmatter.get(expiry.KEY))
+    moments = {("page", moment)} if moment else set()
+    for text in (page.truth, page.timeline):
+        moments |= {("line", line.moment) for line in expiry.expiring_lines(text)}
+    if moments:
+        tx.executemany(
+            "INSERT INTO expirations (page_id, kind, expires_at) VALUES (?, ?, ?)",
+            [(page_id, kind, at) for kind, at in sorted(moments)],
+        )
 
 
 def _resolve_links_to(tx: Transaction, page_id: int) -> None:

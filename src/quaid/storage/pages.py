@@ -14,6 +14,7 @@ from quaid.model.slug import (
     may_be_escaped,
 )
 from quaid.model.timeline import TimelineEntry
+from quaid.storage import expiry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -124,7 +125,14 @@ def require(db: "Database", slug: str, collection: str = "default") -> PageRow:
 
 
 def _quarantine_hint(db: "Database", slug: str, collection: str) -> str:
-    """Return a sentence with the command that restores a quarantined page with this slug, or ""."""
+    """Return a sentence with the command that restores an expired or quarantined page with this slug, or ""."""
+    if gone := expiry.expired_page(db, slug, collection):
+        holder, reason = gone
+        why = (
+            f"its time is over ({reason})" if reason.startswith(expiry.RETENTION) else f"it expired: {reason}"
+        )
+        place = address(holder, slug)
+        return f"It is hidden, because {why}: `quaid expired {place}` shows it, with --keep it comes back."
     row = db.one(
         "SELECT c.name, substr(p.quarantined_at, 1, 10), c.root_path FROM pages p"
         " JOIN collections c ON c.id = p.collection_id"
@@ -205,6 +213,8 @@ class MemoryCounts(NamedTuple):
     contradictions: int
     gaps: int
     quarantined: int
+    expired: int
+    """Expired pages, lines and facts that are not erased yet."""
     due: int
     """Open commitments and action items that are due."""
 
@@ -223,6 +233,7 @@ def memory_counts(db: "Database", today: str) -> MemoryCounts:
         " (SELECT count(*) FROM contradictions WHERE resolved_at IS NULL AND type <> 'stale'),"
         " (SELECT count(*) FROM knowledge_gaps WHERE resolved_at IS NULL),"
         " (SELECT count(*) FROM pages WHERE quarantined_at IS NOT NULL)"
+        " - (SELECT count(*) FROM expired WHERE kind = 'page'), (SELECT count(*) FROM expired)"
     )
     assert row is not None
     return MemoryCounts(*(*row, _count_due(db, today)))

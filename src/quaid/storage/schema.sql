@@ -50,6 +50,7 @@ CREATE TABLE pages (
 ) STRICT;
 
 CREATE INDEX pages_by_update ON pages (updated_at) WHERE quarantined_at IS NULL;
+CREATE INDEX pages_by_age ON pages (collection_id, updated_at) WHERE quarantined_at IS NULL;
 CREATE INDEX pages_by_type ON pages (type, updated_at) WHERE quarantined_at IS NULL;
 CREATE INDEX pages_by_wing ON pages (wing) WHERE quarantined_at IS NULL;
 CREATE INDEX pages_by_filter ON pages (id, collection_id, type, wing) WHERE quarantined_at IS NULL;
@@ -135,6 +136,35 @@ CREATE TABLE timeline_entries (
 
 CREATE INDEX timeline_entries_by_date ON timeline_entries (date);
 
+-- derived: from the front matter and the lines of visible pages: when they expire
+CREATE TABLE expirations (
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL CHECK (kind IN ('page', 'line')),
+    expires_at TEXT NOT NULL,                    -- a day, a time, or 'never' for a page without retention
+    PRIMARY KEY (page_id, kind, expires_at)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX expirations_by_time ON expirations (expires_at);
+
+-- kept: expired pages, lines and facts, which are hidden until they are erased or kept
+CREATE TABLE expired (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL CHECK (kind IN ('page', 'line', 'fact')),
+    reason TEXT NOT NULL,                        -- the day or time at which it expired, or a retention setting
+    hidden_at TEXT NOT NULL,                     -- the grace period begins
+    part TEXT CHECK (part IN ('truth', 'timeline')),   -- of a line
+    line INTEGER,                                -- its number within that part, from 1
+    text TEXT NOT NULL DEFAULT '',               -- the line, or the fact in words; '' for a page
+    data TEXT NOT NULL DEFAULT ''                -- the row of a fact, as JSON
+) STRICT;
+
+CREATE INDEX expired_by_page ON expired (page_id, kind);
+
+CREATE TRIGGER pages_shown AFTER UPDATE OF quarantined_at ON pages WHEN new.quarantined_at IS NULL BEGIN
+    DELETE FROM expired WHERE page_id = new.id AND kind = 'page';
+END;
+
 -- derived: from the texts of visible pages, split as config.chunk_strategy says
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,        -- a chunk with other content gets another id
@@ -179,6 +209,7 @@ END;
 
 CREATE TRIGGER pages_hidden AFTER UPDATE OF quarantined_at ON pages WHEN new.quarantined_at IS NOT NULL BEGIN
     DELETE FROM chunks WHERE page_id = old.id;
+    DELETE FROM expirations WHERE page_id = old.id;
 END;
 
 -- kept: the embedding models that the user has selected
@@ -294,6 +325,14 @@ CREATE INDEX assertions_by_subject ON assertions (subject_key, predicate);
 CREATE INDEX assertions_superseded ON assertions (supersedes_id) WHERE supersedes_id IS NOT NULL;
 CREATE INDEX assertions_begun ON assertions (valid_from) WHERE valid_from IS NOT NULL;
 CREATE INDEX assertions_ended ON assertions (valid_until) WHERE valid_until IS NOT NULL;
+
+-- kept: when facts expire, that is, are forgotten; valid_until says when they stop being true
+CREATE TABLE fact_expirations (
+    fact_id INTEGER PRIMARY KEY REFERENCES assertions (id) ON DELETE CASCADE,
+    expires_at TEXT NOT NULL                     -- a day or a time
+) STRICT;
+
+CREATE INDEX fact_expirations_by_time ON fact_expirations (expires_at);
 
 -- kept: data of other services about a page; one row for each source
 CREATE TABLE raw_data (

@@ -328,7 +328,9 @@ def replicating(tx: "Transaction", person: str, agent: str, device: str) -> Iter
 def read_page(db: "Database | Transaction", collection_id: int, uuid: str) -> LocalPage:
     """Return the page with this uuid as a bundle. Links to other collections are left out."""
     row = db.one(
-        "SELECT id, slug, quarantined_at IS NOT NULL, frontmatter, compiled_truth, timeline FROM pages"
+        # Each device hides an expired page itself, so that it is not deleted on the others.
+        "SELECT id, slug, quarantined_at IS NOT NULL AND id NOT IN (SELECT page_id FROM expired WHERE kind = 'page'),"
+        " frontmatter, compiled_truth, timeline FROM pages"
         " WHERE uuid = ? AND collection_id = ?",
         (uuid, collection_id),
     )

@@ -443,6 +443,11 @@ def drop_outlived_vectors(db: "Database") -> None:
         db.write(lambda tx, some=some: drop_unused_vectors(tx, some))  # type: ignore[misc]
 
 
+def drop_all_unused_vectors(tx: "apsw.Connection") -> None:
+    """Delete the vectors of all models that no chunk or entry uses, such as those of quarantined pages."""
+    _drop_vectors(tx, f"NOT EXISTS {_CHUNK_EXISTS}", ())
+
+
 def drop_unused_vectors(tx: "apsw.Connection", hashes: "Iterable[bytes]") -> int:
     """Delete the vectors with these content hashes that no chunk or entry uses, for all models. Return their number.
 

@@ -59,6 +59,8 @@ distinct	@command	Mark two pages as distinct, so that `quaid dupes` no longer li
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
+expire	@command	Set when a page expires
+expired	@command	List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now
 review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
 dream	@command	Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes
@@ -498,6 +500,8 @@ clear	@command	Close every open gap whose text is not stored
 --evidence-text	@any	The words of the source
 --confidence	@any	Confidence, from 0 to 1
 --asserted-by	agent|manual|import|enrichment	Who states it [manual, or agent if an agent calls]
+--expires	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
+--for	@any	Forget it after this period, as in 12h, 30d, 2w or 1y
 --expected-version	@any	Fail unless this is its version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -594,6 +598,24 @@ clear	@command	Close every open gap whose text is not stored
 --dry-run	-	Only show what would be removed
 --backups	-	Also delete backups beside the memory that contain the page
 --finish	-	Remove bytes from the file that an earlier `forget` could not
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'expire') printf '%s\n' '1	@slugs	The page, as in people/alice
+--on	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
+--for	@any	Forget it after this period, as in 12h, 30d, 2w or 1y
+--never	-	Keep it, whatever the retention settings say
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'expired') printf '%s\n' '*	@any	Ids from the list, or pages; by default everything
+--keep	-	Bring it back, for good or with --on or --for
+--on	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
+--for	@any	Forget it after this period, as in 12h, 30d, 2w or 1y
+--now	-	Erase it now, without waiting for the grace period
+--yes	-	Do it without asking
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -763,6 +785,8 @@ undo	@command	Undo a write of an agent: restore the text that each page had befo
 --category	lists|reference|knowledge|contacts|preferences|standing-orders|todos|shopping|facts|patterns|list|contact|preference|order|todo|fact|pattern	The kind of note; by default chosen from the text
 --file	@notes	The file, as in reading or lists/reading.md
 --section	@any	The heading to add it under; created if missing
+--expires	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
+--for	@any	Forget it after this period, as in 12h, 30d, 2w or 1y
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1298,12 +1322,12 @@ list	@command	List all settings, and where each value comes from
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config get') printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|dream_accept|dream_nightly|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_activity|log_gaps|log_opened|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.oauth|web.requests_per_second|welcome	The setting
+    'config get') printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|dream_accept|dream_nightly|embed_conversations|embedding.models_dir|embedding.plugin|expiry_grace|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_activity|log_gaps|log_opened|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.oauth|web.requests_per_second|welcome	The setting
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config set') printf '%s\n' '1	single_valued_predicates|agents_may|dream_accept|device_name|conversation_folders|default_token_budget	The setting
+    'config set') printf '%s\n' '1	single_valued_predicates|agents_may|dream_accept|device_name|conversation_folders|default_token_budget|expiry_grace	The setting
 2	@any	Its new value
 chunk_strategy	@command	section, window, paragraph, page
 agent_writes	@command	direct, review
@@ -1767,6 +1791,8 @@ distinct	@command	Mark two pages as distinct, so that `quaid dupes` no longer li
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
+expire	@command	Set when a page expires
+expired	@command	List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now
 review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
 dream	@command	Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes

@@ -10,6 +10,7 @@ WAL that is shorter than recorded is refused.
 import errno
 import json
 import os
+import re
 import stat
 import time
 from _thread import RLock
@@ -428,6 +429,8 @@ class WriterLock:
         return handle
 
 
+_INDEX_HINT = re.compile(r" (?:NOT INDEXED|INDEXED BY \w+)")
+
 CANCEL_CHECK_STEPS = 10_000
 """SQLite runs this many virtual machine steps (less than a millisecond) between two checks for cancellation."""
 
@@ -456,6 +459,11 @@ class Database:
         self.full = False  # True if opened read-only because there is no disk space for a WAL
         self.rehearsal: Rehearsal | None = None  # set while rehearse() runs
         self.migrated = ""  # description of the migration that was run on opening, if any
+        # Called at the end of every write, in its transaction.
+        self.before_commit: Callable[[Transaction], None] | None = None
+        # Called after a read-only connection was opened again.
+        self.on_reconnect: Callable[[], None] | None = None
+        self.views: dict[str, str] = {}  # temporary views that hide rows of tables, by the name of the table
         self._open = True
         self._seen = file_stamp(path)
         self._undo: list[Callable[[], None]] = []
@@ -558,7 +566,23 @@ class Database:
         """Return all rows of a query."""
         with self.lock.turn, translate_sqlite_errors(self.path):
             self._look_again()
-            return self.connection.execute(sql, params).fetchall()
+            return self.connection.execute(self._for_views(sql), params).fetchall()
+
+    def set_views(self, views: dict[str, str]) -> None:
+        """Let reads use temporary views (SELECT statements by name) in place of tables. A write removes them."""
+        if not views and not self.views:
+            return
+        with self.lock.turn, translate_sqlite_errors(self.path):
+            for name in self.views:
+                self.connection.execute(f"DROP VIEW IF EXISTS temp.{name}")
+            for name, statement in views.items():
+                self.connection.execute(f"CREATE TEMP VIEW {name} AS {statement}")
+            self.views = views
+            self._cache.clear()
+
+    def _for_views(self, sql: str) -> str:
+        """Return a statement without index hints if there are views, because SQLite refuses hints for them."""
+        return _INDEX_HINT.sub("", sql) if self.views else sql
 
     def change_stamp(self) -> tuple[int, int]:
         """Return a value that changes with every write, by other connections or by this one."""
@@ -572,7 +596,7 @@ class Database:
         """Return the first row of a query, or None."""
         with self.lock.turn, translate_sqlite_errors(self.path):
             self._look_again()
-            cursor = self.connection.execute(sql, params)
+            cursor = self.connection.execute(self._for_views(sql), params)
             row = cursor.fetchone()
             cursor.close()
             return row
@@ -642,7 +666,7 @@ class Database:
 
     def _begin_reading(self) -> bool:
         """Begin a read transaction and return True. Return False if a transaction is already open."""
-        if self._in_transaction():
+        if self.is_in_transaction():
             return False
         with translate_sqlite_errors(self.path):
             self._look_again()
@@ -663,15 +687,18 @@ class Database:
         if self.rehearsal is not None:
             return self._nested(work, end)
         with self.lock.turn:
-            if self._in_transaction():
+            if self.is_in_transaction():
                 raise RuntimeError("a write was begun inside a write or a reading")
+        self.set_views({})
         with self.lock.held(), translate_sqlite_errors(self.path):
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 result = work(self.connection)
+                if self.before_commit is not None:
+                    self.before_commit(self.connection)
                 self.connection.execute(end)
             except BaseException:
-                if self._in_transaction():  # on a full disk, SQLite may already have rolled back
+                if self.is_in_transaction():  # on a full disk, SQLite may already have rolled back
                     self.connection.execute("ROLLBACK")
                 while self._undo:
                     self._undo.pop()()
@@ -698,14 +725,17 @@ class Database:
 
     def _look_again(self) -> None:
         """Reopen a read-only database if its file has changed, because it may be open without locks."""
-        if self.writable or self._in_transaction():
+        if self.writable or self.is_in_transaction():
             return
         now = file_stamp(self.path)
         if now != self._seen:
             self.connection.close()
             self.connection = connect(self.path, False)
             self._seen = now
+            self.views = {}
             self._cache.clear()  # a new connection starts to count data_version again
+            if self.on_reconnect is not None:
+                self.on_reconnect()
 
     def set_author(self, author: str, agent: str = "", device: str = "") -> None:
         """Set the author that is recorded for page versions and facts: the name of a client, or "owner".
@@ -736,7 +766,7 @@ class Database:
         with self.lock.turn:
             if not self._open:
                 return
-            if self._in_transaction():
+            if self.is_in_transaction():
                 raise RuntimeError("closed inside a write or a reading")
             self._open = False
             alone = self.writable and self._may_take_lock()
@@ -750,7 +780,7 @@ class Database:
             finally:
                 self.lock.release()
 
-    def _in_transaction(self) -> bool:
+    def is_in_transaction(self) -> bool:
         return self.connection.in_transaction
 
     def _may_take_lock(self) -> bool:

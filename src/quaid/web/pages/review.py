@@ -42,6 +42,7 @@ TABS = (
     ("conflicts", "Conflicts"),
     ("gaps", "Gaps"),
     ("quarantine", "Quarantine"),
+    ("expired", "Expired"),
     ("duplicates", "Duplicates"),
 )
 TAB_OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -50,6 +51,7 @@ TAB_OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "conflicts": ("review", {}),
     "gaps": ("gaps", {"limit": 100}),
     "quarantine": ("collection quarantine list", {}),
+    "expired": ("expired", {}),
     "duplicates": ("dupes", {"limit": 30, "stored": True}),
 }
 MAX_GAPS = 10_000
@@ -167,6 +169,7 @@ async def _show_tab(
             "contradictions": contradictions.total if contradictions else 0,
             "gaps": gaps.total if gaps else 0,
             "quarantine": len(waiting.value) if waiting else 0,
+            "expired": status.expired if status else 0,
             "proposals": status.proposals if status else 0,
             "conflicts": len(review.conflicts) if review else 0,
         },
@@ -222,7 +225,9 @@ def proposal_lines(diff: str) -> list[tuple[str, str]]:
 
 async def _show_failed_form(request: Request, error: QuaidError) -> Response:
     """Show the form again, with the error. The form's URL determines the tab."""
-    tab = {"/review/gap": "gaps", "/review/quarantine": "quarantine"}[request.url.path]
+    tab = {"/review/gap": "gaps", "/review/quarantine": "quarantine", "/review/expired": "expired"}[
+        request.url.path
+    ]
     return await _show_tab(request, tab, browser_message(error), error.http_status)
 
 
@@ -426,6 +431,22 @@ async def update_quarantine(request: Request) -> Response:
     else:
         raise InvalidArgument(name="act", problem="must be restore, export, or discard with the box ticked")
     return redirect(request, "/review?tab=quarantine", message, *links)
+
+
+@route("/review/expired", POST="owner", on_error=_show_failed_form)
+async def update_expired(request: Request) -> Response:
+    """Bring an expired page, line or fact back, or erase it."""
+    form = await read_form(request)
+    item, act = form.get("id", ""), form.get("act", "")
+    if act == "keep":
+        record = await call_operation(request, "expired", items=[item], keep=True)
+        message = f"Kept {', '.join(record.kept)}."
+    elif act == "erase" and form.get("sure") == "yes":
+        record = await call_operation(request, "expired", items=[item], now=True, yes=True)
+        message = " ".join([*record.problems, "It is erased." if record.erased else ""]).strip()
+    else:
+        raise InvalidArgument(name="act", problem="must be keep, or erase with the box ticked")
+    return redirect(request, "/review?tab=expired", message)
 
 
 async def _quarantined_title(request: Request, address: str) -> str:

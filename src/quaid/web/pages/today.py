@@ -38,6 +38,7 @@ WAITING_URLS = {
     "contradictions": "/review",
     "gaps": "/review?tab=gaps",
     "quarantine": "/review?tab=quarantine",
+    "expired": "/review?tab=expired",
     "stale": "/review",
 }
 NOTE_PLACES = {
