@@ -1231,7 +1231,7 @@ class Operations:
         name: The collection, as in notes.
         dry_run: Only list the files that would change.
         """
-    def import_(self, folder: str | PathLike[str], *, force: bool = False, from_: Literal["chatgpt", "claude", "gemini", "basic-memory", "mem0", "obsidian", "logseq", "roam", "notion", "org-roam", "apple-notes-html", "jsonl"] | None = None, documents: bool = False, ignore_golden: bool = False) -> ImportRecord:
+    def import_(self, folder: str | PathLike[str], *, force: bool = False, from_: Literal["chatgpt", "claude", "gemini", "basic-memory", "mem0", "obsidian", "logseq", "roam", "notion", "org-roam", "apple-notes-html", "okf", "jsonl"] | None = None, documents: bool = False, ignore_golden: bool = False) -> ImportRecord:
         """Import a folder, or the export of another program; report every file.
 
         Nothing is written to the folder. A second run imports only changed files, and does not overwrite pages edited here. With --force it does; `quaid history SLUG` has the earlier text. Links, facts and images of an exported folder are restored. With --from, ids and dates are kept, and what could not be read is listed. If a golden question would fail, nothing is imported.
@@ -1244,7 +1244,7 @@ class Operations:
         documents: Also import PDF, Office, HTML, EPUB, e-mail, calendars, text and code.
         ignore_golden: Import even if golden questions fail then; implied by --force.
         """
-    def export(self, *, dir: str | PathLike[str] = "./export", raw: bool = False, import_id: str | None = None, collection: str | None = None, force: bool = False, to: Literal["obsidian", "logseq", "org-roam", "jsonl"] | None = None) -> ExportReport:
+    def export(self, *, dir: str | PathLike[str] = "./export", raw: bool = False, import_id: str | None = None, collection: str | None = None, force: bool = False, to: Literal["obsidian", "logseq", "org-roam", "okf", "jsonl"] | None = None) -> ExportReport:
         """Export all pages to a folder, for another program (--to) or as imported (--raw).
 
         Pages of the default collection are written as SLUG.md, those of other collections into a folder of that name; with --collection, its pages are written directly into the folder. Links and facts that are in no text are written to .quaid/links-and-facts.json, which `quaid import` reads. Quarantined pages are omitted: `quaid collection quarantine export` writes them.
@@ -2145,9 +2145,9 @@ class AsyncOperations:
         """Compare every file of a collection with its page, stored bytes and id. Changes nothing."""
     async def collection_migrate_ids(self, name: str, *, dry_run: bool = False) -> IdsReport:
         """Write each page's id into the front matter of its file, so that a moved file keeps its page."""
-    async def import_(self, folder: str | PathLike[str], *, force: bool = False, from_: Literal["chatgpt", "claude", "gemini", "basic-memory", "mem0", "obsidian", "logseq", "roam", "notion", "org-roam", "apple-notes-html", "jsonl"] | None = None, documents: bool = False, ignore_golden: bool = False) -> ImportRecord:
+    async def import_(self, folder: str | PathLike[str], *, force: bool = False, from_: Literal["chatgpt", "claude", "gemini", "basic-memory", "mem0", "obsidian", "logseq", "roam", "notion", "org-roam", "apple-notes-html", "okf", "jsonl"] | None = None, documents: bool = False, ignore_golden: bool = False) -> ImportRecord:
         """Import a folder, or the export of another program; report every file."""
-    async def export(self, *, dir: str | PathLike[str] = "./export", raw: bool = False, import_id: str | None = None, collection: str | None = None, force: bool = False, to: Literal["obsidian", "logseq", "org-roam", "jsonl"] | None = None) -> ExportReport:
+    async def export(self, *, dir: str | PathLike[str] = "./export", raw: bool = False, import_id: str | None = None, collection: str | None = None, force: bool = False, to: Literal["obsidian", "logseq", "org-roam", "okf", "jsonl"] | None = None) -> ExportReport:
         """Export all pages to a folder, for another program (--to) or as imported (--raw)."""
     async def imports(self) -> Named[tuple[ImportBatch, ...]]:
         """List the imports, newest first, with the ids that `export --raw` takes."""

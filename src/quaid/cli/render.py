@@ -2043,7 +2043,7 @@ def _export(record: Any) -> Lines:
         )
     if record.links or record.facts:
         beside = f"{count_noun(record.links, 'link')} and {count_noun(record.facts, 'fact')}"
-        places = {"markdown": "in", "obsidian": "at the end of each note and in"}
+        places = {"markdown": "in", "okf": "in", "obsidian": "at the end of each note and in"}
         yield f"Not in the texts: {beside}, " + (
             f"{places[record.format]} {record.folder}/.quaid/links-and-facts.json"
             if record.format in places

@@ -32,7 +32,7 @@ from quaid.folders.scanner import (
     Progress,
     SkippedEntry,
 )
-from quaid.formats import markdown
+from quaid.formats import markdown, okf
 from quaid.formats.note_writers import (
     NameTable,
     Note,
@@ -551,7 +551,7 @@ def export_pages(
     return report._replace(unread=tuple(unread), quarantined=_count_quarantined(db, collection))
 
 
-ExportFormat = Literal["obsidian", "logseq", "org-roam", "jsonl"]
+ExportFormat = Literal["obsidian", "logseq", "org-roam", "okf", "jsonl"]
 JSONL_FILE_BYTES = 32 * 1024 * 1024
 """A file of JSON lines ends after this many bytes, and the next one begins."""
 TURNS_PER_READ = 500
@@ -572,6 +572,8 @@ class _NoteExport:
         self.refs: dict[str, NoteRef] = {}
         self.facts: dict[str, list[str]] = {}
         self.links: dict[str, list[tuple[str, str]]] = {}
+        self._concepts: dict[str, list[tuple[str, str, str]]] = {"": []}  # entries of index files, by folder
+        self._renamed: dict[str, str] = {}  # paths in a bundle whose names are reserved
         self._lines: list[bytes] = []
         self._size = self._files = 0
         self._file_name = "memory"
@@ -609,14 +611,21 @@ class _NoteExport:
         trouble = ""
         if self.to == "jsonl":
             self._write_records(chosen, told)
-        elif self.to == "obsidian":
+        elif self.to in ("obsidian", "okf"):
             trouble = _write_links_and_facts(self.db, self.writer, self.collection, self.places)[2]
+        if self.to == "okf":
+            self._write_indexes()
         lost = len(lost_links) + len(lost_facts)
         return len(chosen), len(told), trouble or ("some links and facts are damaged" if lost else "")
 
     def _name_page(self, stored: PageRow) -> None:
         address = slug.address(stored.collection, stored.slug)
         inside = indexer.page_stem(export_path(stored.slug))
+        name = inside.rpartition("/")[2]
+        if self.to == "okf" and okf.is_taken(name, stored.frontmatter, stored.truth):
+            old, folder = inside, self.folders[stored.collection]
+            inside = okf.free_stem(inside, {page_slug for _, _, page_slug in self.addresses})
+            self._renamed[f"{folder}{old}.md"] = f"{folder}{inside}.md"
         own = stored.frontmatter.get("id")
         identifier = own if isinstance(own, str) and indexer.looks_like_uuid(own) else stored.uuid
         title = self.names.unique_title(stored.title, address)
@@ -650,6 +659,9 @@ class _NoteExport:
             own = stored._replace(frontmatter=front, truth=truth, timeline=timeline)
             text = render_page(own, f"{indexer.page_stem(inside)}.md") + obsidian_facts(note)
             self.with_data += _write_page_sidecar(self.writer, data, path)
+        elif self.to == "okf":
+            text = self._bundle_text(stored, path)
+            self.with_data += _write_page_sidecar(self.writer, data, path)
         elif self.to == "logseq":
             path = logseq_path(ref.title)
             text = logseq_page(note, self.names.resolve)
@@ -659,6 +671,48 @@ class _NoteExport:
         self.writer.write(path, text.encode())
         _write_images(self.db, self.writer, stored, path, self.roots.get(stored.collection))
         return path
+
+    def _bundle_text(self, stored: PageRow, path: str) -> str:
+        """Return a page as a file of an OKF bundle, and note it for the list of its folder."""
+        truth, timeline = (
+            okf.standard_links(okf.rename_targets(part, self._renamed), self.names.resolve)
+            for part in (stored.truth, stored.timeline)
+        )
+        folder, _, name = path.rpartition("/")
+        if name.removesuffix(".md") in okf.RESERVED:
+            return okf.write_reserved(truth, timeline, is_root_index=path == "index.md")
+        author = next((row.author for row in history.page_authors(self.db, stored.id)), "owner")
+        actor = "human:owner" if author == "owner" else f"{author}/unknown"
+        page = okf.BundlePage(
+            *(stored.slug, self.folders[stored.collection] + stored.slug, path, dict(stored.frontmatter)),
+            *(truth, timeline, stored.created_at, stored.updated_at, actor),
+        )
+        if not _has_own_title(page.front, truth):
+            page.front["title"] = stored.title
+        text, description = okf.write_concept(page)
+        self._concepts.setdefault(folder, []).append((stored.title, name, description))
+        return text
+
+    def _write_indexes(self) -> None:
+        """Write the list of each folder of a bundle that has no index page."""
+        folders = {""}
+        for folder in self._concepts:
+            parts = folder.split("/")
+            folders |= {"/".join(parts[:depth]) for depth in range(len(parts) + 1)}
+        for folder in sorted(folders):
+            path = f"{folder}/index.md".lstrip("/")
+            inside = [other for other in folders if other and other.rpartition("/")[0] == folder]
+            sizes = [(other.rpartition("/")[2], self._count_below(other)) for other in sorted(inside)]
+            if path not in self.writer.written:
+                text = okf.write_index(folder, self._concepts.get(folder, []), sizes)
+                self.writer.write(path, text.encode())
+
+    def _count_below(self, folder: str) -> int:
+        return sum(
+            len(entries)
+            for other, entries in self._concepts.items()
+            if other == folder or other.startswith(f"{folder}/")
+        )
 
     def _add_line(self, record: dict[str, Any]) -> None:
         line = json.dumps(record, ensure_ascii=False).encode() + b"\n"

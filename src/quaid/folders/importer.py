@@ -19,7 +19,7 @@ from quaid.folders.archives import ConvertedFolder, Source, SourceFile
 from quaid.folders.indexer import SpooledFile
 from quaid.folders.scanner import FileNote, Folder, Progress
 from quaid.folders.sync import FolderRun
-from quaid.formats import foreign_notes, markdown
+from quaid.formats import foreign_notes, markdown, okf
 from quaid.formats.foreign_notes import (
     CONVERSATION_SOURCES,
     ForeignFact,
@@ -122,8 +122,13 @@ def _import(make_run: "Callable[[], ImportRun]") -> ImportReport:
             return run.report(run.import_id)
 
 
-VAULT_SOURCES = ("obsidian", "logseq", "basic-memory", "org-roam")
+VAULT_SOURCES = ("obsidian", "logseq", "basic-memory", "org-roam", "okf")
 """Sources of which a person may have several; the others are one account each."""
+
+
+READERS = {**foreign_notes.READERS, "okf": okf.read_okf}
+SOURCES_WITH_DATA = ("obsidian", "okf")
+"""Sources in which an export of Quaid has raw data, links and facts in separate files."""
 
 
 class ForeignImport(NamedTuple):
@@ -157,7 +162,7 @@ def import_foreign(
         conversion = _Conversion(folder, source)
         inputs = conversion.take_own_files(files)
         progress(0, len(inputs), "Reading")
-        conversion.add_all(foreign_notes.READERS[source](inputs))
+        conversion.add_all(READERS[source](inputs))
         conversion.write_links_and_facts()
 
         def make_run() -> ImportRun:
@@ -193,7 +198,7 @@ class _Conversion:
         top = _common_folder(source.files) if self.source not in CONVERSATION_SOURCES else ""
         for file in source.files:
             path = file.path.removeprefix(top)
-            if self.source == "obsidian" and (
+            if self.source in SOURCES_WITH_DATA and (
                 indexer.is_sidecar(path) or path == exporter.LINKS_AND_FACTS_PATH
             ):
                 self._add_unchanged(path, source.read(file, exporter.MAX_LINKS_AND_FACTS_BYTES))
@@ -201,7 +206,7 @@ class _Conversion:
             read, pieces = partial(source.read, file), partial(source.pieces, file)
             inputs.append(InputFile(path, file.size, file.modified, read, pieces))
         data = source.hidden(exporter.LINKS_AND_FACTS_PATH, exporter.MAX_LINKS_AND_FACTS_BYTES)
-        if data is not None and self.source == "obsidian":
+        if data is not None and self.source in SOURCES_WITH_DATA:
             self._add_unchanged(exporter.LINKS_AND_FACTS_PATH, data)
         return inputs
 

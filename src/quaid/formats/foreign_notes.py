@@ -103,7 +103,7 @@ def make_page(
     return ForeignPage(path, data.replace(b"\0", b""), created, tuple(names))
 
 
-def _texts(files: list[InputFile], *endings: str) -> Iterator[tuple[InputFile, str] | UnreadPart]:
+def note_texts(files: list[InputFile], *endings: str) -> Iterator[tuple[InputFile, str] | UnreadPart]:
     """Yield the text of each file with one of these endings, and a reason for the others."""
     for file in files:
         if not file.path.lower().endswith(endings):
@@ -135,7 +135,7 @@ def _string_list(value: Any) -> list[str]:
     return [part for part in value if isinstance(part, str) and part] if isinstance(value, list) else []
 
 
-def _prose_lines(text: str) -> Iterator[str]:
+def prose_lines(text: str) -> Iterator[str]:
     """Yield the lines of a text that are not in a code block."""
     is_code = False
     for line in text.split("\n"):
@@ -145,7 +145,7 @@ def _prose_lines(text: str) -> Iterator[str]:
             yield line
 
 
-def _facts(
+def field_facts(
     path: str, title: str, fields: Iterable[tuple[str, str, str]], created: str
 ) -> Iterator[ForeignFact | UnreadPart]:
     """Yield facts from triples of a predicate, an object and the line that states them."""
@@ -164,7 +164,7 @@ def _facts(
 
 def _inline_fields(text: str) -> Iterator[tuple[str, str, str]]:
     """Yield key, value and line of the fields `key:: value` in a text."""
-    for line in _prose_lines(text):
+    for line in prose_lines(text):
         if "::" not in line:
             continue
         match = _FIELD.fullmatch(line.rstrip())
@@ -192,7 +192,7 @@ def _read_note(path: str, text: str) -> tuple[_Note, str]:
         text = text[:start].rstrip("\n") + "\n" + text[end + len(FACTS_END) :].lstrip("\n")
     document = markdown.parse(text)
     named = document.frontmatter.get("title")
-    heading = next((match[1] for line in _prose_lines(document.truth) if (match := _HEADING.match(line))), "")
+    heading = next((match[1] for line in prose_lines(document.truth) if (match := _HEADING.match(line))), "")
     title = named.strip() if isinstance(named, str) and named.strip() else heading.strip() or _stem(path)
     body = f"{document.truth}\n{document.timeline}"
     return _Note(path, document.frontmatter, body, title, _created(document.frontmatter)), text
@@ -207,7 +207,7 @@ def _created(front: dict[str, Any]) -> str:
 
 def read_obsidian(files: list[InputFile]) -> Iterator[Item]:
     """Read an Obsidian vault. The text stays as it is; fields `key:: value` also become facts."""
-    for part in _texts(files, ".md", ".markdown", ".raw/"):
+    for part in note_texts(files, ".md", ".markdown", ".raw/"):
         if isinstance(part, UnreadPart):
             if "/.raw/" not in f"/{part.path}":
                 yield part
@@ -215,7 +215,7 @@ def read_obsidian(files: list[InputFile]) -> Iterator[Item]:
         file, text = part
         note, text = _read_note(file.path, text)
         yield ForeignPage(file.path, text.encode(), note.created, (note.title, _stem(file.path)))
-        yield from _facts(file.path, note.title, _inline_fields(note.text), note.created)
+        yield from field_facts(file.path, note.title, _inline_fields(note.text), note.created)
 
 
 _OBSERVATION = re.compile(r"[ \t]*[-*+][ \t]+\[([^\]\[\n]{2,60})\](?!\()[ \t]+(\S.*)")
@@ -228,7 +228,7 @@ _CONTEXT = re.compile(r"[ \t]*\(([^()]*)\)[ \t]*\Z")
 
 def read_basic_memory(files: list[InputFile]) -> Iterator[Item]:
     """Read a Basic Memory project: observations become facts, relations become links, permalinks slugs."""
-    for part in _texts(files, ".md", ".markdown"):
+    for part in note_texts(files, ".md", ".markdown"):
         if isinstance(part, UnreadPart):
             yield part
             continue
@@ -238,14 +238,14 @@ def read_basic_memory(files: list[InputFile]) -> Iterator[Item]:
         path = f"{slugs.from_path(link + '.md')}.md" if isinstance(link, str) and link.strip() else file.path
         yield ForeignPage(path, text.encode(), note.created, (note.title, _stem(file.path)))
         observations = []
-        for line in _prose_lines(note.text):
+        for line in prose_lines(note.text):
             if match := _OBSERVATION.fullmatch(line.rstrip()):
                 value = _TAG.sub("", _CONTEXT.sub("", match[2])).strip()
                 observations.append((match[1], value or match[2], line))
             elif match := _RELATION.fullmatch(line.rstrip()):
                 relationship = (match[1] or match[2] or "relates_to").strip()
                 yield ForeignLink(path, match[3].strip(), relationship, match[4] or "")
-        yield from _facts(path, note.title, observations, note.created)
+        yield from field_facts(path, note.title, observations, note.created)
 
 
 # Logseq and Roam
@@ -270,7 +270,7 @@ def read_logseq(files: list[InputFile]) -> Iterator[Item]:
     wanted = [file for file in files if not f"/{file.path}".startswith(("/logseq/", "/.logseq/"))]
     settings = [file for file in files if file not in wanted]
     yield from (UnreadPart(file.path, "settings and backups of Logseq") for file in settings)
-    for part in _texts(wanted, ".md", ".markdown", ".org"):
+    for part in note_texts(wanted, ".md", ".markdown", ".org"):
         if isinstance(part, UnreadPart):
             yield part
         elif part[0].path.lower().endswith(".org"):
@@ -329,7 +329,7 @@ def _logseq_page(file: InputFile, text: str, blocks: Blocks) -> Iterator[Item]:
     path = f"journals/{front['date']}.md" if day else f"{slugs.from_path(title + '.md')}.md"
     body = "\n".join(_logseq_lines(lines[first:], blocks))
     yield make_page(path, front, body, created, (title, *front["aliases"]))
-    yield from _facts(
+    yield from field_facts(
         path, title, [(key, value, f"{key}:: {value}") for key, value in extra.items()], created
     )
 
@@ -442,7 +442,7 @@ def _roam_page(page: dict[str, Any], blocks: Blocks) -> Iterator[Item]:
         lines += _roam_lines(block, text, depth, blocks)
         waiting += [(depth + 1, child) for child in reversed(_children(block))]
     yield make_page(path, front, "\n".join(lines), created, (title,))
-    yield from _facts(path, title, fields, created)
+    yield from field_facts(path, title, fields, created)
 
 
 def _children(block: dict[str, Any]) -> list[Any]:
@@ -504,7 +504,7 @@ def read_notion(files: list[InputFile]) -> Iterator[Item]:
         if file.path.lower().endswith((".html", ".htm")):
             yield UnreadPart(file.path, 'export from Notion as "Markdown & CSV" instead of HTML')
             continue
-        part = next(_texts([file], ".md", ".csv"))
+        part = next(note_texts([file], ".md", ".csv"))
         if isinstance(part, UnreadPart):
             yield part
         elif file.path.lower().endswith(".csv"):
@@ -553,7 +553,7 @@ def _notion_page(source: str, text: str) -> Iterator[Item]:
             fields.append((key, _notion_text(value, source), f"{key}: {value}"))
     body = _notion_text("\n".join(lines[start:]), source)
     yield make_page(path, front, body, created, (title, clean))
-    yield from _facts(path, title, fields, created)
+    yield from field_facts(path, title, fields, created)
 
 
 def _notion_text(text: str, source: str) -> str:
@@ -611,7 +611,7 @@ _ORG_TIME = re.compile(r"[\[<](\d{4}-\d\d-\d\d)(?: [^\s\]>\d]+)?(?: (\d\d:\d\d))
 
 def read_org_roam(files: list[InputFile]) -> Iterator[Item]:
     """Read org files of org-roam: each file, and each heading with an id, becomes a page."""
-    for part in _texts(files, ".org"):
+    for part in note_texts(files, ".org"):
         if isinstance(part, UnreadPart):
             yield part
         else:
@@ -690,7 +690,7 @@ def _markdown_link(match: re.Match[str]) -> str:
 
 def read_apple_notes(files: list[InputFile]) -> Iterator[Item]:
     """Read Apple Notes exported as HTML, one file for each note."""
-    for part in _texts(files, ".html", ".htm"):
+    for part in note_texts(files, ".html", ".htm"):
         if isinstance(part, UnreadPart):
             yield part
             continue

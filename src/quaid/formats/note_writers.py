@@ -54,7 +54,7 @@ class Note(NamedTuple):
 Resolve = Callable[[str], NoteRef | None]
 
 
-def _with_links(text: str, write: Callable[[re.Match[str]], str]) -> str:
+def with_links(text: str, write: Callable[[re.Match[str]], str]) -> str:
     """Replace the wiki links of a text, except in code."""
     lines, fence = [], ""
     for line in text.split("\n"):
@@ -80,7 +80,7 @@ def obsidian_links(text: str, resolve: Resolve) -> str:
             return match[0]
         return f"{mark}[[{ref.stem}{section}|{label or name}]]"
 
-    return _with_links(text, write)
+    return with_links(text, write)
 
 
 def obsidian_facts(note: Note) -> str:
@@ -144,7 +144,7 @@ def _logseq_links(text: str, resolve: Resolve) -> str:
             return f"{{{{embed {target}}}}}"
         return f"[{label}]({target})" if label and label != (ref.title if ref else "") else target
 
-    return _with_links(text, write)
+    return with_links(text, write)
 
 
 def _outline(text: str, depth: int = 0) -> Iterator[str]:

@@ -936,6 +936,7 @@ ForeignSource = Literal[
     "notion",
     "org-roam",
     "apple-notes-html",
+    "okf",
     "jsonl",
 ]
 
@@ -950,6 +951,7 @@ ForeignSource = Literal[
         "quaid import ~/papers --documents",
         "quaid import --from chatgpt ~/Downloads/chatgpt-export.zip",
         "quaid import --from logseq ~/graph --json",
+        "quaid import --from okf ~/bundle",
     ),
 )
 def import_(

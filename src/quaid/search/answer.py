@@ -806,7 +806,7 @@ _TASK_WORDS = STOP_WORDS | {"task", "tasks", "todo", "todos", "dos", "thing", "t
 LONGEST_TIMELINE = 20_000
 """Of a longer timeline, only the first and last characters, half of this number each, are searched for an entry."""
 
-SUPERSEDED_STATUSES = frozenset({"superseded", "retracted", "replaced", "obsolete"})
+SUPERSEDED_STATUSES = frozenset({"superseded", "retracted", "replaced", "obsolete", "deprecated"})
 """Values of `status`, in front matter or in a node of the knowledge base, that mean superseded."""
 
 

@@ -1274,7 +1274,7 @@ restore	@command	Restore a page\'s file at its old path
     case 'import'
         printf '%s\n' '1	@folders	The folder of markdown files; with --from a folder, a file or a zip
 --force	-	Import every file again, overwriting pages that were edited here
---from	chatgpt|claude|gemini|basic-memory|mem0|obsidian|logseq|roam|notion|org-roam|apple-notes-html|jsonl	The program that wrote the notes or memories
+--from	chatgpt|claude|gemini|basic-memory|mem0|obsidian|logseq|roam|notion|org-roam|apple-notes-html|okf|jsonl	The program that wrote the notes or memories
 --documents	-	Also import PDF, Office, HTML, EPUB, e-mail, calendars, text and code
 --ignore-golden	-	Import even if golden questions fail then; implied by --force
 --db	@files:db	the memory
@@ -1287,7 +1287,7 @@ restore	@command	Restore a page\'s file at its old path
 --import-id	@any	The import that --raw writes; `quaid imports` lists them
 --collection	@collections	Only the pages of this collection
 --force	-	Write into a folder that is not empty, replacing files of the same name
---to	obsidian|logseq|org-roam|jsonl	Write for another program [markdown]
+--to	obsidian|logseq|org-roam|okf|jsonl	Write for another program [markdown]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
