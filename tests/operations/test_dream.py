@@ -127,6 +127,18 @@ def test_kinds_can_be_accepted_by_a_setting(memory: Brain) -> None:
         run(memory, "config set", key="dream_accept", value="everything")
 
 
+def test_accepted_kinds_are_checked_with_golden_questions(memory: Brain) -> None:
+    run(memory, "golden add", query="Who builds turbines?", expect=["people/alice"])
+    run(memory, "config set", key="dream_accept", value="links,duplicates")
+    record = run(memory, "dream")
+    assert [(row.kind, row.accepted) for row in record.kinds if row.accepted] == [
+        ("duplicates", 1),
+        ("links", 1),
+    ]
+    assert record.notes == ()
+    assert run(memory, "golden run").passed == 1
+
+
 def test_a_contradiction_is_proposed_to_end_with_the_newer_statement(memory: Brain) -> None:
     for place, since in (("Oslo", "2024-01-01"), ("Galway", "2026-01-01")):
         run(memory, "put", slug=f"notes/{place.lower()}", content=f"# {place}\n")

@@ -290,3 +290,19 @@ def test_turning_the_record_off_deletes_it(shed: Brain) -> None:
     call(shed, "golden opened", query="Who sails?", slug="people/bo")
     call(shed, "config set", key="log_opened", value="off")
     assert store.opened_results(shed.db) == []
+
+
+def test_a_rehearsal_inside_a_rehearsal_rolls_back_only_its_own_changes(brain: Brain) -> None:
+    def inner() -> list[str]:
+        call(brain, "put", slug="inner", content="Inner text.")
+        return slugs(brain)
+
+    def outer() -> tuple[list[str], list[str]]:
+        call(brain, "put", slug="outer", content="Outer text.")
+        seen = brain.rehearse(inner)
+        call(brain, "put", slug="later", content="Later text.")
+        return seen, slugs(brain)
+
+    assert brain.rehearse(outer) == (["inner", "outer"], ["later", "outer"])
+    assert slugs(brain) == []
+    assert brain.rehearsal is None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.errors import DreamRunning, InvalidArgument, QuaidError
+from quaid.errors import DreamRunning, GoldenFails, InvalidArgument, QuaidError
 from quaid.model import slug as slugs
 from quaid.model.english import split_sentences
 from quaid.model.facts import canonical_predicate, object_key
@@ -20,6 +20,7 @@ from quaid.model.page import Page, build_page
 from quaid.operations import (
     cleanup,
     facts as fact_operations,
+    golden,
     language_model,
     pages as page_operations,
     review,
@@ -180,29 +181,38 @@ class _Dream:
         self._brain.db.write(lambda tx: collections.set_setting(tx, STATE_SETTING, text))
 
     def _propose(self, kind: Kind, suggestions: Iterable[Suggestion]) -> KindCount:
-        proposed = accepted = known = 0
+        known, numbers = 0, []
         for suggestion in suggestions:
             if proposals.is_known(self._brain.db, suggestion.fingerprint):
                 known += 1
                 continue
-            if proposed + accepted >= self._limit:
+            if len(numbers) >= self._limit:
                 break
             try:
                 number = review.propose_call(self._brain, AUTHOR, *suggestion, suggestion.fingerprint)
             except QuaidError:  # for example a page in a folder that cannot be written
                 continue
-            if number is None:
-                continue
-            if kind in self._accepted and self._accept(number):
-                accepted += 1
-            else:
-                proposed += 1
-                self._new.append(number)
-        return KindCount(kind, proposed, accepted, known)
+            if number is not None:
+                numbers.append(number)
+        accepted = self._accept(kind, numbers) if numbers and kind in self._accepted else []
+        self._new += [number for number in numbers if number not in accepted]
+        return KindCount(kind, len(numbers) - len(accepted), len(accepted), known)
 
-    def _accept(self, number: int) -> bool:
-        decision = review.accept_proposal(self._brain, number, f"accepted by the setting {ACCEPT_SETTING}")
-        return decision.outcome == "accepted"
+    def _accept(self, kind: Kind, numbers: list[int]) -> list[int]:
+        """Accept proposals and return those that were carried out; none if golden questions would fail."""
+        note = f"accepted by the setting {ACCEPT_SETTING}"
+
+        def accept() -> list[int]:
+            decisions = [(number, review.accept_proposal(self._brain, number, note)) for number in numbers]
+            return [number for number, decision in decisions if decision.outcome == "accepted"]
+
+        try:
+            return golden.guard(self._brain, accept, what=f"Accepting {kind} without a person")
+        except GoldenFails as failure:
+            self._notes.append(
+                str(failure).partition(" It was not applied")[0] + " They wait for a decision."
+            )
+            return []
 
     def _merges(self, *, by_text: bool) -> Iterator[Suggestion]:
         """Yield pairs of pages with similar text, or with the same name."""

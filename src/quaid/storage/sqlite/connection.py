@@ -646,8 +646,9 @@ class Database:
         """Run `work`, and roll back all writes of the operations that it calls. No page file is written.
 
         `work` receives a Rehearsal with the changes made so far. It can read the changed rows until it returns.
+        It may rehearse something in turn; those changes are not part of the outer rehearsal.
         """
-        rehearsal = Rehearsal()
+        rehearsal, outer = Rehearsal(), self.rehearsal
 
         def run(tx: Transaction) -> T:
             self.rehearsal = rehearsal
@@ -655,8 +656,8 @@ class Database:
             try:
                 return work(rehearsal)
             finally:
-                tx.set_update_hook(None)
-                self.rehearsal = None
+                tx.set_update_hook(outer.note_row if outer else None)
+                self.rehearsal = outer
 
         return self.dry_run(run)
 
