@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
+ENCRYPTION_TESTS := tests/storage/test_encryption.py tests/storage/test_text_index.py tests/storage/test_db.py
+
 .PHONY: demo hub-demo test faults lint bench docs dist binary release clean
 .DEFAULT_GOAL := help
 
@@ -29,6 +31,8 @@ hub-demo: $(VENV)/dev  ## one PostgreSQL, two hub processes and three laptops sh
 
 test: $(VENV)/dev  ## all tests
 	@$(BIN)/python -m pytest -n auto --dist worksteal
+	@if test -f .cache/encryption/installed; then .cache/encryption/bin/python -m pytest -n auto $(ENCRYPTION_TESTS); \
+	else echo "NOT RUN: the tests of encrypted memories need another apsw; .ci/encryption installs it"; fi
 
 faults: $(VENV)/dev  ## the long fault tests and one table (SHARE=0.1 for a tenth; CASE='test_kill.py::test_…@17' for one)
 	@QUAID_LONG=1 QUAID_SHARE='$(SHARE)' QUAID_CASE='$(CASE)' $(BIN)/python -m pytest '$(patsubst %@$(lastword $(subst @, ,$(CASE))),%,tests/faults/$(CASE))' $(if $(CASE),,tests/hub/test_simulation.py) $(FAULTS)

@@ -40,6 +40,7 @@ NAMES = (
     "golden",
     "kb",
     "secrets",
+    "encryption",
     "opposing",
     "scale",
     "hub",

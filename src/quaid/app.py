@@ -16,7 +16,14 @@ from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelCache a
 from quaid.errors import AlreadyExists, Busy, DiskFull, EmbeddingsOff
 from quaid.model import dates, slug as slugs
 from quaid.model.expiry import LONGEST_PERIOD, Clock, period_seconds
-from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections, expiry, history
+from quaid.storage import (
+    SCHEMA_VERSION as SCHEMA_VERSION,
+    KeySources,
+    collections,
+    expiry,
+    history,
+    key_sources,
+)
 from quaid.storage.sqlite.errors import version_problem as version_problem
 
 if TYPE_CHECKING:
@@ -92,8 +99,12 @@ class Brain:
         models: ModelCache | None = None,
         views: "ViewCache | None" = None,
         notice: Callable[[str], None] | None = None,
+        ask: Callable[[str], str] | None = None,
     ) -> None:
         self.settings = settings
+        self.ask = ask  # asks for a passphrase at the terminal; None if no person is there to answer
+        secret, asked_for = settings.environ.get("QUAID_KEY", ""), settings.db_path if ask else ""
+        key_sources[KeySources(secret, settings.key_file, ask, asked_for)] = None
         self.progress = progress
         self._clock = clock
         self._random = random
@@ -309,12 +320,17 @@ class Brain:
 
         return FileStatCache(self.db)
 
-    def create(self, path: str, memory_id: str = "") -> "Database":
-        """Create a database at `path` and keep it open. It gets a new id unless `memory_id` is given."""
-        from quaid.storage.sqlite.connection import Database
+    def create(self, path: str, memory_id: str = "", cipher: str = "") -> "Database":
+        """Create a database at `path` and keep it open. It gets a new id unless `memory_id` is given.
 
         self._db = Database.create(path, self.now(), memory_id or self.new_uuid())
         self._db.before_commit = self._hide_before_commit
+        `cipher` is the first bytes of an encrypted memory that was deleted; the new one has the same key.
+        """
+        from quaid.storage.sqlite.connection import Database, read_cipher
+
+        header = read_cipher(cipher) if cipher else None
+        self._db = Database.create(path, self.now(), memory_id or self.new_uuid(), header)
         return self._db
 
     @property

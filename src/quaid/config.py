@@ -75,6 +75,12 @@ class Settings(NamedTuple):
         return self.beside_config(chosen) if chosen else os.path.join(self.home, "models")
 
     @property
+    def key_file(self) -> str:
+        """The file with the keys of encrypted memories, or ""."""
+        chosen, _ = self.configured("key_file")
+        return self.beside_config(chosen) if chosen else ""
+
+    @property
     def backup_folders(self) -> tuple[str, ...]:
         """Folders searched for backups: the memory's folder, the Quaid home folder and its backups/."""
         return os.path.dirname(self.db_path), self.home, os.path.join(self.home, "backups")
@@ -189,6 +195,7 @@ WINDOW_OPTIONS = ("chunking.max_tokens", "chunking.overlap_tokens")
 OPTIONS: dict[str, Option] = {
     "memory.database": Option(None, str),
     "memory.notebook_dir": Option(None, str),
+    "key_file": Option(None, str),
     "embedding.plugin": Option(None, str, stored="embedding_model"),
     "embedding.models_dir": Option(None, str),
     "chunking.max_tokens": Option(400, int, minimum=50, maximum=8_000),

@@ -289,6 +289,40 @@ the newest backup."""
     code, exit_status, http_status, rpc_code = "damaged_database", 5, 503, -32010
 
 
+class MissingKey(QuaidError):
+    """{path} is encrypted, and its {kind} was not found ({problem}). Set QUAID_KEY or QUAID_KEY_FILE, unlock the \
+keyring, or, for a passphrase, run the command in a terminal. The memory was not changed."""
+
+    code, exit_status, http_status, rpc_code = "missing_key", 5, 503, -32010
+
+
+class WrongKey(QuaidError):
+    """{path} is encrypted with another {kind}: {tried} does not open it. Use the right one; without it the memory \
+cannot be read. The memory was not changed."""
+
+    code, exit_status, http_status, rpc_code = "wrong_key", 5, 503, -32010
+
+
+class NoCipher(QuaidError):
+    """{path}: the installed apsw cannot encrypt or decrypt. Run {install}. The memory was not changed."""
+
+    code, exit_status, http_status, rpc_code = "no_cipher", 5, 503, -32010
+
+
+class InUse(QuaidError):
+    """{path} is open in another process. Stop it first: `quaid daemon stop`, and close the dashboard, `quaid watch` \
+and the programs that use the memory over MCP. Nothing was changed."""
+
+    code, exit_status, http_status, rpc_code = "in_use", 5, 409, -32014
+
+
+class MemoryReplaced(QuaidError):
+    """{path} was replaced by another file while this process had it open. Nothing was written; start the command or \
+server again."""
+
+    code, exit_status, http_status, rpc_code = "memory_replaced", 5, 503, -32014
+
+
 class UnsafeSqlite(QuaidError):
     """SQLite {version} can lose committed writes. Install apsw 3.51.3 or newer."""
 

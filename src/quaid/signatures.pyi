@@ -57,6 +57,7 @@ from quaid.operations.doctor import DoctorRecord as DoctorRecord
 from quaid.operations.dream import DreamModelRecord as DreamModelRecord
 from quaid.operations.dream import DreamRecord as DreamRecord
 from quaid.operations.dream import RegroupRecord as RegroupRecord
+from quaid.operations.encryption import EncryptionRecord as EncryptionRecord
 from quaid.operations.expiry import ExpireRecord as ExpireRecord
 from quaid.operations.expiry import ExpiredRecord as ExpiredRecord
 from quaid.operations.facts import AssertRecord as AssertRecord
@@ -1564,6 +1565,35 @@ class Operations:
 
         quick: Skip the slow checks: reading every row, and loading the model.
         """
+    def encrypt(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
+        """Encrypt the memory, its backups beside it and in ~/.quaid/backups, and the images beside them.
+
+        The key is a new random one in the keyring of your system; --key-file, --passphrase or --environment choose another place. If the key is lost, the memory is lost. Stop all servers first. Your own files are not encrypted: attached folders, notebooks, knowledge bases and exports. The old file is deleted, but a disk may keep its blocks for a while. If a backup was left without encryption, run the command again. Needs quaid-memory[encryption].
+
+        Command: `quaid encrypt`.
+
+        key_file: Keep the key in this file, which is created if it is missing.
+        passphrase: Compute the key from a passphrase, which is asked for.
+        environment: Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY).
+        """
+    def rekey(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
+        """Give an encrypted memory and its backups a new key, or keep the key in another place.
+
+        Without an option, the new key is in the same place as the old one. Older copies elsewhere still need the old key, so it is not deleted from the keyring or the key file. Stop all servers first.
+
+        Command: `quaid rekey`.
+
+        key_file: Keep the key in this file, which is created if it is missing.
+        passphrase: Compute the key from a passphrase, which is asked for.
+        environment: Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY).
+        """
+    def decrypt(self) -> EncryptionRecord:
+        """Store the memory without encryption again, with the images beside it.
+
+        Its backups stay encrypted, and the key stays where it is. Stop all servers first.
+
+        Command: `quaid decrypt`.
+        """
     def kb_list(self, *, tag: str = "", project: str = "", status: Literal["current", "contested", "superseded"] | None = None, limit: int = 100) -> KbListRecord:
         """List the nodes of the knowledge base, the latest change first.
 
@@ -2221,6 +2251,12 @@ class AsyncOperations:
         """Measure quality and speed of the search on this memory, offline. Writes nothing; Ctrl-C shows what there is."""
     async def doctor(self, *, quick: bool = False) -> DoctorRecord:
         """Check the installation and recommend commands. Exits 1 if something is wrong."""
+    async def encrypt(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
+        """Encrypt the memory, its backups beside it and in ~/.quaid/backups, and the images beside them."""
+    async def rekey(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
+        """Give an encrypted memory and its backups a new key, or keep the key in another place."""
+    async def decrypt(self) -> EncryptionRecord:
+        """Store the memory without encryption again, with the images beside it."""
     async def kb_list(self, *, tag: str = "", project: str = "", status: Literal["current", "contested", "superseded"] | None = None, limit: int = 100) -> KbListRecord:
         """List the nodes of the knowledge base, the latest change first."""
     async def kb_edit(self, node: str, content: str, *, expected: str | None = None, dry_run: bool = False) -> KbEditRecord:

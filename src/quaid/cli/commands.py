@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import quaid
 from quaid.app import SCHEMA_VERSION, Brain, schema_version_of, sqlite_version, version_problem
 from quaid.cli.hook import run_hook
-from quaid.cli.main import format_record, main, print_notice
+from quaid.cli.main import format_record, main, passphrase_prompt, print_notice
 from quaid.cli.parser import CommandLine, generated_file, load_settings
 from quaid.config import Settings
 from quaid.errors import (
@@ -60,7 +60,7 @@ def _init(line: CommandLine, arguments: dict[str, Any]) -> int:
         path = settings.path(arguments["path"])
     created = not os.path.exists(path)
     former = ""
-    with Brain(settings._replace(db_path=path)) as brain:
+    with Brain(settings._replace(db_path=path), ask=passphrase_prompt()) as brain:
         if created:
             from quaid.operations.background import create_memory
 
@@ -186,7 +186,7 @@ CONFLICT_START = "<<<<<<<"
 
 def _edit(line: CommandLine, arguments: dict[str, Any]) -> int:
     """Edit a page in an editor. If it is not saved, the text stays in a file, which is named on standard error."""
-    with Brain(load_settings(line), notice=print_notice) as brain:
+    with Brain(load_settings(line), notice=print_notice, ask=passphrase_prompt()) as brain:
         brain.create_if_missing()
         slug, text, version = _text_to_edit(brain, arguments["slug"])
         path = _edit_file(brain.settings, slug)
@@ -372,7 +372,7 @@ def _hook(line: CommandLine, arguments: dict[str, Any]) -> int:
 
 
 def _call(line: CommandLine, arguments: dict[str, Any]) -> int:
-    with Brain(load_settings(line), notice=print_notice) as brain:
+    with Brain(load_settings(line), notice=print_notice, ask=passphrase_prompt()) as brain:
         return _print_json(
             _tool_result(brain, arguments["tool"], _parse_object(arguments.get("json") or "{}"))
         )

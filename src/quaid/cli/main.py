@@ -195,7 +195,8 @@ def _run_operation(line: parser.CommandLine, program: str) -> int:
         _write(text, line.no_pager)
 
     reporter = progress_reporter(line.as_json)
-    with Brain(parser.load_settings(line), progress=reporter, notice=print_notice) as brain:
+    settings = parser.load_settings(line)
+    with Brain(settings, progress=reporter, notice=print_notice, ask=passphrase_prompt()) as brain:
         try:
             record = dispatch.call(brain, operation, arguments, "owner")
             if getattr(record, "if_agreed", None):
@@ -311,6 +312,22 @@ def progress_reporter(quiet: bool) -> Progress:
         sys.stderr.flush()
 
     return report
+
+
+def passphrase_prompt() -> Callable[[str], str] | None:
+    """Return a function that asks for a passphrase without showing it, or None without a terminal."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+
+    def ask(prompt: str) -> str:
+        from getpass import getpass
+
+        try:
+            return getpass(prompt)
+        except EOFError:
+            raise Cancelled from None
+
+    return ask
 
 
 def confirm(act: str, show: Callable[[], None], as_json: bool) -> None:

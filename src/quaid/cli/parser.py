@@ -328,6 +328,7 @@ SECTION_TITLES = {
     "golden": "Quality",
     "bench": "Quality",
     "doctor": "Maintenance",
+    "encryption": "Maintenance",
     "kb": "Knowledge base",
     "instructions": "Clients and skills",
     "clients": "Clients and skills",

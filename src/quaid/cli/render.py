@@ -536,6 +536,23 @@ def _synced_space(space: Any) -> Lines:
         yield f"  {problem}"
 
 
+@_renders("EncryptionRecord")
+def _encryption(record: Any) -> Lines:
+    if record.act:
+        what = {"encrypted": "is encrypted now", "decrypted": "is not encrypted any more"}
+        yield f"{record.path} {what.get(record.act, 'has a new key')}"
+    else:
+        yield f"{record.path} was encrypted already"
+    if record.act and record.key:
+        yield f"Key: {record.key}. Keep a copy of it elsewhere: without the key, the memory is lost"
+    yield from (f"Backup with the same key: {path}" for path in record.backups)
+    if record.images:
+        yield f"Images: {record.images:,} converted"
+    yield from (f"Not encrypted: {path}; delete it if it holds text of the memory" for path in record.left)
+    if record.note:
+        yield f"Note: {record.note}"
+
+
 @_renders("JoinRecord")
 def _join(record: Any) -> Lines:
     space = record.space

@@ -4,6 +4,7 @@ import os
 import re
 from contextlib import suppress
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from quaid.errors import FileChanged, InvalidArgument, NotFound
 from quaid.folders import atomic_write
@@ -11,6 +12,9 @@ from quaid.folders.scanner import Folder
 from quaid.model import markdown_text
 from quaid.storage import files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
+
+if TYPE_CHECKING:
+    from nacl.secret import SecretBox
 
 FOLDER = markdown_text.ATTACHMENTS
 MAX_BYTES = 5 * 1024 * 1024
@@ -41,8 +45,66 @@ def memory_folder(database_path: str) -> str:
     return f"{os.path.splitext(database_path)[0]}.{FOLDER}"
 
 
-def store(root: str, inside: str, data: bytes, token: str) -> tuple[str, bool]:
-    """Store an image in a folder below `root`. Return its name, and False if it was there already."""
+SEALED = b"QMI1"
+"""The first bytes of an encrypted image."""
+SEAL_BYTES = len(SEALED) + 24 + 16
+"""How much larger an encrypted image is: by the mark, the nonce and the authentication code."""
+
+
+def seal(data: bytes, key: bytes | None) -> bytes:
+    """Return an image as it is stored beside a memory: encrypted if there is a key."""
+    return SEALED + bytes(_box(key).encrypt(data)) if key else data
+
+
+def _unseal(data: bytes, key: bytes | None) -> bytes:
+    """Return the image in a file. Return b"" if it is encrypted, and not with this key."""
+    if not data.startswith(SEALED):
+        return data
+    if key is None:
+        return b""
+    from nacl.exceptions import CryptoError
+
+    try:
+        return bytes(_box(key).decrypt(data[len(SEALED) :]))
+    except (CryptoError, ValueError):
+        return b""
+
+
+def _box(key: bytes) -> "SecretBox":
+    try:
+        from nacl.secret import SecretBox
+    except ImportError:
+        problem = "need the package pynacl; run pip install 'quaid-memory[encryption]'"
+        raise InvalidArgument(name="encrypted images", problem=problem) from None
+    return SecretBox(key)
+
+
+def reseal_images(database_path: str, key: bytes | None, *, is_encrypted: bool) -> int:
+    """Encrypt the images beside a memory with its key, or decrypt them. Return how many were changed.
+
+    Images that are in the right form already are left alone, so a second call continues an interrupted one.
+    """
+    folder, changed = memory_folder(database_path), 0
+    for name in _names_in_folder(folder):
+        path = os.path.join(folder, name)
+        with translate_os_errors(path):
+            with open(path, "rb") as file:
+                data = file.read(MAX_BYTES + SEAL_BYTES)
+            if data.startswith(SEALED) == is_encrypted:
+                continue
+            image = _unseal(data, key)
+            if not image:
+                continue  # it has another key; the memory cannot show it either
+            durable_files.write_file(path, seal(image, key) if is_encrypted else image)
+            changed += 1
+    return changed
+
+
+def store(root: str, inside: str, data: bytes, token: str, key: bytes | None = None) -> tuple[str, bool]:
+    """Store an image in a folder below `root`. Return its name, and False if it was there already.
+
+    With `key`, the file is encrypted.
+    """
     if len(data) > MAX_BYTES:
         problem = f"must have at most {MAX_BYTES:,} bytes; make the image smaller"
         raise InvalidArgument(name="image", problem=problem)
@@ -51,7 +113,7 @@ def store(root: str, inside: str, data: bytes, token: str) -> tuple[str, bool]:
     name = image_name(data)
     with Folder(root) as folder:
         try:
-            atomic_write.create_file(folder, f"{inside}{name}", data, token)
+            atomic_write.create_file(folder, f"{inside}{name}", seal(data, key), token)
         except FileChanged:
             return name, False
     return name, True
@@ -69,14 +131,17 @@ def make_memory_folder(database_path: str) -> str:
     return folder
 
 
-def read(root: str, inside: str, name: str) -> bytes:
-    """Return an image. Raise NotFound if there is none, or if the file is something else."""
+def read(root: str, inside: str, name: str, key: bytes | None = None) -> bytes:
+    """Return an image, decrypted with `key` if it is encrypted.
+
+    Raise NotFound if there is none, or if the file is something else.
+    """
     missing = NotFound(what="image", name=name, hint="")
     if not NAME.fullmatch(name) or not os.path.isdir(root):
         raise missing
     with Folder(root) as folder:
         try:
-            data = folder.read(f"{inside}{name}", MAX_BYTES)
+            data = _unseal(folder.read(f"{inside}{name}", MAX_BYTES + SEAL_BYTES), key)
         except OSError:
             raise missing from None
     if len(data) > MAX_BYTES or image_ending(data) != name.rpartition(".")[2]:
@@ -84,23 +149,23 @@ def read(root: str, inside: str, name: str) -> bytes:
     return data
 
 
-def is_intact(root: str, name: str) -> bool:
+def is_intact(root: str, name: str, key: bytes | None = None) -> bool:
     """Return True if an image of this name is in the folder, with the content that its name promises."""
     try:
-        return image_name(read(root, "", name)) == name
+        return image_name(read(root, "", name, key)) == name
     except NotFound:
         return False
 
 
-def back_up(database_path: str, backup_path: str) -> int:
+def back_up(database_path: str, backup_path: str, key: bytes | None = None) -> int:
     """Copy the images beside a memory to the folder that belongs to its backup. Return their number."""
     source, target = memory_folder(database_path), memory_folder(backup_path)
-    names = [name for name in _names_in_folder(source) if is_intact(source, name)]
+    names = [name for name in _names_in_folder(source) if is_intact(source, name, key)]
     for name in names:
-        if not is_intact(target, name):
+        if not is_intact(target, name, key):
             make_memory_folder(backup_path)
             with translate_os_errors(target):
-                durable_files.write_file(os.path.join(target, name), read(source, "", name))
+                durable_files.write_file(os.path.join(target, name), seal(read(source, "", name, key), key))
     return len(names)
 
 

@@ -838,9 +838,13 @@ def _write_images(db: Database, writer: FolderWriter, page: PageRow, path: str, 
                 "/"
             )
         with suppress(NotFound, FileTrouble):
-            writer.write(
-                beside + name, attachments.read(root or attachments.memory_folder(db.path), inside, name)
-            )
+            writer.write(beside + name, _read_image(db, root, inside, name))
+
+
+def _read_image(db: Database, root: str | None, inside: str, name: str) -> bytes:
+    if root:
+        return attachments.read(root, inside, name)
+    return attachments.read(attachments.memory_folder(db.path), inside, name, collections.read_image_key(db))
 
 
 def _write_links_and_facts(

@@ -406,10 +406,11 @@ class ImportRun(FolderRun):
 
     def store_images(self) -> None:
         """Copy the images of an export to the folder beside the memory, unless this is a rehearsal."""
+        key = collections.read_image_key(self.db) if self.images else None
         for path in self.images if self.db.rehearsal is None else ():
             data = self.folder.read(path, attachments.MAX_BYTES)
             root = attachments.make_memory_folder(self.db.path)
-            self.counts["images"] += attachments.store(root, "", data, self.new_uuid())[1]
+            self.counts["images"] += attachments.store(root, "", data, self.new_uuid(), key)[1]
 
     @property
     def has_links_and_facts(self) -> bool:

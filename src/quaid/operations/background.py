@@ -226,7 +226,7 @@ def _rebuild_memory(brain: Brain, path: str, folder_list: FolderList) -> str:
         durable_files.remove_with_sidecars(unfinished)
         try:
             with brain.beside(unfinished) as other:
-                other.create(unfinished, folder_list.memory_id)
+                other.create(unfinished, folder_list.memory_id, folder_list.cipher)
                 for folder in folder_list.folders:
                     problem = _attach_listed_folder(other, folder)
                     if problem:

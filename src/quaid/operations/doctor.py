@@ -15,6 +15,7 @@ from quaid.errors import (
     Busy,
     DamagedDatabase,
     MissingDatabase,
+    NoCipher,
     NoNotebook,
     NotADatabase,
     NotFound,
@@ -243,6 +244,13 @@ def check_memory(brain: Brain) -> Iterator[DoctorFinding]:
             detail = f"{path} was deleted; the next question rebuilds it from {folders}"
             yield DoctorFinding("memory", "wrong", detail, "quaid query QUESTION")
         return
+    except NoCipher as error:
+        detail = f"{path} is encrypted, and the installed apsw cannot decrypt"
+        yield DoctorFinding("memory", "wrong", detail, str(error.facts["install"]))
+        return
+    except DamagedDatabase as error:  # only an encrypted memory is decrypted to read its header
+        yield from _recovery_findings(brain, f"{path} is damaged: {error.facts['problem']}")
+        return
     except NotADatabase as error:
         yield from _not_a_memory(brain, path, str(error.facts["problem"]))
         return
@@ -261,7 +269,8 @@ def check_memory(brain: Brain) -> Iterator[DoctorFinding]:
     except (DamagedDatabase, NotADatabase) as error:
         yield from _recovery_findings(brain, f"{path} is damaged: {error.facts['problem']}")
         return
-    yield DoctorFinding("memory", "fine", f"{path}, schema {version}")
+    encrypted = ", encrypted" if brain.db.cipher else ""
+    yield DoctorFinding("memory", "fine", f"{path}, schema {version}{encrypted}")
 
 
 def _not_a_memory(brain: Brain, path: str, problem: str) -> Iterator[DoctorFinding]:
@@ -338,6 +347,11 @@ def check_backups(brain: Brain) -> Iterator[DoctorFinding]:
             "backup", "advice", "none beside the memory; other places are not checked", remedy
         )
         return
+    if brain.db.cipher is not None:
+        copies = backup.all_copies_of(os.path.realpath(brain.settings.db_path), brain.settings.backup_folders)
+        if plain := [copy for copy in copies if connection.cipher_header(copy) is None]:
+            about = f"{count_noun(len(plain), 'backup')} without encryption, first {plain[0]}"
+            yield DoctorFinding("backup", "wrong", about, "quaid encrypt")
     path, made = newest[0], dates.timestamp(newest[1])
     is_old = made < brain.now(-MAX_BACKUP_DAYS * SECONDS_PER_DAY)
     state: FindingState = "advice" if is_old else "fine"

@@ -940,7 +940,7 @@ def attach(
         raise InvalidArgument(name="file", problem="or data is needed, and not both")
     content = _image_bytes(brain, file, data or "")
     root, inside = _image_folder(brain, slug)
-    name, created = attachments.store(root, inside, content, brain.new_uuid())
+    name, created = attachments.store(root, inside, content, brain.new_uuid(), _image_key(brain, inside))
     path = os.path.join(root, inside, name)
     return AttachRecord(name, f"![]({attachments.FOLDER}/{name})", path, created)
 
@@ -975,6 +975,11 @@ def _image_folder(brain: Brain, page: str, *, make: bool = True) -> tuple[str, s
     return attachments.memory_folder(brain.settings.db_path), ""
 
 
+def _image_key(brain: Brain, inside: str) -> bytes | None:
+    """Return the key of images beside an encrypted memory. Images beside the files of pages are not encrypted."""
+    return None if inside else collections.read_image_key(brain.db)
+
+
 @op("read", examples=("quaid attachment 0123456789abcdef0123456789abcdef.png --json",))
 def attachment(
     brain: Brain,
@@ -984,5 +989,6 @@ def attachment(
     """Return an image of a page in base64."""
     import base64
 
-    data = attachments.read(*_image_folder(brain, slug, make=False), name)
+    root, inside = _image_folder(brain, slug, make=False)
+    data = attachments.read(root, inside, name, _image_key(brain, inside))
     return AttachmentRecord(attachments.TYPES[name.rpartition(".")[2]], base64.b64encode(data).decode())

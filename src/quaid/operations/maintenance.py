@@ -356,9 +356,9 @@ def backup(
     Images of pages without a file are copied into a folder beside it, named like the file with .attachments as its
     ending. Files of attached folders are not copied."""
     path = brain.settings.path(file) if file else _new_backup_path(brain)
-    source = os.path.realpath(brain.db.path)
+    source, key = os.path.realpath(brain.db.path), collections.read_image_key(brain.db)
     return backups.create_backup(
-        brain.db, path, brain.new_uuid(), lambda target: attachments.back_up(source, target)
+        brain.db, path, brain.new_uuid(), lambda target: attachments.back_up(source, target, key)
     )
 
 

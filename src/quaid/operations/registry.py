@@ -39,6 +39,7 @@ SUBJECTS = (
     "golden",
     "bench",
     "doctor",
+    "encryption",
     "kb",
     "instructions",
     "clients",

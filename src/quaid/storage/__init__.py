@@ -3,6 +3,9 @@
 A memory is one SQLite database file with its pages, facts, links and conversations.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 SCHEMA_VERSION = 12
 """The version of the tables in schema.sql.
 
@@ -20,4 +23,23 @@ PREVIOUS_VERSIONS = (8, 9, 10, 11)
 agents (11).
 
 A memory with one of these versions is migrated in place when it is opened.
+"""
+
+
+class KeySources(NamedTuple):
+    """Where the keys of encrypted memories are looked for, besides the keyring of the system."""
+
+    secret: str
+    """The value of QUAID_KEY, or ""."""
+    key_file: str
+    ask: Callable[[str], str] | None = None
+    """Asks for a passphrase at the terminal. None in servers, hooks and other processes without a person."""
+    asked_for: str = ""
+    """The path of the memory whose passphrase is asked for."""
+
+
+key_sources: dict[KeySources, None] = {}
+"""The sources of all memories that this process uses.
+
+The first bytes of a file tell which key is right, so the key of another memory does no harm.
 """

@@ -52,6 +52,25 @@ def set_memory_id(tx: "Transaction", id: str) -> None:
     tx.execute("INSERT OR IGNORE INTO quaid_config (key, value) VALUES (?, ?)", (MEMORY_ID_KEY, id))
 
 
+IMAGE_KEY = "image_key"
+"""Key in quaid_config of an encrypted memory: the key of the images beside it. It stays the same with another key."""
+
+
+def read_image_key(db: "Database") -> bytes | None:
+    """Return the key of the images beside an encrypted memory, or None if the images are not encrypted."""
+    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (IMAGE_KEY,))
+    return None if row is None else bytes.fromhex(str(row[0]))
+
+
+def set_image_key(tx: "Transaction", key: str) -> None:
+    """Set the key of the images, unless there is one."""
+    tx.execute("INSERT OR IGNORE INTO quaid_config (key, value) VALUES (?, ?)", (IMAGE_KEY, key))
+
+
+def delete_image_key(tx: "Transaction") -> None:
+    tx.execute("DELETE FROM quaid_config WHERE key = ?", (IMAGE_KEY,))
+
+
 CollectionState = Literal["active", "detached", "restoring"]
 
 DEFAULT_COLLECTION = "default"
@@ -170,6 +189,8 @@ class FolderList(NamedTuple):
     memory_id: str
     """Empty if the memory has no id."""
     folders: tuple[AttachedFolder, ...]
+    cipher: str = ""
+    """The first bytes of an encrypted memory in hexadecimal, or ""."""
 
 
 def folder_list_path(database_path: str) -> str:
@@ -183,7 +204,7 @@ def read_folder_list(database_path: str) -> FolderList | None:
         with open(folder_list_path(database_path), "rb") as file:
             content = json.loads(file.read(LARGEST_FOLDER_LIST))
         folders = tuple(AttachedFolder(**folder) for folder in content["folders"])
-        folder_list = FolderList(str(content["memory_id"]), folders)
+        folder_list = FolderList(str(content["memory_id"]), folders, str(content.get("cipher", "")))
     except (OSError, ValueError, TypeError, KeyError):
         return None
     is_usable = all(isinstance(folder.root, str) and os.path.isabs(folder.root) for folder in folders)
@@ -208,7 +229,9 @@ def write_folder_list(db: "Database") -> None:
             if os.path.exists(path):
                 os.unlink(path)
             return
-        content = {"memory_id": read_memory_id(db) or "", "folders": folders}
+        content: dict[str, object] = {"memory_id": read_memory_id(db) or "", "folders": folders}
+        if db.cipher is not None:
+            content["cipher"] = db.cipher.raw.hex()
         durable_files.write_file(path, json.dumps(content, indent=2).encode())
     except OSError:
         pass

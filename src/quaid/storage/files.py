@@ -97,9 +97,9 @@ def write_file(
 
 
 def rename_durably(finished: str, path: str) -> None:
-    """Flush a finished file to disk and rename it. The caller makes sure that the target does not exist."""
+    """Flush a finished file to disk and rename it. A file at the target is replaced."""
     sync_file(finished)
-    os.rename(finished, path)
+    os.replace(finished, path)
     sync_folder(os.path.dirname(path))
 
 

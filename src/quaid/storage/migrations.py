@@ -37,12 +37,13 @@ from quaid.storage.sqlite.connection import Transaction, WriterLock, as_json
 from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_errors
 
 if TYPE_CHECKING:
+    from quaid.storage.sqlite.cipher import CipherHeader
     from quaid.storage.sqlite.connection import Database
 
 DEFAULT_COLLECTION_ID = 1
 
 
-def create_database(path: str, now: str, memory_id: str = "") -> None:
+def create_database(path: str, now: str, memory_id: str = "", cipher: "CipherHeader | None" = None) -> None:
     """Create a database at an unused path. It is built under a temporary name and then renamed."""
     _check_path_free(path)
     with translate_os_errors(path):
@@ -55,7 +56,7 @@ def create_database(path: str, now: str, memory_id: str = "") -> None:
             try:
                 durable_files.remove_with_sidecars(unfinished)
                 durable_files.make_private_file(unfinished)
-                _create_tables(unfinished, now, memory_id)
+                _create_tables(unfinished, now, memory_id, cipher)
                 durable_files.rename_durably(unfinished, path)
             except BaseException:
                 durable_files.remove_with_sidecars(unfinished)
@@ -80,9 +81,13 @@ def _check_path_free(path: str) -> None:
         raise AlreadyExists(path=path + "-wal", hint="Its database is gone: bring that back, or move this.")
 
 
-def _create_tables(path: str, now: str, memory_id: str) -> None:
+def _create_tables(path: str, now: str, memory_id: str, cipher: "CipherHeader | None") -> None:
     connection = Transaction(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
+        if cipher is not None:
+            from quaid.storage.sqlite.cipher import CipherKey, find_key, unlock
+
+            unlock(connection, CipherKey(find_key(path, cipher), cipher))
         connection.pragma("journal_mode", "MEMORY")
         connection.pragma("synchronous", "OFF")
         connection.execute("BEGIN")
@@ -90,6 +95,8 @@ def _create_tables(path: str, now: str, memory_id: str) -> None:
         add_default_collection(connection, now)
         if memory_id:
             collections.set_memory_id(connection, memory_id)
+        if cipher is not None:
+            collections.set_image_key(connection, os.urandom(32).hex())
         connection.execute("COMMIT")
         connection.pragma("journal_mode", "WAL")
     finally:

@@ -114,6 +114,9 @@ upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newe
 golden	@command	List the golden questions with the pages that they expect
 bench	@command	Measure quality and speed of the search on this memory, offline
 doctor	@command	Check the installation and recommend commands
+encrypt	@command	Encrypt the memory, its backups beside it and in ~/.quaid/backups, and the images beside them
+rekey	@command	Give an encrypted memory and its backups a new key, or keep the key in another place
+decrypt	@command	Store the memory without encryption again, with the images beside it
 kb	@command	list, edit, query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 instructions	@command	Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what
 connect	@command	Add this memory to a client\'s settings: the MCP server and, for Claude Code, the hooks
@@ -1483,7 +1486,7 @@ list	@command	List all settings, and where each value comes from
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'config get'
-        printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|dream_accept|dream_nightly|embed_conversations|embedding.models_dir|embedding.plugin|expiry_grace|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_activity|log_gaps|log_opened|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.oauth|web.requests_per_second|welcome	The setting
+        printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|dream_accept|dream_nightly|embed_conversations|embedding.models_dir|embedding.plugin|expiry_grace|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|key_file|log_activity|log_gaps|log_opened|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.oauth|web.requests_per_second|welcome	The setting
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1588,6 +1591,27 @@ opened	@command	Record that you opened a page from the results of a question, fo
     case 'doctor'
         printf '%s\n' '--quick	-	Skip the slow checks: reading every row, and loading the model
 --db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'encrypt'
+        printf '%s\n' '--key-file	@files	Keep the key in this file, which is created if it is missing
+--passphrase	-	Compute the key from a passphrase, which is asked for
+--environment	-	Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY)
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'rekey'
+        printf '%s\n' '--key-file	@files	Keep the key in this file, which is created if it is missing
+--passphrase	-	Compute the key from a passphrase, which is asked for
+--environment	-	Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY)
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'decrypt'
+        printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
@@ -2070,6 +2094,9 @@ upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newe
 golden	@command	List the golden questions with the pages that they expect
 bench	@command	Measure quality and speed of the search on this memory, offline
 doctor	@command	Check the installation and recommend commands
+encrypt	@command	Encrypt the memory, its backups beside it and in ~/.quaid/backups, and the images beside them
+rekey	@command	Give an encrypted memory and its backups a new key, or keep the key in another place
+decrypt	@command	Store the memory without encryption again, with the images beside it
 kb	@command	list, edit, query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 instructions	@command	Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what
 connect	@command	Add this memory to a client\'s settings: the MCP server and, for Claude Code, the hooks

@@ -2,7 +2,6 @@
 
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 import apsw
 
@@ -149,7 +148,7 @@ def _check_target_free(target: str) -> None:
 
 def _check_copy(path: str) -> None:
     with translate_sqlite_errors(path):
-        copy = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        copy = openings.connect(path, False)
         try:
             problems = copy.execute("PRAGMA quick_check(1)").fetchall()
         finally:
@@ -233,6 +232,17 @@ def backups_of(path: str, folders: "Iterable[str]") -> "Iterator[tuple[str, floa
             and _is_same_database(mine, _read_identity(other))
         ):
             yield other, made
+
+
+def all_copies_of(path: str, folders: "Iterable[str]") -> list[str]:
+    """Return the paths of all readable copies of this memory in `folders`, with those made by migrations."""
+    mine = _read_identity(path)
+    return [
+        other
+        for _, other in _databases_in(path, folders)
+        if other.startswith(path + MIGRATION_BACKUP_INFIX)
+        or (mine is not None and _is_same_database(mine, _read_identity(other)))
+    ]
 
 
 def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | None:
@@ -336,7 +346,9 @@ def _databases_in(path: str, folders: "Iterable[str]") -> list[tuple[float, str]
             continue
         for entry in entries:
             other = os.path.join(folder, entry)
-            if entry.startswith(UNFINISHED_BACKUP) or entry.endswith("-unfinished"):
+            if entry.startswith(UNFINISHED_BACKUP) or entry.endswith(
+                ("-unfinished", openings.UNFINISHED_COPY)
+            ):
                 continue
             if other != os.path.realpath(path) and _is_database(other):
                 databases.append((os.path.getmtime(other), other))
@@ -361,6 +373,9 @@ def _check_intact(path: str, made: float) -> IntactCopy | None:
 
 
 def _is_copy_of_damaged(path: str, other: str) -> bool:
+    cipher = openings.cipher_header(path)
+    if cipher is not None and cipher == openings.cipher_header(other):
+        return True  # a backup has the salt of its memory
     mine, copied = _read_identity(path), _read_identity(other)
     if mine and copied and mine.id and copied.id:
         return mine.id == copied.id
@@ -404,7 +419,8 @@ def _is_database(path: str) -> bool:
     if path.endswith(("-wal", "-shm", "-journal", "-lock")) or not os.path.isfile(path):
         return False
     try:
-        openings.read_header(path)
+        if openings.cipher_header(path) is None:  # the key of an encrypted one may be missing
+            openings.read_header(path)
     except QuaidError:
         return False
     return True
@@ -435,7 +451,7 @@ def _is_copy_with_page(path: str, memory: str, target: "EraseTarget") -> bool:
         with translate_sqlite_errors(path):
             connection = openings.connect(memory, False)
             try:
-                connection.execute("ATTACH ? AS copy", (f"file:{quote(os.path.abspath(path))}?mode=ro",))
+                openings.attach(connection, path, "copy")
                 row = connection.execute(_SAME_PAGE_SQL, (target.id, target.uuid)).fetchone()
             finally:
                 connection.close()

@@ -25,6 +25,7 @@ from quaid.errors import (
     DamagedDatabase,
     DiskFull,
     FileTrouble,
+    MemoryReplaced,
     NewerDatabase,
     NotADatabase,
     QuaidError,
@@ -32,7 +33,13 @@ from quaid.errors import (
     UnsafeSqlite,
 )
 from quaid.storage import SCHEMA_VERSION
-from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, is_file_at, try_lock_file
+from quaid.storage.files import (
+    FIRST_LOCK_PAUSE,
+    LONGEST_LOCK_PAUSE,
+    is_file_at,
+    remove_with_sidecars,
+    try_lock_file,
+)
 from quaid.storage.sqlite.errors import (
     BUSY_SECONDS,
     missing_database,
@@ -43,6 +50,8 @@ from quaid.storage.sqlite.errors import (
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from quaid.storage.sqlite.cipher import CipherHeader, CipherKey
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -198,6 +207,9 @@ CACHE_KIB = 32 * 1024
 A whole import is one transaction, and becomes a tenth slower if the cache spills to disk.
 """
 
+UNFINISHED_COPY = "-converting"
+"""The ending of an unfinished copy with another key. While a memory is decrypted, the copy holds plain text."""
+
 EMPTY_FILE, NOT_SQLITE = "it is empty", "it is not a SQLite file"
 """Problems of a file that may have been a memory before the file was damaged."""
 
@@ -232,8 +244,8 @@ def check_sqlite() -> None:
         raise UnsafeSqlite(version=sqlite_version())
 
 
-def read_header(path: str) -> DatabaseHeader:
-    """Read a memory's header without side effects. Raise MissingDatabase or NotADatabase if it is not a memory."""
+def _first_bytes(path: str) -> bytes:
+    """Return the first 100 bytes of a database file. Raise MissingDatabase or NotADatabase if it is not a file."""
     if not os.path.exists(path):
         raise missing_database(path)
     if not os.path.isfile(path):
@@ -241,16 +253,69 @@ def read_header(path: str) -> DatabaseHeader:
     with translate_sqlite_errors(path):
         file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
         try:
-            first = file.xRead(100, 0)
+            return file.xRead(100, 0)
         finally:
             file.xClose()
+
+
+def cipher_header(path: str) -> "CipherHeader | None":
+    """Return the first bytes of an encrypted memory, or None if the file is not encrypted. Needs no key."""
+    return _parse_cipher_header(_first_bytes(path))
+
+
+def read_cipher(text: str) -> "CipherHeader":
+    """Return the first bytes of an encrypted memory from their hexadecimal form in the list of its folders."""
+    try:
+        header = _parse_cipher_header(bytes.fromhex(text))
+    except ValueError:
+        header = None
+    if header is None:
+        raise NotADatabase(path="the list of folders", problem="its value `cipher` is damaged")
+    return header
+
+
+def _parse_cipher_header(first: bytes) -> "CipherHeader | None":
+    if not first.startswith(b"QM"):  # most memories are not encrypted, and need not import the module
+        return None
+    from quaid.storage.sqlite.cipher import parse_header
+
+    return parse_header(first)
+
+
+def read_header(path: str) -> DatabaseHeader:
+    """Read a memory's header without side effects. Raise MissingDatabase or NotADatabase if it is not a memory.
+
+    The header of an encrypted memory is read with its key; MissingKey or WrongKey is raised if there is none.
+    """
+    first = _first_bytes(path)
     if not first:
         raise NotADatabase(path=path, problem=EMPTY_FILE)
-    if len(first) < 100 or not first.startswith(b"SQLite format 3\0"):
+    if _parse_cipher_header(first) is not None:
+        version, application_id = _read_encrypted_header(path)
+    elif len(first) < 100 or not first.startswith(b"SQLite format 3\0"):
         raise NotADatabase(path=path, problem=NOT_SQLITE)
-    if int.from_bytes(first[68:72], "big") != APPLICATION_ID:
+    else:
+        version, application_id = (int.from_bytes(first[at : at + 4], "big") for at in (60, 68))
+    if application_id != APPLICATION_ID:
         raise NotADatabase(path=path, problem="another program made it")
-    return DatabaseHeader(version=int.from_bytes(first[60:64], "big"), wal=first[18:20] == WAL_FORMAT)
+    return DatabaseHeader(version=version, wal=first[18:20] == WAL_FORMAT)
+
+
+def _read_encrypted_header(path: str) -> tuple[int, int]:
+    for attempt in range(2):
+        try:
+            with translate_sqlite_errors(path):
+                connection = connect(path, writable=False)
+            break
+        except DamagedDatabase:
+            # A checkpoint may have written the first page while it was read without a lock.
+            if attempt:
+                raise
+            time.sleep(LONGEST_LOCK_PAUSE)
+    try:
+        return int(connection.pragma("user_version")), int(connection.pragma("application_id"))
+    finally:
+        connection.close()
 
 
 def is_writable(path: str) -> bool:
@@ -264,24 +329,39 @@ def file_stamp(path: str) -> tuple[int, int, bool]:
     return status.st_mtime_ns, status.st_size, os.path.exists(path + "-wal")
 
 
+def file_identity(path: str) -> tuple[int, int]:
+    """Return a value that differs if another file has been put in the place of this one."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
 def connect(path: str, writable: bool) -> Transaction:
-    """Return a configured connection. A read-only connection is tested by reading the schema version."""
+    """Return a configured connection. A read-only connection is tested by reading the schema version.
+
+    For an encrypted memory, the key is found and set. Raise MissingKey or WrongKey if there is none.
+    """
+    header = cipher_header(path)
+    key = None
+    if header is not None:
+        from quaid.storage.sqlite.cipher import CipherKey, find_key
+
+        key = CipherKey(find_key(path, header), header)
     if writable:
-        return _configure(Transaction(path, flags=apsw.SQLITE_OPEN_READWRITE))
+        return _configure(Transaction(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI), key)
     # Without a WAL or journal no process has the file open, so it can be read as immutable. A regular open would
     # create a WAL that the file's owner might not be able to write.
     if not os.path.exists(path + "-wal") and not os.path.exists(path + "-journal"):
-        return _connect_read_only(_uri(path, "immutable=1"))
+        return _connect_read_only(_uri(path, "immutable=1"), key)
     try:
-        return _connect_read_only(_uri(path, "mode=ro"))
+        return _connect_read_only(_uri(path, "mode=ro"), key)
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError):
         if not os.path.exists(path + "-wal") or os.path.getsize(path + "-wal"):
             raise
-        return _connect_read_only(_uri(path, "immutable=1"))
+        return _connect_read_only(_uri(path, "immutable=1"), key)
 
 
-def _connect_read_only(uri: str) -> Transaction:
-    connection = _configure(Transaction(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI))
+def _connect_read_only(uri: str, key: "CipherKey | None") -> Transaction:
+    connection = _configure(Transaction(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI), key)
     try:
         connection.pragma("schema_version")
     except apsw.Error:
@@ -290,13 +370,43 @@ def _connect_read_only(uri: str) -> Transaction:
     return connection
 
 
+def _unlock(connection: Transaction, key: "CipherKey") -> None:
+    """Set the key, and read the first page with it."""
+    from quaid.storage.sqlite.cipher import unlock
+
+    unlock(connection, key)
+    try:
+        connection.pragma("user_version")
+    except apsw.NotADBError:
+        path = connection.filename
+        connection.close()
+        problem = "the key is right, but the first page cannot be decrypted with it"
+        raise DamagedDatabase(path=path, problem=problem) from None
+
+
 def _uri(path: str, option: str) -> str:
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return f"file:{quoted}?{option}"
 
 
-def _configure(connection: Transaction) -> Transaction:
+def attach(connection: Transaction, path: str, name: str) -> None:
+    """Attach another memory to a connection for reading, with its own key if it is encrypted."""
+    header = cipher_header(path)
+    uri = _uri(os.path.abspath(path), "mode=ro")
+    if header is not None:
+        from quaid.storage.sqlite.cipher import find_key
+
+        connection.execute(f"ATTACH ? AS {name} KEY ?", (uri, f"raw:{find_key(path, header).hex()}"))
+    elif cipher_header(connection.filename) is not None:  # otherwise the key of the main file would be used
+        connection.execute(f"ATTACH ? AS {name} KEY ''", (uri,))
+    else:
+        connection.execute(f"ATTACH ? AS {name}", (uri,))
+
+
+def _configure(connection: Transaction, key: "CipherKey | None" = None) -> Transaction:
     connection.set_busy_timeout(BUSY_SECONDS * 1000)
+    if key is not None:
+        _unlock(connection, key)
     for setting, value in (
         (apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1),
         (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
@@ -330,6 +440,8 @@ class WriterLock:
         self.path = database_path + "-lock"
         self.patience = LOCK_TIMEOUT
         self.turn = RLock()
+        self.identity: tuple[int, int] | None = None
+        """The file for which the lock is taken. A write to a file that was replaced would be lost."""
         self._database_path = database_path
         self._handle: int | None = None
 
@@ -365,7 +477,16 @@ class WriterLock:
             self.turn.release()
             return False
         self._handle = handle
+        if self.identity is not None and self._is_replaced():
+            self.release()
+            raise MemoryReplaced(path=self._database_path)
         return True
+
+    def _is_replaced(self) -> bool:
+        try:
+            return file_identity(self._database_path) != self.identity
+        except OSError:  # it was deleted; `rebuild_if_deleted` handles that
+            return False
 
     def release(self) -> None:
         """Release the lock and `turn`; do nothing if the lock is not held."""
@@ -470,16 +591,16 @@ class Database:
         self._cache: dict[str, tuple[int, Any, float]] = {}
 
     @classmethod
-    def create(cls, path: str, now: str, memory_id: str = "") -> Self:
+    def create(cls, path: str, now: str, memory_id: str = "", cipher: "CipherHeader | None" = None) -> Self:
         """Create a new memory and its parent folders, and open it.
 
-        Copies of the memory will have the same `memory_id`.
+        Copies of the memory will have the same `memory_id`. With `cipher`, the memory is encrypted with that key.
         """
         from quaid.storage.migrations import create_database
 
         check_sqlite()
         path = os.path.realpath(path)
-        create_database(path, now, memory_id)
+        create_database(path, now, memory_id, cipher)
         return cls.open(path, now)
 
     @classmethod
@@ -495,6 +616,8 @@ class Database:
         header = read_header(path)
         _refuse_unknown_version(path, header.version)
         writable = is_writable(path)
+        if writable and os.path.exists(path + UNFINISHED_COPY):
+            _remove_unfinished_copy(path)
         try:
             db = cls._opened(path, header, writable, now)
         except DiskFull:  # existing data can still be read
@@ -519,7 +642,9 @@ class Database:
     @classmethod
     def _opened(cls, path: str, header: DatabaseHeader, writable: bool, now: str) -> Self:
         with translate_sqlite_errors(path):
+            identity = file_identity(path)  # before the file is opened, because it may be replaced meanwhile
             db = cls(path, connect(path, writable), writable)
+            db.lock.identity = identity
             try:
                 db._get_ready(header, now)
             except BaseException:
@@ -583,6 +708,11 @@ class Database:
     def _for_views(self, sql: str) -> str:
         """Return a statement without index hints if there are views, because SQLite refuses hints for them."""
         return _INDEX_HINT.sub("", sql) if self.views else sql
+
+    @property
+    def cipher(self) -> "CipherHeader | None":
+        """The first bytes of an encrypted memory, or None."""
+        return cipher_header(self.path)
 
     def change_stamp(self) -> tuple[int, int]:
         """Return a value that changes with every write, by other connections or by this one."""
@@ -719,9 +849,10 @@ class Database:
                 end = "ROLLBACK"
                 raise
             finally:
-                if end == "ROLLBACK":
-                    self.connection.execute("ROLLBACK TO rehearsed")
-                self.connection.execute("RELEASE rehearsed")
+                if self._in_transaction():  # on damage, SQLite may already have rolled back
+                    if end == "ROLLBACK":
+                        self.connection.execute("ROLLBACK TO rehearsed")
+                    self.connection.execute("RELEASE rehearsed")
             return result
 
     def _look_again(self) -> None:
@@ -822,6 +953,17 @@ class _ReadTransaction:
                 self._db._end_reading()
         finally:
             self._db.lock.turn.release()
+
+
+def _remove_unfinished_copy(path: str) -> None:
+    """Delete the copy that a killed `quaid encrypt`, `decrypt` or `rekey` left, unless one is running now."""
+    lock = WriterLock(path)
+    if lock.try_take():
+        try:
+            with translate_os_errors(path):
+                remove_with_sidecars(path + UNFINISHED_COPY)
+        finally:
+            lock.release()
 
 
 def _refuse_unknown_version(path: str, version: int) -> None:
