@@ -181,7 +181,8 @@ class _Dream:
         self._brain.db.write(lambda tx: collections.set_setting(tx, STATE_SETTING, text))
 
     def _propose(self, kind: Kind, suggestions: Iterable[Suggestion]) -> KindCount:
-        known, numbers = 0, []
+        known = 0
+        numbers: list[int] = []
         for suggestion in suggestions:
             if proposals.is_known(self._brain.db, suggestion.fingerprint):
                 known += 1
