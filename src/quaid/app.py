@@ -323,14 +323,13 @@ class Brain:
     def create(self, path: str, memory_id: str = "", cipher: str = "") -> "Database":
         """Create a database at `path` and keep it open. It gets a new id unless `memory_id` is given.
 
-        self._db = Database.create(path, self.now(), memory_id or self.new_uuid())
-        self._db.before_commit = self._hide_before_commit
         `cipher` is the first bytes of an encrypted memory that was deleted; the new one has the same key.
         """
         from quaid.storage.sqlite.connection import Database, read_cipher
 
         header = read_cipher(cipher) if cipher else None
         self._db = Database.create(path, self.now(), memory_id or self.new_uuid(), header)
+        self._db.before_commit = self._hide_before_commit
         return self._db
 
     @property
