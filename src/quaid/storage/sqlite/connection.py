@@ -849,7 +849,7 @@ class Database:
                 end = "ROLLBACK"
                 raise
             finally:
-                if self._in_transaction():  # on damage, SQLite may already have rolled back
+                if self.is_in_transaction():  # on damage, SQLite may already have rolled back
                     if end == "ROLLBACK":
                         self.connection.execute("ROLLBACK TO rehearsed")
                     self.connection.execute("RELEASE rehearsed")
