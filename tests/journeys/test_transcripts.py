@@ -227,7 +227,7 @@ def small_disk(stage: Stage) -> Iterator[Path]:
     if os.geteuid() != 0 or not mount:
         pytest.skip("only root can mount a disk that is small enough to fill")
     done = subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=720k", "tmpfs", place], capture_output=True, text=True
+        [mount, "-t", "tmpfs", "-o", "size=840k", "tmpfs", place], capture_output=True, text=True
     )
     if done.returncode:
         pytest.skip(f"no disk could be mounted: {done.stderr.strip()}")
