@@ -3,6 +3,8 @@
 import json
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 import time
 import traceback
@@ -18,6 +20,7 @@ from quaid.errors import AlreadyExists, InvalidArgument, NotFound, PageNotFound,
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Operation, all_operations
+from quaid.worker import Supervisor
 
 DAY = 86_400.0
 NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z, a Saturday
@@ -572,3 +575,25 @@ def test_the_review_and_today_count_what_has_expired(brain: Brain, tmp_path: Pat
     assert run(brain, "status")["expired"] == 7
     findings = {finding["name"]: finding["detail"] for finding in run(brain, "doctor", quick=True)["checks"]}
     assert "7 expired things" in findings["expiry"]
+
+
+def test_the_worker_of_a_server_erases_what_is_past_its_grace_period(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    clock.seconds = time.time() - 70 * DAY
+    with open_brain(tmp_path, clock) as brain:
+        brain.create(brain.settings.db_path)
+        run(brain, "put", slug="a", content=f"# A\n\n{PAGE}")
+        run(brain, "expire", slug="a", **{"for": "5d"})
+        clock.skip(10)
+        assert not run(brain, "list")["pages"]
+        path = brain.settings.db_path
+    with open_brain(tmp_path, time.time) as brain:
+        assert Supervisor()._wants_erasure(brain)
+    arguments = [sys.executable, "-m", "quaid.worker", "expire", path]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE) as worker:
+        assert worker.wait(60) == 0
+    with open_brain(tmp_path, time.time) as brain:
+        assert run(brain, "expired")["items"] == []
+        assert not Supervisor()._wants_erasure(brain)
+    assert PAGE.encode() not in Path(path).read_bytes()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from tests.spaces.laptops import Laptop, bundles, settle_all
+from tests.spaces.laptops import NOON, Laptop, bundles, settle_all
 
 from quaid.errors import PageNotFound
 from quaid.hub.sqlite_store import SqliteHubStore
@@ -258,3 +258,30 @@ def test_a_laptop_never_imports_the_library_of_postgresql() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_each_device_hides_an_expired_page_and_one_erases_it_everywhere(
+    team: tuple[Laptop, Laptop, Laptop],
+) -> None:
+    mira, _, noor = team
+    mira.put("notes/wifi", "---\nexpires: 2026-05-01\n---\n# Wifi\n\nThe password is hunter2.")
+    mira.put("notes/door", "# Door\n\n- It is green.\n- The code is 4711 today. (expires 2026-05-01)")
+    mira.sync("default")
+    noor.sync()
+    mira.brain._clock = lambda: NOON + 10 * 86_400.0
+    assert "notes/wifi" not in mira.slugs("default")
+    assert "4711" not in mira.text("notes/door")
+    mira.sync("default")
+    noor.sync()
+    assert "hunter2" in noor.text("team::notes/wifi")  # her clock is behind
+    assert "4711" in noor.text("team::notes/door")
+    noor.brain._clock = lambda: NOON + 10 * 86_400.0
+    assert "notes/wifi" not in noor.slugs()
+    assert len(noor.run("expired")["items"]) == 2
+    record = mira.run("expired", items=["notes/wifi"], now=True, yes=True)
+    assert record["erased"]
+    mira.sync("default")
+    noor.sync()
+    assert [item["kind"] for item in noor.run("expired")["items"]] == ["line"]
+    with pytest.raises(PageNotFound):
+        noor.text("team::notes/wifi")

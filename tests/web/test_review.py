@@ -3,6 +3,7 @@
 import html
 import os
 import re
+import time
 from typing import Any
 
 import pytest
@@ -342,3 +343,24 @@ def test_duplicates_are_kept_until_a_page_changes(visitor: Visitor, mine: Settin
     assert "Salt beard" not in visitor.get("/review?tab=duplicates").text
     visitor.post("/review/compare")
     assert message(visitor, "/review?tab=duplicates").startswith("Compared ")
+
+
+def test_expired_things_are_listed_kept_and_erased(visitor: Visitor, mine: Settings) -> None:
+    days_ago = [20.0]
+    with Brain(mine, clock=lambda: time.time() - days_ago[0] * 86_400) as brain:
+        for slug in ("notes/first", "notes/second"):
+            called(brain, "put", slug=slug, content=f"# Expired {slug}")
+            called(brain, "expire", slug=slug, **{"for": "2d"})
+        days_ago[0] = 10.0
+        called(brain, "list")
+    text = visitor.get("/review?tab=expired").text
+    assert "Expired notes/first" in text
+    ids = re.findall(r'name="id" value="(\d+)"><button', text)
+    assert len(ids) == 2
+    visitor.post("/review/expired", id=ids[0], act="keep")
+    assert message(visitor, "/review?tab=expired") == "Kept notes/first."
+    assert visitor.post("/review/expired", id=ids[1], act="erase").status_code == 400
+    visitor.post("/review/expired", id=ids[1], act="erase", sure="yes")
+    assert message(visitor, "/review?tab=expired") == "It is erased."
+    assert call(mine, "get", slug=["notes/first"]).title == "Expired notes/first"
+    assert "Nothing has expired." in visitor.get("/review?tab=expired").text
