@@ -5,14 +5,17 @@ import json
 import socket
 import threading
 import time
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 from tests.web.conftest import client, filled, settings_in, token
 from tests.web.dashboard import served
+from tests.web.server_process import Process
 from tests.web.test_api import failed
 from tests.web.test_connections import connect, head, read_all, statuses
 
@@ -180,3 +183,43 @@ def test_json_of_four_megabytes_is_parsed_quickly() -> None:
     began = time.process_time()
     assert len(jsonrpc.decode(text)["content"]) == 4_200_000
     assert time.process_time() - began < 0.5
+
+
+def test_strangers_of_one_address_are_told_to_wait_and_callers_are_not(limited: Settings) -> None:
+    app = web_app.build_app(limited)
+    with client(app) as stranger:
+        assert [stranger.get("/login").status_code for _ in range(10)] == [200] * 10
+        began = time.monotonic()
+        refused = stranger.get("/login")
+        assert time.monotonic() - began >= auth.REFUSAL_SECONDS - 0.05
+        assert refused.status_code == 429
+        assert refused.headers["retry-after"] == "1"
+        assert "<html" not in refused.text
+        wrong = {"Authorization": "Bearer qd_wrong"}  # counts too; one request is allowed in each second
+        assert any(stranger.get("/api/memory/stats", headers=wrong).status_code == 429 for _ in range(20))
+        assert client(app, token(limited, "calm", "read")).get("/api/memory/stats").status_code == 200
+        other = TestClient(app, base_url=str(stranger.base_url), client=("192.0.2.7", 50_000))
+        assert other.get("/login").status_code == 200
+
+
+def test_flood_of_a_stranger_leaves_the_processor_to_others(tmp_path: Path) -> None:
+    """64 connections that ask again as soon as they get an answer."""
+    few = {"QUAID_WEB_REQUESTS_PER_SECOND": "5", "QUAID_WEB_BURST": "20"}
+    with Process(filled(settings_in(tmp_path)), "serve", "--http", environ=few) as server:
+        began, counts = time.monotonic(), Counter[int]()
+
+        def flood() -> None:
+            with httpx.Client(base_url=server.address, timeout=30) as stranger:
+                for _ in range(4):
+                    counts[stranger.get("/login").status_code] += 1
+
+        threads = [threading.Thread(target=flood) for _ in range(64)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        with server.client() as owner:
+            assert owner.get("/api/memory/stats").status_code == 200
+        seconds = time.monotonic() - began
+    assert counts[200] <= 20 + 5 * (seconds + 1)
+    assert counts[200] + counts[429] == 64 * 4

@@ -258,6 +258,8 @@ async def _error_response(request: Request, error: Exception) -> Response:
         is_mcp = request.url.path == oauth.MCP_PATH and error.http_status == 401
         if is_mcp and request.app.state.settings.option("web.oauth") == "on":
             headers["www-authenticate"] = oauth.challenge_header(request)
+    elif isinstance(error, TooMany) and not getattr(request.state, "scope", ""):
+        response = PlainTextResponse(str(error), error.http_status)  # costs less than a page
     else:
         try:
             response = pages.error_page(request, error)

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Set
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope as Asked, Send
 
 from quaid.config import Settings
-from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooSlow, WrongHost
+from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooMany, TooSlow, WrongHost
 from quaid.http_server import MAX_HEAD, RequestLimits, ServerAddress
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, MAX_RAW_LINE_BYTES, decoded_size
 from quaid.operations import service
@@ -149,6 +149,7 @@ MAX_CALLER_BODIES, MAX_BODIES = 32 * 1024 * 1024, 128 * 1024 * 1024
 MAX_PUBLIC_BODY = 16 * 1024
 """Bytes of a body without credentials, so that few bodies of strangers do not fill their share."""
 BODY_TIMEOUT = 30.0
+REFUSAL_SECONDS = 1.0
 SAFE_METHODS = ("GET", "HEAD")
 API_PREFIXES = ("/api/", "/mcp", "/oauth/register", "/oauth/token", "/oauth/revoke", "/.well-known/")
 """Paths that only programs request; a browser never navigates to them."""
@@ -260,13 +261,19 @@ class AuthMiddleware:
         if size > MAX_HEAD:
             raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
         self._check_origin(request)
-        caller = self._caller(request)
+        try:
+            caller = self._caller(request)
+        except NotLoggedIn:
+            await self._count_stranger(request, receive)
+            raise
         # Streaming responses check the credentials again with `auth`.
         request.scope["state"].update((caller or WebCaller(""))._asdict(), auth=self)
         who = caller.key if caller else ""
         CALLER.set(who)
         if caller:
             self._limits.count_request(who, self._rate, self._burst)
+        else:
+            await self._count_stranger(request, receive)
         needed = self._needed(request.scope)
         if needed != "public":
             self._check_scope(request, caller, needed)
@@ -281,6 +288,22 @@ class AuthMiddleware:
         if needed != "public" and caller and caller.session:
             _check_csrf(request, caller.csrf, body)
         return body
+
+    async def _count_stranger(self, request: Request, receive: Receive) -> None:
+        """Count a request without valid credentials, together with all others of its network address.
+
+        A refusal takes a second, unless the client disconnects, because refusing at once costs nearly as much CPU
+        as answering, and a client would just ask again.
+        """
+        who = f"stranger {request.client.host if request.client else ''}"
+        try:
+            self._limits.count_request(who, self._rate, self._burst)
+        except TooMany:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REFUSAL_SECONDS):
+                    while (await receive())["type"] != "http.disconnect":
+                        pass
+            raise
 
     def _check_origin(self, request: Request) -> None:
         headers = request.headers
