@@ -16,7 +16,7 @@ from typing import Any
 from quaid import server_socket
 from quaid.app import Brain, Progress, no_progress
 from quaid.cli import parser
-from quaid.errors import Cancelled, Defect, FileTrouble, InvalidArgument, NeedsYes, QuaidError
+from quaid.errors import Cancelled, Defect, FileTrouble, InvalidArgument, InvalidDate, NeedsYes, QuaidError
 from quaid.operations import dispatch, index
 from quaid.operations.dispatch import json_value
 
@@ -202,7 +202,7 @@ def _run_operation(line: parser.CommandLine, program: str) -> int:
             if getattr(record, "if_agreed", None):
                 confirm(record.act, lambda: show(record, False), line.as_json)
                 record = dispatch.call(brain, operation, {**arguments, **record.if_agreed}, "owner")
-        except InvalidArgument as error:
+        except (InvalidArgument, InvalidDate) as error:
             raise parser.as_typed(error, operation) from error
     show(record, line.as_json)
     asked = arguments.get("slug")

@@ -12,7 +12,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid import config
-from quaid.errors import FileTrouble, InputTooLarge, InvalidArgument, TooLarge, WrongOption, WrongUsage
+from quaid.errors import (
+    FileTrouble,
+    InputTooLarge,
+    InvalidArgument,
+    InvalidDate,
+    InvalidPageDate,
+    TooLarge,
+    WrongOption,
+    WrongUsage,
+)
 from quaid.operations import dispatch, index
 from quaid.operations.dispatch import MAX_TEXT, inline_suggestion
 from quaid.operations.registry import DEPRECATED_NAMES, SUBJECTS, Operation, Param, current_name
@@ -146,13 +155,15 @@ def name_options(text: str, params: Sequence[Param]) -> str:
     return text
 
 
-def as_typed(error: InvalidArgument, operation: Operation) -> InvalidArgument:
+def as_typed(error: InvalidArgument | InvalidDate, operation: Operation) -> InvalidArgument | InvalidDate:
     """Return an error of an operation with the names of its arguments written as on the command line."""
+    if isinstance(error, InvalidPageDate):  # names a field of a file
+        return error
     names = {param.name: _typed_name(param) for param in operation.params}
-    name, problem = str(error.facts["name"]), str(error.facts["problem"])
-    return type(error)(
-        **{**error.facts, "name": names.get(name, name), "problem": name_options(problem, operation.params)}
-    )
+    facts = {**error.facts, "name": names.get(str(error.facts["name"]), error.facts["name"])}
+    if "problem" in facts:
+        facts["problem"] = name_options(str(facts["problem"]), operation.params)
+    return type(error)(**facts)
 
 
 def _typed_name(param: Param) -> str:

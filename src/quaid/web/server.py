@@ -41,6 +41,7 @@ from quaid.errors import (
     Cancelled,
     FileTrouble,
     InvalidArgument,
+    InvalidDate,
     PortTaken,
     QuaidError,
     ServedAlready,
@@ -218,7 +219,7 @@ def _command_work(
         except Cancelled:
             raise
         except QuaidError as error:
-            if isinstance(error, InvalidArgument):
+            if isinstance(error, InvalidArgument | InvalidDate):
                 error = parser.as_typed(error, operation)
             message = format_error(error, line.as_json, err_is_terminal, program)
             return error.exit_status, before, "", message
