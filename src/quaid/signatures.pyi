@@ -644,7 +644,7 @@ class Operations:
         now: Erase it now, without waiting for the grace period.
         yes: Do it without asking.
         """
-    def review(self, id: int | None = None, *, accept: bool = False, reject: bool = False, yes: bool = False, reject_all: bool = False, note: str = "", slug: str | None = None, keep: str | None = None, expected_version: int | None = None) -> ReviewRecord:
+    def review(self, id: int | None = None, *, accept: bool = False, reject: bool = False, yes: bool = False, reject_all: bool = False, note: str = "", slug: str | None = None, keep: str | None = None, expected_version: int | None = None, force: bool = False) -> ReviewRecord:
         """List changes proposed by agents and conflicts of merged pages, and decide them.
 
         A proposal whose page changed since, so that it would now change other lines, is not carried out: both diffs are shown. A conflict has two versions of a text or of a front-matter key, and the page contains both until it is resolved.
@@ -660,6 +660,7 @@ class Operations:
         slug: Only the conflicts of this page.
         keep: Resolve the conflicts of `slug`: the name of the version to keep, or `all`.
         expected_version: The version of the page that you read.
+        force: Accept proposals of `quaid dream` although a golden question fails.
         """
     def propose_forget(self, reason: str, slug: str | None = None, *, query: str | None = None) -> Any:
         """Propose to erase a page or sentence for good; a person confirms it. To correct: memory_correct.
@@ -2045,7 +2046,7 @@ class AsyncOperations:
         """Set when a page expires. It then leaves all answers, is listed by `quaid expired`, and is erased later."""
     async def expired(self, items: str | Sequence[str] | None = None, *, keep: bool = False, on: str | None = None, for_: str | None = None, now: bool = False, yes: bool = False) -> ExpiredRecord:
         """List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now."""
-    async def review(self, id: int | None = None, *, accept: bool = False, reject: bool = False, yes: bool = False, reject_all: bool = False, note: str = "", slug: str | None = None, keep: str | None = None, expected_version: int | None = None) -> ReviewRecord:
+    async def review(self, id: int | None = None, *, accept: bool = False, reject: bool = False, yes: bool = False, reject_all: bool = False, note: str = "", slug: str | None = None, keep: str | None = None, expected_version: int | None = None, force: bool = False) -> ReviewRecord:
         """List changes proposed by agents and conflicts of merged pages, and decide them."""
     async def propose_forget(self, reason: str, slug: str | None = None, *, query: str | None = None) -> Any:
         """Propose to erase a page or sentence for good; a person confirms it. To correct: memory_correct."""

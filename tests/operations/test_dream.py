@@ -12,7 +12,7 @@ import pytest
 
 from quaid.app import Brain
 from quaid.errors import Cancelled, DreamRunning, InvalidArgument
-from quaid.operations import dispatch, dream, language_model
+from quaid.operations import dispatch, dream, language_model, review
 from quaid.storage import collections, conversations, leases, proposals
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.worker import Supervisor, WorkerProcess
@@ -228,6 +228,19 @@ def test_a_dream_is_due_once_a_night(memory: Brain) -> None:
     )
     run(memory, "config set", key="dream_nightly", value="off")
     assert not dream.is_due(memory)
+
+
+def test_a_proposal_that_makes_a_golden_question_fail_stays_open(memory: Brain) -> None:
+    run(memory, "golden add", query="Who builds turbines?", expect=["people/alice"], within=1)
+    call = {"slug": "people/alice", "content": "# Someone\n\nThey paint.\n"}
+    id = review.propose_call(memory, "dream", "summaries", "memory_put", call, "New text", (), "f")
+    assert id is not None
+    decided = run(memory, "review", id=id, accept=True).decided[0]
+    assert decided.outcome == "failed"
+    assert "Who builds turbines?" in decided.problem
+    assert "--force" in decided.problem
+    assert "turbines" in run(memory, "get", slug="people/alice").compiled_truth
+    assert run(memory, "review", id=id, accept=True, force=True).decided[0].outcome == "accepted"
 
 
 def test_wrong_kinds_are_refused(memory: Brain) -> None:

@@ -17,7 +17,7 @@ from quaid.model.merge import ALL_SIDES
 from quaid.model.page import Page, build_page
 from quaid.model.slug import aliases, fold_name
 from quaid.notebook import layout
-from quaid.operations import cleanup, corrections, dispatch, pages
+from quaid.operations import cleanup, corrections, dispatch, golden, pages
 from quaid.operations.registry import Arg, Operation, op
 from quaid.storage import collections, pages as page_store, proposals
 from quaid.storage.proposals import ChangedRow, ProposalRow
@@ -328,7 +328,8 @@ def _current_version(brain: Brain, arguments: Mapping[str, Any]) -> int:
     return stored.version if stored else 0
 
 
-def _accept(brain: Brain, row: ProposalRow, note: str) -> Decision:
+def _accept(brain: Brain, row: ProposalRow, note: str, force: bool = False) -> Decision:
+    """Carry out a proposal. One of `quaid dream` is refused if a golden question would fail, unless `force`."""
     target = _target(row)
     try:
         with _acting_for(brain, row):
@@ -337,7 +338,8 @@ def _accept(brain: Brain, row: ProposalRow, note: str) -> Decision:
             if not adds_only and not _was_reviewed(change.diff, row.diff, days):
                 problem = f"{target} has changed since; accepting would now change other lines"
                 return Decision(row.id, "conflict", target, problem, row.diff, change.diff)
-            result = work()
+            what = f"Accepting proposal {row.id}"
+            result = golden.guard(brain, work, what=what, force=force) if row.kind else work()
     except QuaidError as error:
         return Decision(row.id, "failed", target, str(error))
     _decide(brain, row, "accepted", note)  # without effect if a page was erased with the proposals about it
@@ -413,6 +415,9 @@ def review(
         str | None, Arg("Resolve the conflicts of `slug`: the name of the version to keep, or `all`.")
     ] = None,
     expected_version: Annotated[int | None, Arg("The version of the page that you read.", minimum=1)] = None,
+    force: Annotated[
+        bool, Arg("Accept proposals of `quaid dream` although a golden question fails.")
+    ] = False,
 ) -> ReviewRecord:
     """List changes proposed by agents and conflicts of merged pages, and decide them.
 
@@ -430,7 +435,7 @@ def review(
     rows = proposals.open_proposals(brain.db) if id is None else [_require_open(brain, id)]
     decided: tuple[Decision, ...] = ()
     if accept or yes:
-        decided = tuple(_accept(brain, row, note) for row in rows)
+        decided = tuple(_accept(brain, row, note, force) for row in rows)
     elif reject or reject_all:
         decided = tuple(_reject(brain, row, note) for row in rows)
     done = {decision.id for decision in decided}
@@ -544,8 +549,8 @@ def propose_call(
 
 
 def accept_proposal(brain: Brain, id: int, note: str) -> Decision:
-    """Carry out an open proposal."""
-    return _accept(brain, _require_open(brain, id), note)
+    """Carry out an open proposal. The caller checks the golden questions."""
+    return _accept(brain, _require_open(brain, id), note, force=True)
 
 
 Reason = Annotated[str, Arg("Why, for the person who decides.")]

@@ -691,6 +691,7 @@ clear	@command	Close every open gap whose text is not stored
 --slug	@slugs	Only the conflicts of this page
 --keep	@any	Resolve the conflicts of --slug: the name of the version to keep, or `all`
 --expected-version	@any	The version of the page that you read
+--force	-	Accept proposals of `quaid dream` although a golden question fails
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
