@@ -421,6 +421,17 @@ def test_a_hit_says_which_page_it_is(db: Database, put: Put) -> None:
     assert hit.rank_score > 0
 
 
+def test_a_hit_names_the_heading_above_it_also_far_down_in_a_long_page(db: Database, put: Put) -> None:
+    pages = [f"## Page {n}\n\n{'Rope and tar. ' * 40}" for n in range(1, 701)]
+    pages[13] += "\n\n```\n# no heading\n```\n\nDrum seven holds the oil."
+    pages[650] += "Two herons nest there."
+    put("sources/manual", "\n\n".join(pages))
+    assert [(hit.heading, "**oil**" in hit.snippet) for hit in search_pages(db, "oil")] == [("Page 14", True)]
+    (hit,) = search_pages(db, "heron")
+    assert hit.heading == "Page 651"
+    assert "Two **herons** nest" in hit.snippet
+
+
 def test_better_pages_have_higher_scores(db: Database, put: Put) -> None:
     put("a/one", "river and so on and so on and so on")
     put("a/two", "river river river")

@@ -901,7 +901,8 @@ def _search(record: Any) -> Lines:
         yield f"Nothing found for {record.query!r}. `quaid query` also searches by meaning."
     for hit in record.hits:
         partial = "" if hit.all_words else ", some of the words"
-        yield f"{_address(hit)}  {hit.title} ({hit.type}{partial})"
+        heading = f", {hit.heading}" if hit.heading else ""
+        yield f"{_address(hit)}  {hit.title} ({hit.type}{partial}){heading}"
         yield from _wrapped(hit.snippet or hit.summary)
     yield from (f"({note})" for note in record.notes)
 
@@ -933,7 +934,9 @@ def _answer(record: Any) -> Lines:
         for number, result in enumerate(record.results, 1):
             rating = "unlikely" if result.strength == "none" else result.strength
             about = ", ".join(filter(None, (result.type, rating, result.date, result.status)))
-            place = f"[{result.part} {result.start_line}-{result.end_line}]" if result.part else ""
+            heading = result.heading_path.rpartition(" > ")[2].lstrip("#* ")
+            heading = f"{heading}, " if heading not in ("", result.title) else ""
+            place = f"[{heading}{result.part} {result.start_line}-{result.end_line}]" if result.part else ""
             yield f"{number}. {_address(result) if result.slug else result.session}  {result.title} ({about})"
             yield f"   {result.reason} {place}".rstrip()
             if result.line and len(result.content) > LONG_CONTENT:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from quaid.model.dates import fold_days
 from quaid.search.plan import STOP_WORDS, QueryPlan, Term, plan_query, whole_phrase
-from quaid.storage import pages, text_index
+from quaid.storage import chunks, pages, text_index
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters, Stemmer, TextIndex
 
@@ -43,6 +43,14 @@ class WordSpan(NamedTuple):
     word: str
 
 
+class Excerpt(NamedTuple):
+    text: str
+    source: int
+    """Number of the text that the excerpt is from."""
+    start: int
+    """Offset of the first marked word in that text."""
+
+
 class ExcerptMarker:
     """Makes excerpts for one query."""
 
@@ -57,21 +65,23 @@ class ExcerptMarker:
 
     def excerpt(self, *texts: str) -> str:
         """Return the best excerpt of the first text that contains a word, or ""."""
+        return self.find(*texts).text
+
+    def find(self, *texts: str) -> "Excerpt":
+        """Return the best excerpt of the first text that contains a word, and where it is."""
         find_first, find_then = self._by_stem, self._by_letter
         if self._by_letters:
             find_first, find_then = find_then, find_first
+        width = EXCERPT_WIDTH // 2 if self._by_letters else EXCERPT_WIDTH
         for find in (find_first, find_then):
-            for text in texts:
-                for chunk in _blocks(text):
-                    spans = find(chunk)
-                    if spans:
-                        return _cut_excerpt(
-                            chunk,
-                            spans,
-                            EXCERPT_WIDTH // 2 if self._by_letters else EXCERPT_WIDTH,
-                            self._marks,
-                        )
-        return ""
+            for number, text in enumerate(texts):
+                offset = 0
+                for block in _blocks(text):
+                    if spans := find(block):
+                        shown, start = _cut_excerpt(block, spans, width, self._marks)
+                        return Excerpt(shown, number, offset + start)
+                    offset += len(block)
+        return Excerpt("", 0, 0)
 
     def _by_stem(self, text: str) -> list[WordSpan]:
         encoded = text.encode("utf-8", "replace")
@@ -118,8 +128,8 @@ def _blocks(text: str) -> Iterator[str]:
         start = end
 
 
-def _cut_excerpt(text: str, spans: list[WordSpan], width: int, marks: tuple[str, str]) -> str:
-    """Return the excerpt with the most distinct words, each between the marks."""
+def _cut_excerpt(text: str, spans: list[WordSpan], width: int, marks: tuple[str, str]) -> tuple[str, int]:
+    """Return the excerpt with the most distinct words, each between the marks, and the offset of the first."""
     best = max(
         range(len(spans)), key=lambda place: (_count_words_from(spans, place, width - EXCERPT_LEAD), -place)
     )
@@ -132,7 +142,8 @@ def _cut_excerpt(text: str, spans: list[WordSpan], width: int, marks: tuple[str,
         at = span.end
     pieces.append(text[at:end])
     shown = " ".join("".join(pieces).split())
-    return ("…" if text[:start].strip(LINE_MARKS) else "") + shown + ("…" if text[end:].strip() else "")
+    shown = ("…" if text[:start].strip(LINE_MARKS) else "") + shown + ("…" if text[end:].strip() else "")
+    return shown, spans[best].start
 
 
 def _count_words_from(spans: list[WordSpan], place: int, width: int) -> int:
@@ -273,6 +284,8 @@ class PageHit(NamedTuple):
     """BM25, by which pages are ordered. It is greater than 0, and not comparable between searches."""
     all_words: bool
     id: int
+    heading: str = ""
+    """The heading above the excerpt, as in "Page 14" of a document, unless it is the title."""
 
 
 _ScoredPage = tuple[int, float, bool]
@@ -448,11 +461,34 @@ def _page_hits(db: Database, plan: QueryPlan, scored: list[_ScoredPage]) -> list
     ids = [page_id for page_id, _, _ in scored]
     heads, texts = pages.page_heads(db, ids), pages.page_texts(db, ids)
     marker = ExcerptMarker(text_index.Stemmer(db), plan)
-    return [
-        PageHit(*heads[page_id][1:], marker.excerpt(*texts[page_id]), score, all_words, page_id)
-        for page_id, score, all_words in scored
-        if page_id in heads
-    ]
+    hits = []
+    for page_id, score, all_words in scored:
+        if page_id in heads:
+            snippet, heading = _excerpt_of_page(db, plan, marker, page_id, texts[page_id])
+            heading = "" if heading == heads[page_id].title else heading
+            hits.append(PageHit(*heads[page_id][1:], snippet, score, all_words, page_id, heading))
+    return hits
+
+
+def _excerpt_of_page(
+    db: Database, plan: QueryPlan, marker: ExcerptMarker, page_id: int, texts: tuple[str, str]
+) -> tuple[str, str]:
+    """Return an excerpt of a page and the heading above it."""
+    excerpt = marker.find(*texts)
+    if excerpt.text:
+        line = texts[excerpt.source].count("\n", 0, excerpt.start) + 1
+        kind = chunks.CHUNK_KINDS[excerpt.source]
+        return excerpt.text, last_heading(chunks.heading_at(db, page_id, kind, line))
+    if len(texts[0]) > MOST_BLOCKS * BLOCK_CHARACTERS and plan.parts:
+        chunk = chunks.best_in_page(db, page_id, " OR ".join(term.quoted for term in plan.parts))
+        if chunk:
+            return marker.excerpt(chunk.text), last_heading(chunk.heading_path)
+    return "", ""
+
+
+def last_heading(path: str) -> str:
+    """Return the last heading of a heading path, without its marks."""
+    return path.rpartition(" > ")[2].lstrip("#* ")
 
 
 LONGEST_LINE = 240

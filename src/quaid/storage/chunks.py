@@ -97,6 +97,32 @@ _CHUNK_COLUMNS = (
 )
 
 
+CHUNK_KINDS = ("truth_section", "timeline_entry")
+"""Kinds of chunks: of the compiled truth and of the timeline."""
+
+
+def heading_at(db: "Database", page_id: int, kind: str, line: int) -> str:
+    """Return the heading path of the chunk with this line, or "" if there is none."""
+    row = db.one(
+        "SELECT heading_path FROM chunks WHERE page_id = ? AND chunk_type = ? AND start_line <= ? AND end_line >= ?"
+        " ORDER BY chunk_index DESC LIMIT 1",
+        (page_id, kind, line, line),
+    )
+    return str(row[0]) if row else ""
+
+
+def best_in_page(db: "Database", page_id: int, expression: str) -> ChunkRow | None:
+    """Return the chunk of a page that best matches an FTS5 expression."""
+    first, last = db.one("SELECT min(id), max(id) FROM chunks WHERE page_id = ?", (page_id,)) or (None, None)
+    row = db.one(
+        f"SELECT {_CHUNK_COLUMNS} FROM chunks WHERE id = (SELECT rowid FROM chunk_fts WHERE chunk_fts MATCH ?"  # noqa: S608
+        " AND rowid BETWEEN ? AND ? AND rowid IN (SELECT id FROM chunks WHERE page_id = ?)"
+        " ORDER BY bm25(chunk_fts) LIMIT 1)",
+        (expression, first or 0, last or 0, page_id),
+    )
+    return ChunkRow(*row) if row else None
+
+
 def content_hash(title: str, cut: "Chunk") -> bytes:
     """Return the hash of the text that is embedded for a chunk."""
     return _hash(chunker.chunk_embedding_text(title, cut))
