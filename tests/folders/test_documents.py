@@ -120,6 +120,15 @@ def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         run(brain, "ingest", file=str(tmp_path / "a.pdf"))
 
 
+def test_pictures_are_refused_and_drawings_read(brain: Brain, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    with pytest.raises(FileTrouble, match="text in pictures is not read"):
+        run(brain, "ingest", file=str(tmp_path / "a.png"))
+    (tmp_path / "map.svg").write_text("<svg><text>Pier nine</text></svg>")
+    assert run(brain, "ingest", file=str(tmp_path / "map.svg")).source_page == "sources/map"
+    assert "Pier nine" in run(brain, "get", slug="sources/map").compiled_truth
+
+
 # Hostile documents
 
 

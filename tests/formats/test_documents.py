@@ -1,6 +1,7 @@
 """Documents become Markdown with a heading for each page, slide, sheet or chapter; hostile ones are refused."""
 
 import io
+import time
 
 import pytest
 from tests.formats import document_files as files
@@ -100,6 +101,28 @@ def test_html_notes_keep_links_emphasis_lines_and_empty_cells() -> None:
         "One *two*\nthree\n\n#four\n\n1. a\n2. b\n\n![x]()\n\n|  | b |\n| --- | --- |\n\n```\nc\n d\n```"
     )
     assert reader.meta == {"created": "2022"}
+
+
+@pytest.mark.parametrize("mark", ["<!--", "<!-- >", "<![x >", "<!", "<?", "</", "<a ", "<a b='", "<"])
+def test_marks_without_an_end_cost_no_more_than_their_length(mark: str) -> None:
+    start = time.process_time()
+    text, _ = html_text.main_text(f"<p>First</p>{mark * 100_000}")
+    assert "First" in text
+    assert time.process_time() - start < 3  # what grows with the square of the length needs minutes
+    assert html_text.read_note("<p>a<!-- b --> c<!--> d")[0] == "a c d"
+
+
+def test_text_of_a_drawing_is_read() -> None:
+    svg = (
+        "<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg'><title>Harbour</title><style>p {}</style>"
+        "<g><title>Layer</title><text>Pier <tspan>nine</tspan></text></g><script>alert(1)</script></svg>"
+    )
+    text = text_of("svg", svg.encode())
+    assert text.startswith("---\ntitle: Harbour\n")
+    assert "Harbour\nLayer\nPier nine" in text
+    assert "alert" not in text
+    with pytest.raises(UnreadableDocument, match="entities"):
+        text_of("svg", b'<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]><svg><text>&x;</text></svg>')
 
 
 def test_chapters_of_an_epub_follow_its_spine() -> None:

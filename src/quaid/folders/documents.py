@@ -267,6 +267,8 @@ def detect_kind(name: str, media_type: str, head: bytes) -> str:
         return by_name
     if start.startswith(b"begin:vcalendar"):
         return "ics"
+    if start.startswith(b"<svg") or (start.startswith(b"<?xml") and name.lower().endswith(".svg")):
+        return "svg"
     if head.startswith(b"From ") and b"\n" in head and by_name in ("", "mbox"):
         return "mbox"
     if by_name:

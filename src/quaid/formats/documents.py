@@ -711,6 +711,32 @@ def _decode_as(data: bytes, charset: str) -> str:
     return markdown.decode(data)[0]
 
 
+def read_svg(name: str, stream: IO[bytes]) -> Document:
+    """Read the title, the description and the text of a drawing."""
+    texts: list[tuple[str, str]] = []
+    open_tags: list[str] = []
+
+    def start(tag: str, _: dict[str, str]) -> None:
+        if tag in ("title", "desc", "text") and not open_tags:
+            texts.append((tag, ""))
+        if open_tags or tag in ("title", "desc", "text"):
+            open_tags.append(tag)
+
+    def end(_: str) -> None:
+        if open_tags:
+            open_tags.pop()
+
+    def add(text: str) -> None:
+        if open_tags:
+            tag, words = texts[-1]
+            texts[-1] = tag, f"{words}{text}"
+
+    parse_xml(stream.read(MAX_UNPACKED), start, end, add)
+    title = next((one_line(text) for tag, text in texts if tag == "title"), "")
+    lines = [clean(" ".join(text.split())) for tag, text in texts]
+    return Document(title or stem(name), [DocumentPart("", "\n".join(filter(None, lines)))], {})
+
+
 def read_epub(name: str, stream: IO[bytes]) -> Document:
     archive = Archive(stream)
     if "META-INF/container.xml" not in archive.names:
@@ -931,6 +957,7 @@ READERS: dict[str, Callable[[str, IO[bytes]], Document]] = {
     "pptx": read_pptx,
     "xlsx": read_xlsx,
     "html": read_html,
+    "svg": read_svg,
     "epub": read_epub,
     "eml": read_mail,
     "ics": read_calendar,

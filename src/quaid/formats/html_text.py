@@ -183,7 +183,10 @@ class HtmlReader(HTMLParser):
             self._words.append(" ")
             return
         text, self._words = "".join(self._words), []
-        if self._in_code:
+        block = ""
+        if not text:
+            pass
+        elif self._in_code:
             block = fenced(text.strip("\n")) if text.strip() else ""
         else:
             lines = [line.strip() for line in without_controls(text).split("\n")]
@@ -207,11 +210,28 @@ class HtmlReader(HTMLParser):
         return inner if len(inner) >= _MIN_MAIN_SHARE * len(whole) > 0 and not self.is_note else whole
 
 
+def _without_open_marks(html: str) -> str:
+    """Return HTML without comments, and without marks that never end.
+
+    Python's parser looks for the end of each of them again, up to the end of the text: many take hours.
+    """
+    parts: list[str] = []
+    at = 0
+    while (start := html.find("<!--", at)) >= 0 and (end := html.find("-->", start + 2)) >= 0:
+        parts.append(html[at:start])
+        at = end + 3
+    parts.append(html[at:].replace("<!--", ""))
+    text = "".join(parts).replace("<![", "<! [")
+    complete = text.rfind(">") + 1
+    return text[:complete] + text[complete:].replace("<", "&lt;")
+
+
 def main_text(html: str, shift: int = 1) -> tuple[str, HtmlReader]:
     """Return the main text of an HTML page as Markdown, and the reader, which has its title and `meta` values.
 
     Navigation, forms and footers are left out, unless there is no other text.
     """
+    html = _without_open_marks(html)
     for skipped in (_SKIPPED | _FRAME, _SKIPPED - {"head"}):
         reader = HtmlReader(skipped, shift)
         reader.feed(html)
@@ -225,6 +245,6 @@ def main_text(html: str, shift: int = 1) -> tuple[str, HtmlReader]:
 def read_note(html: str) -> tuple[str, HtmlReader]:
     """Return all text of an HTML note as Markdown, and the reader, which has its title and `meta` values."""
     reader = HtmlReader(_SKIPPED - {"select", "button"}, 0, is_note=True)
-    reader.feed(html)
+    reader.feed(_without_open_marks(html))
     reader.close()
     return _BLANK_LINES.sub("\n\n", reader.text()).strip(), reader

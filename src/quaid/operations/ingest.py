@@ -39,6 +39,7 @@ from quaid.formats.text_blocks import one_line, without_controls
 from quaid.model import dates, facts, page as page_model, slug as slugs, tags, timeline
 from quaid.model.markdown_text import shorten
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
+from quaid.model.plain_text import count_noun
 from quaid.operations import pages, receipts
 from quaid.operations.dispatch import MAX_TEXT
 from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
@@ -731,6 +732,9 @@ def _earlier_quotations(brain: Brain, address: str) -> list[str]:
     return list(blocks)
 
 
+PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"BM")
+"""The first bytes of PNG, JPEG, GIF, WebP, TIFF and BMP files."""
+
 TEXT_ENDINGS = (".txt", ".text")
 """Plain text is stored as it is, like Markdown."""
 
@@ -765,7 +769,9 @@ def _ingest_mailbox(brain: Brain, path: str, name: str, force: bool) -> IngestRe
     )
     cut_pages(brain.db, brain.progress)
     counts, id_ = report.outcomes, report.import_id
-    summary = f"{report.files_seen:,} e-mails: {counts['new']:,} new, {counts['changed']:,} changed,"
+    summary = (
+        f"{count_noun(report.files_seen, 'e-mail')}: {counts['new']:,} new, {counts['changed']:,} changed,"
+    )
     notes = (f"{summary} {counts['unchanged']:,} unchanged", *left_out)
     since = None if id_ else brain.now()
     return IngestRecord("mail", _printable(path), id_ is not None, since, id_, (), (), (), notes=notes)
@@ -793,7 +799,12 @@ def _change_from_file(
     """
     text, mended = markdown.decode(data)
     if mended and "replaced" in mended:
-        raise FileTrouble(path=path, problem="is neither text nor a document of a known kind")
+        problem = "is neither text nor a document of a known kind"
+        if data.startswith(PICTURES):
+            problem = "is a picture, and text in pictures is not read; `quaid attach` shows it in a page"
+        elif data.startswith(b"\xd0\xcf\x11\xe0"):
+            problem = "is in the format of Office before 2007; save it as a new file"
+        raise FileTrouble(path=path, problem=problem)
     document = markdown.parse(text)
     if document.problem:
         raise InvalidFrontMatter(problem=document.problem)
