@@ -10,6 +10,8 @@ import zipfile
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tests.formats.document_files import epub, pdf
+
 LARGEST = 4 * 1024 * 1024 - 1024
 DEEP = 10_000
 
@@ -277,7 +279,17 @@ def documents() -> list[Hostile]:
         Hostile("bomb", lambda: zipped({"word/document.xml": b" " * 150_000_000})),
         Hostile("entities", lambda: docx('<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>')),
         Hostile("deep xml", lambda: docx("<a>" * 1_000_000)),
-        Hostile("nested tags", lambda: b"<html>" + b"<b>" * 300_000 + b"a"),
+        Hostile("nested tags", lambda: b"<html>" + b"<div>" * 300_000 + b"a"),
+        Hostile("nested lists", lambda: b"<html>" + b"<ul><li>" * 100_000 + b"a"),
+        Hostile("nested tables", lambda: b"<html>" + b"<table><tr><td>" * 70_000 + b"a"),
+        Hostile("nested quotations", lambda: b"<html>" + b"<blockquote>a" * 200_000),
+        Hostile("open comments", lambda: b"<html>" + b"<!--" * 500_000),
+        Hostile("open tags", lambda: b"<html>" + b"<a " * 500_000),
+        Hostile("many pages", lambda: pdf(["a"] * 10_000)),
+        Hostile(
+            "names that lead out", lambda: epub([("a", "b")], items=ESCAPE, spine='<itemref idref="x"/>')
+        ),
+        Hostile("old office", lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" * 500_000),
         Hostile("a liar", lambda: zipped({"word/document.xml": b" " * 50_000_000}, lie=100)),
         Hostile("many members", lambda: zipped({f"../{n}": b"" for n in range(50_000)})),
         Hostile("no pdf", lambda: b"%PDF-1.7\n" + b"1 0 obj\n<<" * 500_000),
@@ -289,6 +301,9 @@ def documents() -> list[Hostile]:
         ),
         Hostile("many mails", lambda: b"From a@b.c Sat Apr 25 10:00:00 2026\n\n" * 20_000),
     ]
+
+
+ESCAPE = '<item id="x" href="../../../../etc/passwd" media-type="text/html"/>'
 
 
 def docx(xml: str) -> bytes:

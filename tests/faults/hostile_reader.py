@@ -59,9 +59,10 @@ def _import(brain: Brain, victim: Path) -> object:
 
 
 def _documents(brain: Brain, victim: Path) -> object:
-    head = victim.read_bytes()[:4]
-    ending = {b"PK\3\4": ".docx", b"%PDF": ".pdf", b"From": ".mbox"}.get(head, ".html")
-    victim.with_suffix(ending).write_bytes(victim.read_bytes())
+    data = victim.read_bytes()
+    endings = {b"PK\3\4": ".docx", b"\xd0\xcf\x11\xe0": ".docx", b"%PDF": ".pdf", b"From": ".mbox"}
+    ending = ".epub" if b"META-INF/container.xml" in data else endings.get(data[:4], ".html")
+    victim.with_suffix(ending).write_bytes(data)
     try:
         return run(brain, "import", folder=str(victim.parent), documents=True)
     finally:
