@@ -27,6 +27,7 @@ NAMES = (
     "sync",
     "merge",
     "ingest",
+    "documents",
     "mcp",
     "agents",
     "current",
