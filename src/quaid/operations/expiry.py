@@ -179,7 +179,7 @@ def _expired_record(brain: Brain, rows: list[ExpiredRow], show_text: bool = Fals
             ExpiredItem(
                 *(row.id, row.kind, slugs.address(row.collection, row.slug), row.title, text, row.reason),
                 row.hidden_at,
-                dates.shift_date(row.hidden_at[:10], days) if row.writable else "",
+                dates.shift_date(row.hidden_at[:10], days) if row.writable and row.is_automatic else "",
                 row.file,
             )
         )
@@ -216,8 +216,8 @@ def _keep_item(brain: Brain, row: ExpiredRow, moment: str | None) -> str:
 
 
 def erase_past_grace(brain: Brain) -> list[ForgetRecord]:
-    """Erase what was hidden longer ago than the grace period."""
-    rows = store.expired_rows(brain.db, hidden_before=brain.grace_end)
+    """Erase what was hidden longer ago than the grace period, except pages with a file in an attached folder."""
+    rows = [row for row in store.expired_rows(brain.db, hidden_before=brain.grace_end) if row.is_automatic]
     return erase_rows(brain, rows)[0] if any(row.writable for row in rows) else []
 
 

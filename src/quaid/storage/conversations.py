@@ -360,7 +360,8 @@ def turns_of_people(db: "Database", after: int, limit: int) -> list[tuple[int, s
     return db.rows(
         "SELECT t.id, c.client, c.session, t.turn, coalesce(t.said_at, c.started_at, ''), t.text"
         " FROM conversation_turns AS t JOIN conversations AS c ON c.id = t.conversation_id"
-        " WHERE t.id > ? AND t.role <> 'assistant' AND c.removed_at IS NULL ORDER BY t.id LIMIT ?",
+        " WHERE t.id > ? AND (t.role IN ('user', 'human') OR (c.client = 'plain' AND t.role <> 'assistant'))"
+        " AND c.removed_at IS NULL ORDER BY t.id LIMIT ?",
         (after, limit),
     )
 

@@ -225,6 +225,8 @@ class ExpiredRow(NamedTuple):
     """The path of the page's file in its folder, or ""."""
     writable: bool
     """False if the folder or the shared space may not be changed, so that the item stays hidden."""
+    is_automatic: bool
+    """True if it is erased after the grace period; in attached folders, only a person's command deletes files."""
 
 
 _ROWS_SQL = (
@@ -234,7 +236,8 @@ _ROWS_SQL = (
     " AND (e.kind <> 'line' OR NOT EXISTS"
     " (SELECT 1 FROM file_state WHERE page_id = p.id AND relative_path NOT LIKE '%.md'))))"
     " AND NOT EXISTS (SELECT 1 FROM spaces AS s"
-    " WHERE s.collection_id = c.id AND s.member_right NOT IN ('write', 'owner'))"
+    " WHERE s.collection_id = c.id AND s.member_right NOT IN ('write', 'owner')),"
+    " c.root_path IS NULL OR c.kind = 'notebook' OR e.kind = 'fact'"
     " FROM expired AS e JOIN pages AS p ON p.id = e.page_id JOIN collections AS c ON c.id = p.collection_id"
 )
 
@@ -247,13 +250,15 @@ def expired_rows(
         f"{_ROWS_SQL} WHERE e.hidden_at <= ?1 AND (?2 = '' OR p.slug = ?2) ORDER BY e.hidden_at, e.id",
         (hidden_before, slug),
     )
-    return [ExpiredRow._make((*row[:13], bool(row[13]))) for row in rows]
+    return [ExpiredRow._make((*row[:13], *map(bool, row[13:]))) for row in rows]
 
 
 def has_rows_before(db: "Database", hidden_before: str) -> bool:
     """Return True if something was hidden before this time that can be erased."""
     row = db.one("SELECT 1 FROM expired WHERE hidden_at <= ? LIMIT 1", (hidden_before,))
-    return row is not None and any(row.writable for row in expired_rows(db, hidden_before=hidden_before))
+    return row is not None and any(
+        row.writable and row.is_automatic for row in expired_rows(db, hidden_before=hidden_before)
+    )
 
 
 def expired_lines(db: "Database", page_id: int) -> frozenset[str]:

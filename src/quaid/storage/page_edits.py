@@ -245,16 +245,32 @@ def derive(
 
 
 def index_moments(tx: Transaction, page_id: int, page: "Page") -> None:
-    """Store when the page and its lines expire. Values that name no day are ignored."""
+    """Store when the page and its lines expire. Values that name no day are ignored.
+
+    Notes that existed before may use the same words for something else, such as the last day of a contract or a
+    passport. Therefore a day that had passed when the page was first read does not count, and in attached folders
+    other than the notebook, marks behind lines do not count.
+    """
     moment = expiry.parse_moment(page.frontmatter.get(expiry.KEY))
     moments = {("page", moment)} if moment else set()
     for text in (page.truth, page.timeline):
         moments |= {("line", line.moment) for line in expiry.expiring_lines(text)}
-    if moments:
-        tx.executemany(
-            "INSERT INTO expirations (page_id, kind, expires_at) VALUES (?, ?, ?)",
-            [(page_id, kind, at) for kind, at in sorted(moments)],
-        )
+    if not moments:
+        return
+    row = tx.one(
+        "SELECT p.created_at, c.root_path IS NOT NULL AND c.kind <> 'notebook' FROM pages AS p"
+        " JOIN collections AS c ON c.id = p.collection_id WHERE p.id = ?",
+        (page_id,),
+    )
+    first_read, is_own_folder = row or ("", 0)
+    tx.executemany(
+        "INSERT INTO expirations (page_id, kind, expires_at) VALUES (?, ?, ?)",
+        [
+            (page_id, kind, at)
+            for kind, at in sorted(moments)
+            if at >= first_read[: len(at)] and not (is_own_folder and kind == "line")
+        ],
+    )
 
 
 def _resolve_links_to(tx: Transaction, page_id: int) -> None:
