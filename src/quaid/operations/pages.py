@@ -119,9 +119,8 @@ def edit_page(
         old = find(brain.db, name, collection.name)
         if old is None and (gone := expiry.expired_page(brain.db, name, collection.name, anywhere=False)):
             place = slugs.address(gone[0], name)
-            hint = (
-                f"It has expired. `quaid expired {place}` shows it; --keep brings it back, --now erases it."
-            )
+            command = f"quaid expired {place}"
+            hint = f"It has expired. `{command} --keep` brings it back, `{command} --now` erases it."
             raise AlreadyExists(path=place, hint=hint)
         new = change(old)
         _check_expiry(brain, new, old)
