@@ -620,17 +620,17 @@ class Operations:
         backups: Also delete backups beside the memory that contain the page.
         finish: Remove bytes from the file that an earlier `forget` could not.
         """
-    def expire(self, slug: str, *, on: str | None = None, for_: str | None = None, never: bool = False) -> ExpireRecord:
+    def expire(self, slug: str, *, expires: str | None = None, for_: str | None = None, never: bool = False) -> ExpireRecord:
         """Set when a page expires. It then leaves all answers, is listed by `quaid expired`, and is erased later.
 
         Command: `quaid expire`.
 
         slug: The page, as in people/alice.
-        on: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
+        expires: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
         for_: Forget it after this period, as in 12h, 30d, 2w or 1y.
         never: Keep it, whatever the retention settings say.
         """
-    def expired(self, items: str | Sequence[str] | None = None, *, keep: bool = False, on: str | None = None, for_: str | None = None, now: bool = False, yes: bool = False) -> ExpiredRecord:
+    def expired(self, items: str | Sequence[str] | None = None, *, keep: bool = False, expires: str | None = None, for_: str | None = None, now: bool = False, yes: bool = False) -> ExpiredRecord:
         """List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now.
 
         After the grace period (setting expiry_grace) they are erased with the same checks as `quaid forget`.
@@ -638,8 +638,8 @@ class Operations:
         Command: `quaid expired`.
 
         items: Ids from the list, or pages; by default everything.
-        keep: Bring it back, for good or with `on` or `for`.
-        on: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
+        keep: Bring it back, for good or with `expires` or `for`.
+        expires: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
         for_: Forget it after this period, as in 12h, 30d, 2w or 1y.
         now: Erase it now, without waiting for the grace period.
         yes: Do it without asking.
@@ -706,13 +706,13 @@ class Operations:
         allow_remote: Allow a server on another machine, which receives your texts.
         off: Use rules only.
         """
-    def regroup(self, wing: str, slugs: str | Sequence[str]) -> RegroupRecord:
+    def regroup(self, wing: str, slug: str | Sequence[str]) -> RegroupRecord:
         """Move pages to a wing: set `wing` in their front matter. Their slugs stay.
 
         Command: `quaid regroup`.
 
         wing: The wing that the pages shall have.
-        slugs: The pages.
+        slug: The pages.
         """
     def activity(self, *, client: str | None = None, since: str = "30d", until: str | None = None, session: str | None = None, writes: bool = False, diffs: bool = False, limit: int = 20) -> ActivityRecord:
         """List what agents read and wrote, by session. Questions and texts are not recorded.
@@ -2042,9 +2042,9 @@ class AsyncOperations:
         """Rename a page. Links are updated, and the old slug redirects to the page."""
     async def forget(self, slug: str | None = None, *, yes: bool = False, dry_run: bool = False, backups: bool = False, finish: bool = False) -> ForgetRecord:
         """Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains."""
-    async def expire(self, slug: str, *, on: str | None = None, for_: str | None = None, never: bool = False) -> ExpireRecord:
+    async def expire(self, slug: str, *, expires: str | None = None, for_: str | None = None, never: bool = False) -> ExpireRecord:
         """Set when a page expires. It then leaves all answers, is listed by `quaid expired`, and is erased later."""
-    async def expired(self, items: str | Sequence[str] | None = None, *, keep: bool = False, on: str | None = None, for_: str | None = None, now: bool = False, yes: bool = False) -> ExpiredRecord:
+    async def expired(self, items: str | Sequence[str] | None = None, *, keep: bool = False, expires: str | None = None, for_: str | None = None, now: bool = False, yes: bool = False) -> ExpiredRecord:
         """List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now."""
     async def review(self, id: int | None = None, *, accept: bool = False, reject: bool = False, yes: bool = False, reject_all: bool = False, note: str = "", slug: str | None = None, keep: str | None = None, expected_version: int | None = None, force: bool = False) -> ReviewRecord:
         """List changes proposed by agents and conflicts of merged pages, and decide them."""
@@ -2056,7 +2056,7 @@ class AsyncOperations:
         """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes."""
     async def dream_model(self, url: str | None = None, model: str | None = None, *, daily_tokens: int = 50000, key_env: str = "", allow_remote: bool = False, off: bool = False) -> DreamModelRecord:
         """Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day."""
-    async def regroup(self, wing: str, slugs: str | Sequence[str]) -> RegroupRecord:
+    async def regroup(self, wing: str, slug: str | Sequence[str]) -> RegroupRecord:
         """Move pages to a wing: set `wing` in their front matter. Their slugs stay."""
     async def activity(self, *, client: str | None = None, since: str = "30d", until: str | None = None, session: str | None = None, writes: bool = False, diffs: bool = False, limit: int = 20) -> ActivityRecord:
         """List what agents read and wrote, by session. Questions and texts are not recorded."""

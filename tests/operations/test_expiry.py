@@ -443,13 +443,13 @@ def test_settings_are_checked(brain: Brain, key: str, value: str, problem: str) 
         {"for": "1000000y"},
         {"for": "soon"},
         {"for": ""},
-        {"on": "2026-04-24"},
-        {"on": "2026-02-30"},
-        {"on": "yesterday"},
-        {"on": "never"},
-        {"on": "2026-04-25T11:59:59Z"},
-        {"on": "2026-04-25T13:59+02:00"},
-        {"on": "2026-05-01", "for": "1d"},
+        {"expires": "2026-04-24"},
+        {"expires": "2026-02-30"},
+        {"expires": "yesterday"},
+        {"expires": "never"},
+        {"expires": "2026-04-25T11:59:59Z"},
+        {"expires": "2026-04-25T13:59+02:00"},
+        {"expires": "2026-05-01", "for": "1d"},
         {"never": True, "for": "1d"},
         {},
     ],
@@ -476,7 +476,7 @@ def test_bad_moments_are_refused_in_one_line(brain: Brain, arguments: dict[str, 
 )
 def test_days_times_and_words_are_read(brain: Brain, written: str, stored: str) -> None:
     run(brain, "put", slug="a", content="# A")
-    assert run(brain, "expire", slug="a", on=written)["expires"] == stored
+    assert run(brain, "expire", slug="a", expires=written)["expires"] == stored
 
 
 def test_a_day_ends_in_the_local_time_zone(tmp_path: Path, clock: HandClock) -> None:

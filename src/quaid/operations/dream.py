@@ -369,7 +369,7 @@ class _Dream:
                 if GROUP_SHARE[0] <= share <= GROUP_SHARE[1] and tag not in wings:
                     shown = ", ".join(addresses[:5])
                     yield Suggestion(
-                        *("groups", "memory_regroup", {"wing": tag, "slugs": addresses}),
+                        *("groups", "memory_regroup", {"wing": tag, "slug": addresses}),
                         f"Make a group {tag} of {len(addresses)} of the {count} pages of {wing}",
                         (Evidence(wing, f"{len(addresses)} of {count} pages have the tag {tag}: {shown}"),),
                     )
@@ -499,12 +499,12 @@ def dream_model(
 def regroup(
     brain: Brain,
     wing: Annotated[str, Arg("The wing that the pages shall have.", positional=True)],
-    slugs: Annotated[list[str], Arg("The pages.", positional=True)],
+    slug: Annotated[list[str], Arg("The pages.", positional=True)],
 ) -> RegroupRecord:
     """Move pages to a wing: set `wing` in their front matter. Their slugs stay."""
     if not re.fullmatch(r"[\w-]{1,60}", wing):
         raise InvalidArgument(name="wing", problem="must be one word of letters, digits, - and _")
-    found = [(address, page_operations.require_page(brain, address)) for address in slugs]
+    found = [(address, page_operations.require_page(brain, address)) for address in slug]
 
     def change(old: PageRow | None) -> Page:
         assert old is not None

@@ -11,7 +11,7 @@ from quaid.model.page import Page
 from quaid.model.plain_text import count_noun
 from quaid.operations import cleanup, pages as editing
 from quaid.operations.cleanup import DeletedPage, ForgetRecord
-from quaid.operations.filters import ForPeriod, OnDay, requested_moment
+from quaid.operations.filters import ExpiryDay, ForPeriod, requested_moment
 from quaid.operations.pages import Slug
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, erase as erasure, expiry as store, page_edits, pages
@@ -34,22 +34,22 @@ class ExpireRecord(NamedTuple):
     "owner",
     examples=(
         "quaid expire notes/guest-wifi --for 30d",
-        "quaid expire notes/guest-wifi --on 2026-11-20",
+        "quaid expire notes/guest-wifi --expires 2026-11-20",
         "quaid expire notes/guest-wifi --never",
     ),
 )
 def expire(
     brain: Brain,
     slug: Slug,
-    on: OnDay = None,
+    expires: ExpiryDay = None,
     for_: ForPeriod = None,
     never: Annotated[bool, Arg("Keep it, whatever the retention settings say.")] = False,
 ) -> ExpireRecord:
     """Set when a page expires. It then leaves all answers, is listed by `quaid expired`, and is erased later."""
-    moment = requested_moment(brain, on, for_, "on")
+    moment = requested_moment(brain, expires, for_)
     if (moment is None) != never:
         problem = "cannot be combined with a day or a period" if never else "is required, or --for or --never"
-        raise InvalidArgument(name="never" if never else "on", problem=problem)
+        raise InvalidArgument(name="never" if never else "expires", problem=problem)
 
     def change(old: PageRow | None) -> Page:
         assert old is not None
@@ -118,8 +118,8 @@ def expired(
     items: Annotated[
         list[str] | None, Arg("Ids from the list, or pages; by default everything.", positional=True)
     ] = None,
-    keep: Annotated[bool, Arg("Bring it back, for good or with `on` or `for`.")] = False,
-    on: OnDay = None,
+    keep: Annotated[bool, Arg("Bring it back, for good or with `expires` or `for`.")] = False,
+    expires: ExpiryDay = None,
     for_: ForPeriod = None,
     now: Annotated[bool, Arg("Erase it now, without waiting for the grace period.")] = False,
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
@@ -127,11 +127,11 @@ def expired(
     """List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now.
 
     After the grace period (setting expiry_grace) they are erased with the same checks as `quaid forget`."""
-    moment = requested_moment(brain, on, for_, "on")
+    moment = requested_moment(brain, expires, for_)
     if keep and now:
         raise InvalidArgument(name="keep", problem="cannot be combined with --now")
     if moment and not keep:
-        raise InvalidArgument(name="for" if for_ else "on", problem="needs --keep")
+        raise InvalidArgument(name="for" if for_ else "expires", problem="needs --keep")
     if keep and not items:
         raise InvalidArgument(name="items", problem="is required with --keep; name an id or a page")
     rows = _chosen_rows(brain, items)

@@ -15,7 +15,7 @@ from quaid.model.contradictions import (
 )
 from quaid.model.facts import FactInput, Snapshot
 from quaid.operations import pages, receipts
-from quaid.operations.filters import ForPeriod, OnDay, requested_moment
+from quaid.operations.filters import ForPeriod, ExpiryDay, requested_moment
 from quaid.operations.history import past_texts
 from quaid.operations.pages import IfVersion, Slug
 from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
@@ -260,7 +260,7 @@ def assert_(
         Literal["agent", "manual", "import", "enrichment"] | None,
         Arg("Who states it [manual, or agent if an agent calls]."),
     ] = None,
-    expires: OnDay = None,
+    expires: ExpiryDay = None,
     for_: ForPeriod = None,
     expected_version: IfVersion = None,
 ) -> AssertRecord:

@@ -56,16 +56,16 @@ def type_notes(brain: Brain, type: str | None) -> tuple[str, ...]:
 
 
 ForPeriod = Annotated[str | None, Arg("Forget it after this period, as in 12h, 30d, 2w or 1y.", flag="--for")]
-OnDay = Annotated[str | None, Arg("Forget it after this day, as in 2026-11-20 or Friday, or at a time.")]
+ExpiryDay = Annotated[str | None, Arg("Forget it after this day, as in 2026-11-20 or Friday, or at a time.")]
 
 
-def requested_moment(brain: Brain, day: str | None, period: str | None, name: str = "expires") -> str | None:
+def requested_moment(brain: Brain, day: str | None, period: str | None) -> str | None:
     """Return the moment that a day or a period names, or None if neither is given.
 
     Raise InvalidArgument if it is not readable, or past.
     """
     if day is not None and period is not None:
-        raise InvalidArgument(name="for", problem=f"cannot be combined with {name}; use one of them")
+        raise InvalidArgument(name="for", problem="cannot be combined with expires; use one of them")
     clock = brain.clock
     if period is not None:
         seconds = expiry.period_seconds(period)
@@ -81,7 +81,7 @@ def requested_moment(brain: Brain, day: str | None, period: str | None, name: st
         problem = (
             f"must be a day such as 2026-11-20 or Friday, or a time such as 2026-11-20T12:00Z, not {day!r}"
         )
-        raise InvalidArgument(name=name, problem=problem)
+        raise InvalidArgument(name="expires", problem=problem)
     if clock.is_past(moment):
-        raise InvalidArgument(name=name, problem=f"{day} is past; name a later day")
+        raise InvalidArgument(name="expires", problem=f"{day} is past; name a later day")
     return moment

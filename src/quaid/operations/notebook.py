@@ -28,7 +28,7 @@ from quaid.notebook import files as notebook_files, layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
 from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
 from quaid.operations import background
-from quaid.operations.filters import ForPeriod, OnDay, requested_moment
+from quaid.operations.filters import ForPeriod, ExpiryDay, requested_moment
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, expiry as expired
 from quaid.storage.checks import recut_pages
@@ -232,7 +232,7 @@ def remember(
     ] = None,
     file: Annotated[str | None, Arg("The file, as in reading or lists/reading.md.")] = None,
     section: Annotated[str | None, Arg("The heading to add it under; created if missing.")] = None,
-    expires: OnDay = None,
+    expires: ExpiryDay = None,
     for_: ForPeriod = None,
 ) -> RememberRecord:
     """Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern.

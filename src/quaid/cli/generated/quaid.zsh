@@ -606,7 +606,7 @@ clear	@command	Close every open gap whose text is not stored
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'expire') printf '%s\n' '1	@slugs	The page, as in people/alice
---on	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
+--expires	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
 --for	@any	Forget it after this period, as in 12h, 30d, 2w or 1y
 --never	-	Keep it, whatever the retention settings say
 --db	@files:db	the memory
@@ -614,8 +614,8 @@ clear	@command	Close every open gap whose text is not stored
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'expired') printf '%s\n' '*	@any	Ids from the list, or pages; by default everything
---keep	-	Bring it back, for good or with --on or --for
---on	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
+--keep	-	Bring it back, for good or with --expires or --for
+--expires	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
 --for	@any	Forget it after this period, as in 12h, 30d, 2w or 1y
 --now	-	Erase it now, without waiting for the grace period
 --yes	-	Do it without asking
@@ -677,7 +677,7 @@ model	@command	Show or set the language model that `quaid dream` may ask, with a
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'regroup') printf '%s\n' '1	@wings	The wing that the pages shall have
-*	@any	The pages
+*	@slugs	The pages
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
