@@ -265,6 +265,8 @@ class _Dream:
 
     def _facts_in(self, text: str, source: str, day: str) -> Iterator[Suggestion]:
         db = self._brain.db
+        if NO_STATEMENT.match(text):
+            return
         named = pages.pages_called(db, list(name_spans(text)))
         by_name: dict[str, set[int]] = {}
         for row in named:
@@ -375,6 +377,12 @@ class _Dream:
                     )
                     break  # the next dream counts again
 
+
+NO_STATEMENT = re.compile(
+    r"\W*(?:translate|rewrite|rephrase|proofread|summari[sz]e|ignore|disregard|pretend|imagine|suppose|store|say)\b",
+    re.IGNORECASE,
+)
+"""The start of a turn that asks for work on a text, or gives an order, and states nothing itself."""
 
 FACTS_TASK = (
     "List durable facts about named people, companies and projects that the numbered notes state. Answer with a JSON"

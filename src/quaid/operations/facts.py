@@ -15,7 +15,7 @@ from quaid.model.contradictions import (
 )
 from quaid.model.facts import FactInput, Snapshot
 from quaid.operations import pages, receipts
-from quaid.operations.filters import ForPeriod, ExpiryDay, requested_moment
+from quaid.operations.filters import ExpiryDay, ForPeriod, requested_moment
 from quaid.operations.history import past_texts
 from quaid.operations.pages import IfVersion, Slug
 from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement

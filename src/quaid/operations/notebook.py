@@ -28,7 +28,7 @@ from quaid.notebook import files as notebook_files, layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
 from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
 from quaid.operations import background
-from quaid.operations.filters import ForPeriod, ExpiryDay, requested_moment
+from quaid.operations.filters import ExpiryDay, ForPeriod, requested_moment
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, expiry as expired
 from quaid.storage.checks import recut_pages

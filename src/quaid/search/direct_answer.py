@@ -892,7 +892,7 @@ def stated_facts(db: "Database", page_id: int, text: str, day: str, today: str) 
         for paragraph in reader._paragraphs(text[:LONGEST_READ]):
             for row in reader._read(paragraph, day):
                 if not row.is_former and reader.names_subject(row.quote):
-                    predicate = rules["predicates"].split()[0]
+                    predicate = "leader" if kind == "leader" else rules["predicates"].split()[0]
                     fact = StatedFact(predicate, row.value, row.day, row.quote)
                     found.setdefault((predicate, row.key), fact)
     return list(found.values())
