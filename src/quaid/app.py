@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from quaid.search.rerank import Reranker
     from quaid.storage.activity import NewCall
     from quaid.storage.sqlite.connection import Database, Rehearsal, Transaction
+    from quaid.storage.sqlite.restriction import Only
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
     from quaid.storage.vectors import ViewCache
 
@@ -41,6 +42,11 @@ RERANKER_SETTING = "reranker"
 
 HIDE_PATIENCE = 1.0
 """A read waits this many seconds for a writer before it leaves expired things out of its own view only."""
+
+CLIENT_ONLY = "client_only"
+"""Beginning of the configuration keys with the part of the memory that a client may see, as in client_only.codex."""
+MAX_BOUND = 4
+"""A Brain keeps the connections of this many restrictions."""
 
 Progress = Callable[[int, int, str], None]
 T = TypeVar("T")
@@ -118,6 +124,7 @@ class Brain:
         )
         self._models = models  # shared by several Brains of one process, like the views of vectors
         self._views = views
+        self._bound: dict[Only, Brain] = {}
         self._device = str(settings.configured("device_name")[0] or "")
         self.agent = ""  # name of the calling program; "" for a person
         self.session = ""  # id of its connection
@@ -139,7 +146,9 @@ class Brain:
             from quaid.storage.sqlite.connection import Database
 
             accept = self.settings.environ.get("QUAID_TORN_LOG") == "accept"
-            self._db = Database.open(self.settings.db_path, self.now(), accept_torn_log=accept)
+            self._db = Database.open(
+                self.settings.db_path, self.now(), accept_torn_log=accept, only=self.settings.only
+            )
             if self._unwanted is not None:
                 self._db.set_cancel_check(self._unwanted)
             if self.notice is not None and self._db.migrated:
@@ -304,14 +313,14 @@ class Brain:
         """The vector index of page chunks. A long-running process keeps it in RAM."""
         from quaid.storage.vector_index import ChunkIndex
 
-        return ChunkIndex(self.db, shared=self._views)
+        return ChunkIndex(self.db, shared=None if self.settings.only else self._views)
 
     @cached_property
     def turn_vectors(self) -> "TurnIndex":
         """The vector index of conversation turns. A long-running process keeps it in RAM."""
         from quaid.storage.vector_index import TurnIndex
 
-        return TurnIndex(self.db, shared=self._views)
+        return TurnIndex(self.db, shared=None if self.settings.only else self._views)
 
     @cached_property
     def seen(self) -> "FileStatCache":
@@ -342,7 +351,12 @@ class Brain:
         path = os.path.realpath(self.settings.db_path)
         folder = os.path.dirname(path)
         is_safe = os.path.isdir(folder) or folder == os.path.realpath(self.settings.home)
-        return is_safe and not os.path.lexists(path) and collections.read_folder_list(path) is None
+        return (
+            not self.settings.only
+            and is_safe
+            and not os.path.lexists(path)
+            and collections.read_folder_list(path) is None
+        )
 
     def create_if_missing(self) -> bool:
         """Create the memory if `is_creatable` allows it. Return True if it exists now."""
@@ -355,6 +369,38 @@ class Brain:
                 return True  # another process has created it
             self.report_created(f"the memory {self.settings.db_path}")
         return os.path.exists(self.settings.db_path)
+
+    def bound(self, only: "Only") -> "Brain":
+        """Return a Brain that sees only this part of the memory. It is kept, and closed with this one."""
+        if only == self.settings.only:
+            return self
+        child = self._bound.pop(only, None)
+        if child is None:
+            settings = self.settings._replace(only=only)
+            child = Brain(
+                settings,
+                clock=self._clock,
+                random=self._random,
+                offset=self._offset,
+                unwanted=self._unwanted,
+                models=self._models,
+            )
+            while len(self._bound) >= MAX_BOUND:
+                self._bound.pop(next(iter(self._bound))).close()
+        self._bound[only] = child
+        child.agent, child.session, child.calls = self.agent, self.session, self.calls
+        child.asked_at = self.asked_at
+        child.progress, child.notice, child.created = self.progress, self.notice, self.created
+        return child
+
+    def for_client(self, *names: str) -> "Brain":
+        """Return the Brain for a client or token: bound as the settings client_only.NAME of these names say."""
+        path = self.settings.db_path
+        if self._db is None and (not os.path.exists(path) or schema_version_of(path) != SCHEMA_VERSION):
+            return self
+        texts = [collections.get_setting(self.db, f"{CLIENT_ONLY}.{name.lower()}") for name in names if name]
+        groups = tuple(slugs.parse_only(text) for text in texts if text)
+        return self.bound((*self.settings.only, *groups))
 
     def report_created(self, what: str) -> None:
         """Record and report that something was created because it was missing, such as "the memory PATH"."""
@@ -389,6 +435,8 @@ class Brain:
         return slugs.uuid4(self._random(16))
 
     def close(self) -> None:
+        while self._bound:
+            self._bound.popitem()[1].close()
         if self._db is not None:
             self._db.close()
             self._db = None

@@ -36,6 +36,8 @@ class Settings(NamedTuple):
 
     Set only if read_settings() was called with `forgiving`.
     """
+    only: tuple[tuple[str, ...], ...] = ()
+    """The part of the memory to which the caller is bound; () for the whole memory. See RestrictedTransaction."""
 
     def path(self, name: str) -> str:
         """Resolve a path that the user typed against the home folder and `cwd`."""
@@ -57,6 +59,10 @@ class Settings(NamedTuple):
         if name in self.options:
             return self.options[name], self.config_path
         return None, ""
+
+    def sees(self, name: str) -> bool:
+        """Return True if the caller may see the collection with this name, or `conversations`."""
+        return all(name in group for group in self.only)
 
     def beside_config(self, name: str) -> str:
         """Resolve a path from the config file relative to the folder of that file."""

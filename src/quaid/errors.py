@@ -144,6 +144,12 @@ class NotAllowed(QuaidError):
     code, exit_status, http_status, rpc_code = "not_allowed", 6, 403, -32003
 
 
+class OutsideScope(QuaidError):
+    """The change is outside the part of the memory that you may use, or its name is taken. Choose another page."""
+
+    code, exit_status, http_status, rpc_code = "outside_scope", 6, 403, -32003
+
+
 class InvalidConfig(QuaidError):
     """{path} cannot be used: {problem}. Correct it, or remove it; `quaid config list` shows the options."""
 

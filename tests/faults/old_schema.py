@@ -45,7 +45,7 @@ def _make_previous(path: Path, pages: int, version: int) -> None:
         " BEGIN DELETE FROM chunks WHERE page_id = old.id; END"
     )
     definition = str(connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'knowledge_gaps'").get)
-    lines = [line for line in definition.split("\n") if "sealed_query" not in line]
+    lines = [line for line in definition.split("\n") if "sealed_query" not in line and "scope" not in line]
     connection.execute("DROP TABLE knowledge_gaps")
     connection.execute("\n".join(lines))
     connection.execute(
@@ -55,7 +55,7 @@ def _make_previous(path: Path, pages: int, version: int) -> None:
         "CREATE INDEX knowledge_gaps_told ON knowledge_gaps (times_seen)"
         " WHERE query_text IS NOT NULL AND resolved_at IS NULL"
     )
-    for column in ("kind", "evidence"):
+    for column in ("kind", "evidence", "scope"):
         connection.execute(f"ALTER TABLE proposals DROP COLUMN {column}")
     definition = str(connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'proposals'").get)
     lines = [line for line in definition.split("\n") if "fingerprint" not in line]

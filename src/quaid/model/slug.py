@@ -360,3 +360,14 @@ def aliases(frontmatter: dict[str, Any]) -> list[str]:
     value = frontmatter.get("aliases", frontmatter.get("alias"))
     listed = value if isinstance(value, list) else [value]
     return [alias for alias in listed[:MOST_ALIASES] if isinstance(alias, str)]
+
+
+ONLY_PREFIXES = ("wing:", "project:")
+
+
+def parse_only(text: str) -> tuple[str, ...]:
+    """Return the items of a list such as "work, wing:people". Raise ValueError if there are none, or one is empty."""
+    items = tuple(dict.fromkeys(item.strip() for item in text.split(",")))
+    if not all(items) or any(item.endswith(":") for item in items):
+        raise ValueError("needs names of collections, or wing:NAME or project:NAME, as in work,wing:people")
+    return items

@@ -188,6 +188,8 @@ def rebuild_if_deleted(brain: Brain) -> None:
     If the database exists but the list of its folders is missing, write the list. This is called before a
     query is answered.
     """
+    if brain.settings.only:
+        return  # a restricted caller does not know all folders
     if os.path.lexists(brain.settings.db_path):
         if not os.path.exists(collections.folder_list_path(brain.db.path)) and brain.db.writable:
             collections.write_folder_list(brain.db)

@@ -154,7 +154,7 @@ def dupes(
         if (min(one, other), max(one, other)) not in distinct
     ]
     pairs.sort(key=lambda pair: (-(pair.likeness or 0), pair.slug, pair.other))
-    if threshold == DEFAULT_THRESHOLD and brain.leaves_marks and brain.db.writable:
+    if threshold == DEFAULT_THRESHOLD and brain.leaves_marks and brain.db.writable and not brain.db.only:
         ids = {slugs.address(head.collection, head.slug): head.id for head in heads.values()}
         rows = [
             pages.StoredPair(ids[pair.slug], ids[pair.other], pair.likeness, pair.why)

@@ -875,7 +875,11 @@ def _statement_with_id(
 ) -> StoredStatement | None:
     """Return the statement with an id such as line:5d41ab:people/alice."""
     collection, slug = slugs.split_address(id.split(":", 2)[-1])
-    page = page_store.find(brain.db, slug, collection or "default") if id.count(":") > 1 else None
+    page = (
+        page_store.find(brain.db, slug, collection or collections.home_name(brain.db))
+        if id.count(":") > 1
+        else None
+    )
     lines = [*book, *(_page_statements(page, closed=closed) if page is not None else ())]
     return next((line for line in lines if line.id == id), None)
 

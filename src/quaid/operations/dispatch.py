@@ -70,6 +70,8 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
     """Check the caller's scope and arguments, run the operation and return its result."""
     if SCOPES.index(operation.scope) > SCOPES.index(scope):
         raise NotAllowed(name=operation.tool, needed=operation.scope, granted=scope)
+    if brain.settings.only and operation.scope == "owner":
+        raise NotAllowed(name=operation.tool, needed="owner", granted="part of the memory")
     checked = check_arguments(operation, arguments, scope)
     brain.leaves_marks = scope != "read"
     brain.may_overwrite = scope == "owner"
@@ -103,7 +105,7 @@ def _run_or_create(brain: Brain, operation: Operation, arguments: dict[str, Any]
     Operations marked with `creates` and all writes of agents may do so.
     """
     is_agent_write = bool(brain.agent) and operation.scope == "write"
-    creates = operation.creates or is_agent_write
+    creates = (operation.creates or is_agent_write) and not brain.settings.only
     for _ in range(2):  # the memory and the notebook may both be missing
         try:
             return _run(brain, operation, arguments)

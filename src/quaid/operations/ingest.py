@@ -179,7 +179,7 @@ class Ingestion:
             *(self.source.kind, self.source.ref, True, None, self.import_id),
             *(tuple(asked), addresses, (), own_page),
             version=0 if place is None else outcomes[place].version,
-            collection=slugs.split_address(own_page)[0] or "default",
+            collection=slugs.split_address(own_page)[0] or collections.home_name(self.brain.db),
         )
 
     def _write(self) -> tuple[list[PageOutcome], list[SaveResult]]:
@@ -228,9 +228,10 @@ class Ingestion:
             front["title"] = title
         front |= {"date": self.date} if self.date else {}
         entry = EntryInput(self.date or "", title, self.source.kind, "")
-        taken = {change.slug for change in self.changes if _collection_name(change) == "default"}
+        home = collections.home_name(db)
+        taken = {change.slug for change in self.changes if _collection_name(change) == home}
         for address in _slug_candidates(self.source.ref):
-            old = None if address in taken else pagess.find(db, address, "default")
+            old = None if address in taken else pagess.find(db, address, home)
             if address in taken or (old and old.slug != address):
                 continue
             if old is not None and address != earlier_page and not self._is_edition(old, truth):
@@ -238,7 +239,7 @@ class Ingestion:
             if old is not None:
                 front = {**old.frontmatter, **front}
             return address, PageChange(
-                *("source", address, "default"),
+                *("source", address, home),
                 expected_version=old.version if old else 0,
                 content=markdown.render(front, truth, lines),
                 entries=(entry,) if self.date else (),
@@ -1000,6 +1001,8 @@ def attachment(
     """Return an image of a page in base64."""
     import base64
 
+    if brain.settings.only and not pagess.mentions(brain.db, name):
+        raise NotFound(what="image", name=name, hint="")
     root, inside = _image_folder(brain, slug, make=False)
     data = attachments.read(root, inside, name, _image_key(brain, inside))
     return AttachmentRecord(attachments.TYPES[name.rpartition(".")[2]], base64.b64encode(data).decode())

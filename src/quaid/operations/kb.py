@@ -8,7 +8,7 @@ from quaid.app import Brain
 from quaid.clients.known import ClientPaths
 from quaid.config import Settings
 from quaid.embedding import backfill
-from quaid.errors import FileTrouble, InvalidArgument, StoreLocked
+from quaid.errors import FileTrouble, InvalidArgument, StoreLocked, StoreMissing
 from quaid.kb import (
     catalog as catalogs,
     edits,
@@ -46,7 +46,7 @@ def kb_root_of(settings: Settings) -> str:
 def session_nudge(settings: Settings) -> str:
     """Return the last line of `ai-kb status`, or "" if there is no knowledge base."""
     path = kb_root_of(settings)
-    if not os.path.isdir(os.path.join(path, ".git")):
+    if not settings.sees("kb") or not os.path.isdir(os.path.join(path, ".git")):
         return ""
     has_contract = os.path.isfile(os.path.join(path, layout.CONTRACT_FILE))
     if not has_contract and store_remote.foreign_store(Git(path, settings.environ)):
@@ -426,6 +426,8 @@ def load_catalog(brain: Brain) -> Catalog:
 def catalog_folder(brain: Brain) -> str:
     """Return the folder of the catalog cache. Raises an error if there is no knowledge base."""
     path = kb_root(brain)
+    if not brain.settings.sees(KB_COLLECTION):
+        raise StoreMissing(path=path)
     ours = os.path.join(layout.require_git_folder(path), layout.OWN_FOLDER)
     if not os.path.isfile(os.path.join(path, layout.CONTRACT_FILE)):
         store_remote.require_own_store(Git(path, brain.settings.environ))

@@ -115,7 +115,8 @@ def fresh_notebook(brain: Brain) -> Collection:
     if notebook is None or not layout.folder_exists(notebook):
         return notebook or layout.require_notebook(brain.db)  # search the index even if the folder is missing
     if brain.db.writable:
-        apply_chunk_options(brain)
+        if not brain.settings.only:  # a change of these options concerns all pages
+            apply_chunk_options(brain)
         if brain.option("sync.sync_on_search") and (paths := changed_paths(brain.seen, notebook)):
             sync_folder(brain, notebook, paths)
     return notebook
@@ -541,6 +542,8 @@ def prompt(
 ) -> SessionPrompt:
     """Print the context for the start of a session: all of reference, and the logs of today and yesterday."""
     notebook = layout.find_notebook(brain.db) if os.path.exists(brain.settings.db_path) else None
+    if notebook is None and brain.settings.only:
+        raise NoNotebook(what="notebook", name="", hint="")
     root = (notebook.root if notebook else None) or notebook_root(brain)
     if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY_FOLDER)):
         raise layout.folder_missing(notebook) if notebook else NoNotebook(what="notebook", name="", hint="")

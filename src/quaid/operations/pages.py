@@ -67,13 +67,17 @@ def locate_page(brain: Brain, address: str) -> tuple[Collection, str]:
     if holder is None:
         # Return the collection for new pages. If none is set, this is the default collection, which is listed
         # first.
-        return max(collections.list_all(brain.db), key=lambda row: row.is_write_target), name
+        known = collections.list_all(brain.db) or [
+            collections.require(brain.db, collections.DEFAULT_COLLECTION)
+        ]
+        return max(known, key=lambda row: row.is_write_target), name
     return collections.require(brain.db, holder), name
 
 
 def require_page(brain: Brain, address: str) -> PageRow:
     named, name = _split_address(brain, address)
-    return pages.require(brain.db, name, named or pages.single_collection_with(brain.db, name) or "default")
+    holder = named or pages.single_collection_with(brain.db, name) or collections.home_name(brain.db)
+    return pages.require(brain.db, name, holder)
 
 
 def _split_address(brain: Brain, address: str) -> tuple[str | None, str]:

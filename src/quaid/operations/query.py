@@ -123,7 +123,12 @@ def _sync_sources(brain: Brain) -> None:
         paths = changed_paths(brain.seen, collection) if collection.state == "active" else []
         if paths:
             notebook.sync_folder(brain, collection, paths)
-    if not attached and brain.leaves_marks and os.path.isdir(os.path.join(_kb_root(brain), ".git")):
+    if (
+        not attached
+        and brain.leaves_marks
+        and not brain.settings.only
+        and os.path.isdir(os.path.join(_kb_root(brain), ".git"))
+    ):
         from quaid.operations import kb  # slow to import, and needed only once for each memory
 
         kb.synced_collection(brain)

@@ -152,6 +152,10 @@ def write_or_propose(brain: Brain, operation: Operation, arguments: dict[str, An
 def _store_proposal(
     brain: Brain, tool: str, arguments: dict[str, Any], change: _Change, summary: str = ""
 ) -> Proposed:
+    if brain.settings.only:  # the person who accepts it sees other pages with these names
+        named = [name for name in ("slug", "other", "into") if isinstance(arguments.get(name), str)]
+        places = {name: pages.locate_page(brain, arguments[name]) for name in named}
+        arguments = {**arguments, **{name: f"{place[0].name}::{place[1]}" for name, place in places.items()}}
     row = ProposalRow(
         *(0, brain.author, tool, change.slug, change.collection, change.version, brain.now()),
         *(
@@ -197,8 +201,11 @@ def _needs_review(brain: Brain, collection: str) -> bool:
 
 
 def may_at_once(brain: Brain, act: str) -> bool:
-    """Return True if the setting `agents_may` lets agents carry out this operation without review."""
-    return act in re.split(r"[,\s]+", collections.get_setting(brain.db, GRANTS_SETTING) or "")
+    """Return True if the setting `agents_may` lets agents carry out this operation without review.
+
+    Agents that see only a part of the memory always propose it."""
+    granted = re.split(r"[,\s]+", collections.get_setting(brain.db, GRANTS_SETTING) or "")
+    return act in granted and not brain.settings.only
 
 
 def _rehearse(brain: Brain, work: Callable[[], Any]) -> _Change:
@@ -351,8 +358,10 @@ def _accept(brain: Brain, row: ProposalRow, note: str, force: bool = False) -> D
 def _planned(brain: Brain, row: ProposalRow) -> tuple[_Change, bool, Callable[[], Any]]:
     """Return the change that accepting a proposal makes now, whether it only adds, and a function that makes it."""
     arguments = json.loads(row.arguments)
+    # What the agent could not see is not meant.
+    visible = brain.bound(tuple(map(tuple, json.loads(row.scope)))) if row.scope else brain
     if "query" in arguments and row.tool == "memory_forget":
-        line = corrections.line_to_remove(brain, arguments["query"])
+        line = corrections.line_to_remove(visible, arguments["query"])
         if isinstance(line, corrections.CorrectRecord):
             raise InvalidArgument(name="query", problem="matches several lines by now")
         return _removal(brain, line, arguments["reason"]), False, lambda: corrections.remove_line(brain, line)
@@ -361,7 +370,7 @@ def _planned(brain: Brain, row: ProposalRow) -> tuple[_Change, bool, Callable[[]
         erasure = _erasure(brain, **arguments) if row.tool == "memory_forget" else None
         arguments = {**{name: value for name, value in arguments.items() if name != "reason"}, "yes": True}
     else:
-        operation, erasure = dispatch.find_tool(row.tool), None
+        operation, erasure, brain = dispatch.find_tool(row.tool), None, visible
         arguments = _with_current_versions(brain, arguments)
 
     def work() -> Any:

@@ -8,7 +8,6 @@ from quaid.storage import SCHEMA_VERSION, links
 from quaid.storage.chunks import FIRST_STATED_DAY, OWN_DAY
 from quaid.storage.contradictions import IS_STALE, STALE_SECONDS
 from quaid.storage.gaps import APPROVED_BY_SETTING
-from quaid.storage.sqlite.connection import file_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -663,8 +662,8 @@ def database_stats(db: "Database") -> Stats:
             contradictions=_count_rows(db, "contradictions WHERE resolved_at IS NULL"),
             gaps=_count_rows(db, "knowledge_gaps WHERE resolved_at IS NULL"),
             imports=_count_rows(db, "import_manifest"),
-            size=file_size(db.path),
-            wal_size=file_size(db.path + "-wal"),
+            size=db.file_size(),
+            wal_size=db.file_size("-wal"),
             updated_at=_first_value(db, "SELECT max(updated_at) FROM pages WHERE quarantined_at IS NULL"),
         )
 

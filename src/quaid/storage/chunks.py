@@ -282,10 +282,10 @@ def _insert_chunks(tx: "Transaction", new: list[_NewChunk]) -> None:
     _write_entries(tx, rows)
 
 
-def index_words(tx: "Transaction", rows: list[tuple[int, str, str, str]]) -> None:
+def index_words(tx: "Transaction", rows: list[tuple[int, str, str, str]], schema: str = "") -> None:
     """Add chunks, given as (id, title, heading path, text), to the full-text index."""
     tx.executemany(
-        "INSERT INTO chunk_fts (rowid, title, heading_path, chunk_text) VALUES (?, ?, ?, ?)",
+        f"INSERT INTO {schema}chunk_fts (rowid, title, heading_path, chunk_text) VALUES (?, ?, ?, ?)",  # noqa: S608
         [(chunk_id, *[_cut_words(text) for text in texts]) for chunk_id, *texts in rows],
     )
 

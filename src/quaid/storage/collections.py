@@ -120,6 +120,13 @@ def require(db: "Database", name: str) -> Collection:
     return collection
 
 
+def home_name(db: "Database") -> str:
+    """Return the collection for pages without one: default or, for a restricted caller, the write target."""
+    if not db.only:
+        return DEFAULT_COLLECTION
+    return next((row.name for row in list_all(db) if row.is_write_target), DEFAULT_COLLECTION)
+
+
 def add(tx: "Transaction", name: str, kind: str, root: str | None, writable: bool, now: str) -> int:
     """Add a collection and return its id. `root` is its folder; None if its pages are only in the database."""
     tx.execute(

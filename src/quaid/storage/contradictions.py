@@ -400,7 +400,9 @@ def record(
         if row[5] is None and type in (None, row[6]) and (page_ids is None or row[1] in page_ids)
     ]
     tx.executemany("DELETE FROM contradictions WHERE id = ?", gone)
-    if page_ids is None and type is None:
+    if (
+        page_ids is None and type is None and not tx.scope
+    ):  # a restricted caller does not check the whole memory
         tx.execute("INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (LAST_CHECK_KEY, now))
 
 

@@ -667,7 +667,7 @@ def _find_subject(db: "Database", text: str) -> FactSubject:
 def _page_by_address(db: "Database", text: str) -> tuple[int, str, str] | None:
     collection, name = slugs.split_address(text)
     try:
-        stored = pages.find(db, slugs.check(name), collection or "default")
+        stored = pages.find(db, slugs.check(name), collection or collections.home_name(db))
     except QuaidError:
         return None
     return (stored.id, stored.slug, stored.title) if stored else None

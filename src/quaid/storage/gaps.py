@@ -61,16 +61,16 @@ def log_gap(
         # A person's decision on the text is kept.
         " query_text = iif(approved_by IS NULL, ?, query_text), approved_at = coalesce(approved_at, ?),"
         " approved_by = coalesce(approved_by, ?), sealed_query = coalesce(?, sealed_query)"
-        f" WHERE query_hash = ? AND resolved_at IS NULL RETURNING {_COLUMNS}",
-        (now, context, score, text, approval[2], approval[1], sealed, query_hash),
+        f" WHERE query_hash = ? AND scope = ? AND resolved_at IS NULL RETURNING {_COLUMNS}",
+        (now, context, score, text, approval[2], approval[1], sealed, query_hash, tx.scope),
     ).fetchall()
     rows = (
         rows
         or tx.execute(
             "INSERT INTO knowledge_gaps (query_hash, context, confidence_score, detected_at, last_seen_at,"  # noqa: S608
-            " query_text, approved_by, approved_at, sealed_query) VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6,"
-            f" ?7, ?8) RETURNING {_COLUMNS}",
-            (query_hash, context, score, now, *approval, sealed),
+            " query_text, approved_by, approved_at, sealed_query, scope) VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6,"
+            f" ?7, ?8, ?9) RETURNING {_COLUMNS}",
+            (query_hash, context, score, now, *approval, sealed, tx.scope),
         ).fetchall()
     )
     return Gap(*rows[0])
@@ -148,8 +148,8 @@ def resolve(tx: "Transaction", gap_id: int | None, slug: str | None, now: str) -
     """
     tx.execute(
         "UPDATE knowledge_gaps SET resolved_at = ?1, resolved_by_slug = ?2, sealed_query = NULL"
-        " WHERE resolved_at IS NULL"
+        " WHERE resolved_at IS NULL AND (scope = ?4 OR ?4 = '')"
         " AND iif(?3 IS NULL, coalesce(query_text, redacted_query) IS NULL, id = ?3)",
-        (now, slug, gap_id),
+        (now, slug, gap_id, tx.scope),
     )
     return tx.changes()

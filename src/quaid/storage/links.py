@@ -117,7 +117,8 @@ def add_from_texts(
     tx: "Transaction", new: list[tuple[int, str, list[LinkReference]]], collection: str, now: str
 ) -> None:
     """Insert derived links that are not stored yet. Each item of `new` is (page id, slug, references)."""
-    candidates = _candidates(tx, {reference.key for _, _, named in new for reference in named}) if new else {}
+    keys = {reference.key for _, _, named in new for reference in named}
+    candidates = _candidates(tx, keys, "main.") if new else {}
     tx.executemany(
         "INSERT INTO links (from_page_id, to_page_id, relationship, context, source_kind, valid_from,"
         " valid_until, created_at, target, target_key, part, line)"
@@ -145,19 +146,25 @@ def add_from_texts(
 
 def resolve_again(tx: "Transaction", names: "Iterable[str]") -> None:
     """Resolve again all derived links whose target, as written, has one of these normalized names."""
+    # Targets do not depend on who writes: `main.` skips the views of a restricted caller, so hidden pages count too.
     rows = tx.execute(
         "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM json_each(?) AS wanted"
-        " CROSS JOIN links AS l ON l.target_key = wanted.value JOIN pages AS p ON p.id = l.from_page_id"
-        " JOIN collections AS c ON c.id = p.collection_id",
+        " CROSS JOIN main.links AS l ON l.target_key = wanted.value JOIN main.pages AS p ON p.id = l.from_page_id"
+        " JOIN main.collections AS c ON c.id = p.collection_id",
         (_sorted_json(names),),
     ).fetchall()
     if rows:
-        tx.executemany("UPDATE links SET to_page_id = ? WHERE id = ?", _changed_targets(tx, rows))
+        tx.executemany("UPDATE links SET to_page_id = ? WHERE id = ?", changed_targets(tx, rows))
 
 
-def _changed_targets(tx: "Transaction", rows: list[tuple[Any, ...]]) -> list[tuple[int | None, int]]:
-    """Return (new target, link id) for each link whose target has changed."""
-    candidates = _candidates(tx, {row[2] for row in rows})
+def changed_targets(
+    tx: "Transaction", rows: list[tuple[Any, ...]], schema: str = "main."
+) -> list[tuple[int | None, int]]:
+    """Return (new target, link id) for each link whose target has changed.
+
+    A row has the id, target, folded target and target page of a link, and slug and collection of the page with it.
+    """
+    candidates = _candidates(tx, {row[2] for row in rows}, schema)
     changed = []
     for link, target, key, before, slug, collection in rows:
         page_id = resolve_link(target, slug, collection, candidates.get(key, ()))
@@ -179,7 +186,7 @@ def differ_from_text(tx: "Transaction", page_id: int, page: "Page") -> bool:
 def correct_targets(tx: "Transaction") -> None:
     """Resolve all derived links again."""
     rows = tx.execute(_ALL_TARGETS).fetchall()
-    tx.executemany("UPDATE links SET to_page_id = ? WHERE id = ?", _changed_targets(tx, rows))
+    tx.executemany("UPDATE links SET to_page_id = ? WHERE id = ?", changed_targets(tx, rows))
 
 
 _ALL_TARGETS = (
@@ -197,18 +204,18 @@ def wrong_targets(tx: "Transaction") -> list[int]:
     resolved when it becomes visible again.
     """
     rows = tx.execute(_ALL_TARGETS).fetchall()
-    return [link for _, link in _changed_targets(tx, rows)]
+    return [link for _, link in changed_targets(tx, rows)]
 
 
-def _candidates(tx: "Transaction", keys: "Iterable[str]") -> dict[str, list[LinkCandidate]]:
+def _candidates(tx: "Transaction", keys: "Iterable[str]", schema: str = "") -> dict[str, list[LinkCandidate]]:
     """Return the visible pages with one of these normalized names, by name."""
     candidates: dict[str, list[LinkCandidate]] = {}
     for name, page_id, collection, slug, kind, former in tx.execute(
-        "SELECT n.name, p.id, c.name, p.slug, n.kind,"
-        " (SELECT json_group_array(slug) FROM redirects WHERE page_id = p.id)"
-        " FROM json_each(?) AS wanted CROSS JOIN page_names AS n ON n.name = wanted.value"
-        " JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL"
-        " JOIN collections AS c ON c.id = p.collection_id ORDER BY p.id",
+        "SELECT n.name, p.id, c.name, p.slug, n.kind,"  # noqa: S608 (fixed schemas)
+        f" (SELECT json_group_array(slug) FROM {schema}redirects WHERE page_id = p.id)"
+        f" FROM json_each(?) AS wanted CROSS JOIN {schema}page_names AS n ON n.name = wanted.value"
+        f" JOIN {schema}pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL"
+        f" JOIN {schema}collections AS c ON c.id = p.collection_id ORDER BY p.id",
         (_sorted_json(keys),),
     ):
         slugs = tuple(json.loads(former)) if former != "[]" else ()

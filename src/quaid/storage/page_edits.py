@@ -219,6 +219,7 @@ def derive(
     The text of a quarantined page is not indexed or split into chunks. With `cut=False`, the chunks are
     deleted and made later.
     """
+    tx.check_page(page_id)
     tx.execute("DELETE FROM tags WHERE page_id = ?", (page_id,))
     tx.executemany("INSERT INTO tags (page_id, tag) VALUES (?, ?)", [(page_id, tag) for tag in page.tags])
     tx.execute("DELETE FROM timeline_entries WHERE page_id = ?", (page_id,))

@@ -187,6 +187,11 @@ def pages_with_conflicts(db: "Database", limit: int) -> list[PageRow]:
     return [page for page in found if page is not None]
 
 
+def mentions(db: "Database", text: str) -> bool:
+    """Return True if the text of a visible page contains a text. All pages may be read."""
+    return bool(db.one("SELECT 1 FROM pages WHERE instr(compiled_truth || timeline, ?) LIMIT 1", (text,)))
+
+
 def count(
     db: "Database",
     *,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "id, author, tool, slug, collection, base_version, created_at, decided_at, decision, decided_by, note,"
-    " summary, arguments, diff, kind, fingerprint, evidence"
+    " summary, arguments, diff, kind, fingerprint, evidence, scope"
 )
 
 
@@ -40,17 +40,19 @@ class ProposalRow(NamedTuple):
     fingerprint: str | None = None
     evidence: str = "[]"
     """Pairs of a page or source and a quote, as JSON. A decision clears them."""
+    scope: str = ""
+    """The part of the memory to which the agent was bound, as text; "" for the whole memory."""
 
 
 def add(tx: "Transaction", proposal: ProposalRow) -> int:
     """Insert an open proposal and return its id. The id of `proposal` is ignored."""
     tx.execute(
         "INSERT INTO proposals (author, tool, slug, collection, base_version, created_at, summary, arguments,"
-        " diff, kind, fingerprint, evidence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " diff, kind, fingerprint, evidence, scope) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(proposal.author, proposal.tool, proposal.slug, proposal.collection, proposal.base_version),
             *(proposal.created_at, proposal.summary, proposal.arguments, proposal.diff),
-            *(proposal.kind, proposal.fingerprint, proposal.evidence),
+            *(proposal.kind, proposal.fingerprint, proposal.evidence, tx.scope),
         ),
     )
     return tx.last_insert_rowid()

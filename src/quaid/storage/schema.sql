@@ -402,6 +402,7 @@ CREATE TABLE proposals (
     kind TEXT NOT NULL DEFAULT '',               -- of a proposal of `quaid dream`, as in links; '' for agents
     fingerprint TEXT UNIQUE,                     -- of such a proposal; what was decided is not proposed again
     evidence TEXT NOT NULL DEFAULT '[]',         -- why it was proposed: page or source, and quote, as JSON
+    scope TEXT NOT NULL DEFAULT '',              -- the part of the memory to which the agent was bound; '' for all
     CHECK ((decided_at IS NULL) = (decision IS NULL))
 ) STRICT;
 
@@ -588,13 +589,14 @@ CREATE TABLE knowledge_gaps (
     detected_at TEXT NOT NULL,
     last_seen_at TEXT NOT NULL,
     sealed_query BLOB,                           -- the question, encrypted; the key is in a file beside this one
+    scope TEXT NOT NULL DEFAULT '',              -- the part of the memory to which the caller was bound; '' for all
     CHECK (sealed_query IS NULL OR resolved_at IS NULL),
     CHECK (query_text IS NULL OR (approved_by IS NOT NULL AND approved_at IS NOT NULL)),
     CHECK (sensitivity = 'internal' OR (approved_by IS NOT NULL AND approved_at IS NOT NULL))
 ) STRICT;
 
 -- A repeated question increments the existing gap.
-CREATE UNIQUE INDEX knowledge_gaps_open ON knowledge_gaps (query_hash) WHERE resolved_at IS NULL;
+CREATE UNIQUE INDEX knowledge_gaps_open ON knowledge_gaps (query_hash, scope) WHERE resolved_at IS NULL;
 CREATE INDEX knowledge_gaps_told ON knowledge_gaps (times_seen) WHERE query_text IS NOT NULL AND resolved_at IS NULL;
 
 -- kept: questions that certain pages have to answer, as a person said

@@ -96,10 +96,12 @@ def index_page(tx: "Transaction", page_id: int, title: str, slug: str, truth: st
         add_page(tx, page_id, title, slug, truth, timeline)
 
 
-def add_page(tx: "Transaction", page_id: int, title: str, slug: str, truth: str, timeline: str) -> None:
+def add_page(
+    tx: "Transaction", page_id: int, title: str, slug: str, truth: str, timeline: str, schema: str = ""
+) -> None:
     """Insert a page into page_fts_unspaced, which must not contain it yet."""
     tx.execute(
-        "INSERT INTO page_fts_unspaced (rowid, title, body) VALUES (?, ?, ?)",
+        f"INSERT INTO {schema}page_fts_unspaced (rowid, title, body) VALUES (?, ?, ?)",  # noqa: S608
         (page_id, cut_cjk(f"{title}\n{slug}"), cut_cjk(f"{truth}\n{timeline}")),
     )
 
@@ -107,7 +109,7 @@ def add_page(tx: "Transaction", page_id: int, title: str, slug: str, truth: str,
 def remove_page(tx: "Transaction", page_id: int) -> None:
     """Remove a page from page_fts_unspaced, if present."""
     # A lookup takes a third of the time of a DELETE that matches no row.
-    if tx.execute("SELECT 1 FROM page_fts_unspaced_docsize WHERE id = ?", (page_id,)).fetchone():
+    if tx.execute("SELECT 1 FROM main.page_fts_unspaced_docsize WHERE id = ?", (page_id,)).fetchone():
         tx.execute("DELETE FROM page_fts_unspaced WHERE rowid = ?", (page_id,))
 
 
@@ -315,9 +317,9 @@ class TextIndex:
             f" ORDER BY {index}.rowid",
             (f"title : ^ {phrase}", *names, *values),
         )
-        allowed, values = _filter_sql("page", filters)
+        allowed, values = _filter_sql("page", filters, "id")
         with_slug = self._db.rows(
-            "SELECT page.rowid FROM pages AS page WHERE page.collection_id IN (SELECT id FROM collections)"  # noqa: S608
+            "SELECT page.id FROM pages AS page WHERE page.collection_id IN (SELECT id FROM collections)"  # noqa: S608
             f" AND page.slug = ? AND page.quarantined_at IS NULL{allowed} ORDER BY page.collection_id",
             (slug, *values),
         )
@@ -331,7 +333,7 @@ def merge_segments(db: "Database") -> None:
     the index.
     """
     for index in BM25:
-        row = db.one(f"SELECT count(DISTINCT segid) FROM {index}_idx")  # noqa: S608
+        row = db.one(f"SELECT count(DISTINCT segid) FROM main.{index}_idx")  # noqa: S608
         if row and row[0] > MOST_SEGMENTS:
             command = f"INSERT INTO {index} ({index}, rank) VALUES (?, ?)"  # noqa: S608
             db.write(lambda tx, command=command: tx.execute(command, ("usermerge", 2)))  # type: ignore[misc]
@@ -354,16 +356,17 @@ def query_vocabulary(
     from quaid.storage.sqlite.errors import translate_sqlite_errors
 
     table = f"temp.{shape}s_of_{index}"
+    schema = "main" if index == TURNS else db.connection.schema
     with db.lock.turn, translate_sqlite_errors(db.path):
         db.connection.execute(
-            f"CREATE VIRTUAL TABLE IF NOT EXISTS {table} USING fts5vocab (main, {index}, {shape})"
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS {table} USING fts5vocab ({schema}, {index}, {shape})"
         )
         return db.connection.execute(sql.format(table), values).fetchall()
 
 
-def _filter_sql(index: str, filters: SearchFilters) -> tuple[str, tuple[str, ...]]:
+def _filter_sql(index: str, filters: SearchFilters, id: str = "rowid") -> tuple[str, tuple[str, ...]]:
     values = {name: value for name, value in zip(filters._fields, filters, strict=True) if value is not None}
-    conditions = [" AND " + _PAGE_CONDITIONS[name].format(page=f"{index}.rowid") for name in values]
+    conditions = [" AND " + _PAGE_CONDITIONS[name].format(page=f"{index}.{id}") for name in values]
     return "".join(conditions), tuple(values.values())
 
 

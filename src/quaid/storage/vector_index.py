@@ -236,6 +236,15 @@ class VectorView:
                 self._kept_vectors.add(vectors)
         return last
 
+    def is_incomplete(self) -> bool:
+        """Return True if vectors that were hidden from a restricted caller have become visible."""
+        last = int(self._ids[-1]) if len(self) else 0
+        row = self._db.one(
+            f"SELECT count(*) FROM {self.tables.vectors} WHERE id <= ? AND model = ?",  # noqa: S608 (fixed)
+            (last, self.tables.model),
+        )
+        return bool(row and row[0] > len(self))
+
     def warm_up(self) -> None:
         """Count a query and, from the second query on, cache the vectors if they fit into RAM."""
         self.questions += 1
@@ -294,7 +303,7 @@ class VectorView:
     def _read_codes(self) -> None:
         blocks = self._db.rows(
             f"SELECT vec_rowids, codes FROM {self.tables.codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)
-            (self.tables.model,),
+            (self.tables.model if not self._db.only else "",),
         )
         ids = np.frombuffer(b"".join([block[0] for block in blocks]), "<i8")
         if len(ids) > FEW_VECTORS:
@@ -485,6 +494,10 @@ class VectorIndex:
         view = self._views.get(model)
         if view is None or self._seen.get(model) != (view, version):
             tables = vectors.tables_of_row(self._db.one(self.TABLES, (model,)), model)
+            if self._db.only:
+                # Codes and mean belong to all vectors. If only some are visible, those are compared exactly.
+                tables = tables._replace(encoding=0, mean=None, mean_of=0)
+                view = None if view is not None and view.is_incomplete() else view
             if view is None or view.tables != tables:
                 questions = view.questions if view else 0
                 view = self._views[model] = self._new_view(tables, questions)
@@ -666,7 +679,7 @@ class _ChunkView(VectorView):
             if len(self._entries):
                 allowed |= self._entries.mask(self._db, filters, len(self))
             return np.flatnonzero(allowed)
-        pages, conditions, values = _filtered_pages(filters)
+        pages, conditions, values = _filtered_pages(self._db, filters)
         entries = " CROSS JOIN chunk_entries AS e ON e.chunk_id = c.id"
         ids = [
             _read_ids(
@@ -805,7 +818,7 @@ class _ChunkTable:
                 mask = np.zeros(size, bool)
                 mask[self._rows[2][of_days]] = True
                 return mask & self.mask(db, others, size) if any(others) else mask
-        pages, conditions, values = _filtered_pages(filters)
+        pages, conditions, values = _filtered_pages(db, filters)
         dated = bool(pages)
         chunk = " CROSS JOIN chunks AS c ON c.page_id = p.id" if dated else ""
         allowed_ids = _read_ids(
@@ -844,14 +857,15 @@ class _EntryTable(_ChunkTable):
         return self._rows[0][at], self._rows[2][at]
 
 
-def _filtered_pages(filters: "SearchFilters") -> tuple[str, str, tuple[str, ...]]:
+def _filtered_pages(db: "Database", filters: "SearchFilters") -> tuple[str, str, tuple[str, ...]]:
     """Return WITH clause, WHERE conditions and parameters for the filters.
 
     With date filters, the day is computed once per page instead of once per chunk.
     """
     if not (filters.since or filters.until):
         return "", *page_conditions(filters)
-    dated = f"SELECT id, type, wing, collection_id, quarantined_at, {PAGE_DAY} AS day FROM main.pages AS p"  # noqa: S608
+    visible = f"{db.connection.schema}.pages"
+    dated = f"SELECT id, type, wing, collection_id, quarantined_at, {PAGE_DAY} AS day FROM {visible} AS p"  # noqa: S608
     return f"WITH pages AS MATERIALIZED ({dated}) ", *page_conditions(filters, "p.day")
 
 

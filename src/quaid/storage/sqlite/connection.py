@@ -28,6 +28,7 @@ from quaid.errors import (
     MemoryReplaced,
     NewerDatabase,
     NotADatabase,
+    OutsideScope,
     QuaidError,
     ReadOnly,
     UnsafeSqlite,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from quaid.storage.sqlite.cipher import CipherHeader, CipherKey
+    from quaid.storage.sqlite.restriction import Only
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -73,6 +75,10 @@ class Transaction(apsw.Connection):
     """The device recorded for page versions; "" for the setting device_name, else the name of this machine."""
     replicating = False
     """True while changes of a hub are applied, which the right of this member does not limit."""
+    scope = ""
+    """The part of the memory to which the caller is bound, as text; "" for the whole memory."""
+    schema = "main"
+    """The schema with the visible rows; see RestrictedTransaction."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -86,6 +92,22 @@ class Transaction(apsw.Connection):
     def one(self, sql: str, params: Values = ()) -> Row | None:
         """Return the first row of a query, or None."""
         return self.execute(sql, params).fetchone()
+
+    def replace_views(self, old: list[str], new: dict[str, str]) -> None:
+        """Drop temporary views, and create others. Their statements select from `main.` and the name of the view."""
+        for name in old:
+            self.execute(f"DROP VIEW IF EXISTS temp.{name}")
+        for name, statement in new.items():
+            self.execute(f"CREATE TEMP VIEW {name} AS {statement}")
+
+    def begin_changes(self) -> None:
+        """Called when a write begins."""
+
+    def check_page(self, page_id: int) -> None:
+        """Called after a page is written, before the rows that are derived from it."""
+
+    def check_changes(self) -> None:
+        """Called before a write ends. A restricted connection raises OutsideScope if it changed other rows."""
 
 
 WAL_HEADER_BYTES, WAL_FRAME_BYTES = 32, 24
@@ -335,7 +357,10 @@ def file_identity(path: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def connect(path: str, writable: bool) -> Transaction:
+Connect = Callable[..., Transaction]
+
+
+def connect(path: str, writable: bool, kind: Connect = Transaction) -> Transaction:
     """Return a configured connection. A read-only connection is tested by reading the schema version.
 
     For an encrypted memory, the key is found and set. Raise MissingKey or WrongKey if there is none.
@@ -347,21 +372,21 @@ def connect(path: str, writable: bool) -> Transaction:
 
         key = CipherKey(find_key(path, header), header)
     if writable:
-        return _configure(Transaction(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI), key)
+        return _configure(kind(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI), key)
     # Without a WAL or journal no process has the file open, so it can be read as immutable. A regular open would
     # create a WAL that the file's owner might not be able to write.
     if not os.path.exists(path + "-wal") and not os.path.exists(path + "-journal"):
-        return _connect_read_only(_uri(path, "immutable=1"), key)
+        return _connect_read_only(_uri(path, "immutable=1"), key, kind)
     try:
-        return _connect_read_only(_uri(path, "mode=ro"), key)
+        return _connect_read_only(_uri(path, "mode=ro"), key, kind)
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError):
         if not os.path.exists(path + "-wal") or os.path.getsize(path + "-wal"):
             raise
-        return _connect_read_only(_uri(path, "immutable=1"), key)
+        return _connect_read_only(_uri(path, "immutable=1"), key, kind)
 
 
-def _connect_read_only(uri: str, key: "CipherKey | None") -> Transaction:
-    connection = _configure(Transaction(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI), key)
+def _connect_read_only(uri: str, key: "CipherKey | None", kind: Connect) -> Transaction:
+    connection = _configure(kind(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI), key)
     try:
         connection.pragma("schema_version")
     except apsw.Error:
@@ -572,9 +597,17 @@ class Rehearsal:
 class Database:
     """An open memory: the connection to its database file, and the lock for writing."""
 
-    def __init__(self, path: str, connection: Transaction, writable: bool) -> None:
+    def __init__(self, path: str, writable: bool, only: "Only" = ()) -> None:
         self.path = path
-        self.connection = connection
+        self.only = only  # the part of the memory that is visible; () for all of it
+        self._kind: Connect = Transaction
+        if only:
+            from functools import partial
+
+            from quaid.storage.sqlite.restriction import RestrictedTransaction
+
+            self._kind = partial(RestrictedTransaction, only=only)
+        self.connection = connect(path, writable, self._kind)
         self.writable = writable
         self.lock = WriterLock(path)
         self.full = False  # True if opened read-only because there is no disk space for a WAL
@@ -604,8 +637,8 @@ class Database:
         return cls.open(path, now)
 
     @classmethod
-    def open(cls, path: str, now: str, *, accept_torn_log: bool = False) -> Self:
-        """Open a memory.
+    def open(cls, path: str, now: str, *, accept_torn_log: bool = False, only: "Only" = ()) -> Self:
+        """Open a memory, or only the part of it that `only` names.
 
         A memory with an older schema is migrated. Newer schemas, damaged files and files that are not
         memories are refused. A WAL that has lost acknowledged writes is refused too, unless `accept_torn_log`
@@ -619,15 +652,19 @@ class Database:
         if writable and os.path.exists(path + UNFINISHED_COPY):
             _remove_unfinished_copy(path)
         try:
-            db = cls._opened(path, header, writable, now)
+            db = cls._opened(path, header, writable, now, only)
         except DiskFull:  # existing data can still be read
             if not writable or header.version != SCHEMA_VERSION:
                 raise
-            db = cls._opened(path, header, False, now)
+            db = cls._opened(path, header, False, now, only)
             db.full = True
         if not accept_torn_log:
             db._refuse_torn_log()
         return db
+
+    def _restrict(self) -> None:
+        if self.only:
+            self.connection.restrict()  # type: ignore[attr-defined]
 
     @classmethod
     def open_for_names(cls, path: str, timeout_ms: int) -> Self | None:
@@ -635,18 +672,19 @@ class Database:
         path = os.path.realpath(path)
         if read_header(path).version != SCHEMA_VERSION:
             return None
-        db = cls(path, connect(path, writable=False), writable=False)
+        db = cls(path, writable=False)
         db.connection.set_busy_timeout(timeout_ms)
         return db
 
     @classmethod
-    def _opened(cls, path: str, header: DatabaseHeader, writable: bool, now: str) -> Self:
+    def _opened(cls, path: str, header: DatabaseHeader, writable: bool, now: str, only: "Only") -> Self:
         with translate_sqlite_errors(path):
             identity = file_identity(path)  # before the file is opened, because it may be replaced meanwhile
-            db = cls(path, connect(path, writable), writable)
+            db = cls(path, writable, only)
             db.lock.identity = identity
             try:
                 db._get_ready(header, now)
+                db._restrict()
             except BaseException:
                 db.connection.close()
                 raise
@@ -698,10 +736,7 @@ class Database:
         if not views and not self.views:
             return
         with self.lock.turn, translate_sqlite_errors(self.path):
-            for name in self.views:
-                self.connection.execute(f"DROP VIEW IF EXISTS temp.{name}")
-            for name, statement in views.items():
-                self.connection.execute(f"CREATE TEMP VIEW {name} AS {statement}")
+            self.connection.replace_views(list(self.views), views)
             self.views = views
             self._cache.clear()
 
@@ -806,7 +841,8 @@ class Database:
 
     def _end_reading(self) -> None:
         with translate_sqlite_errors(self.path):
-            self.connection.execute("ROLLBACK")
+            # Nothing was written, except to the temporary indexes of a restricted connection, which are to be kept.
+            self.connection.execute("COMMIT" if self.only else "ROLLBACK")
 
     def _transaction(self, work: Callable[[Transaction], T], end: str) -> T:
         if not self.writable:
@@ -823,8 +859,9 @@ class Database:
         self.set_views({})
         with self.lock.held(), translate_sqlite_errors(self.path):
             self.connection.execute("BEGIN IMMEDIATE")
+            self.connection.begin_changes()
             try:
-                result = work(self.connection)
+                result = self._run(work)
                 if self.before_commit is not None:
                     self.before_commit(self.connection)
                 self.connection.execute(end)
@@ -839,12 +876,23 @@ class Database:
             self.lock.note(wal_note(self.path, self.connection))
             return result
 
+    def _run(self, work: Callable[[Transaction], T]) -> T:
+        """Run the function of a write. A change outside the visible part of the memory is refused."""
+        try:
+            result = work(self.connection)
+        except apsw.ConstraintError:
+            if not self.only:
+                raise
+            raise OutsideScope from None  # an invisible row has the same name
+        self.connection.check_changes()
+        return result
+
     def _nested(self, work: Callable[[Transaction], T], end: str) -> T:
         """Run one write of a rehearsal, whose transaction is already open."""
         with translate_sqlite_errors(self.path):
             self.connection.execute("SAVEPOINT rehearsed")
             try:
-                result = work(self.connection)
+                result = self._run(work)
             except BaseException:
                 end = "ROLLBACK"
                 raise
@@ -862,7 +910,8 @@ class Database:
         now = file_stamp(self.path)
         if now != self._seen:
             self.connection.close()
-            self.connection = connect(self.path, False)
+            self.connection = connect(self.path, False, self._kind)
+            self._restrict()
             self._seen = now
             self.views = {}
             self._cache.clear()  # a new connection starts to count data_version again
@@ -885,6 +934,10 @@ class Database:
     def set_cancel_check(self, unwanted: Callable[[], bool]) -> None:
         """Call `unwanted` regularly while a statement runs; interrupt the statement if the result is True."""
         self.connection.set_progress_handler(unwanted, CANCEL_CHECK_STEPS)
+
+    def file_size(self, suffix: str = "") -> int:
+        """Return the size of the file, or of its WAL; 0 if only a part of the memory is visible."""
+        return 0 if self.only else file_size(self.path + suffix)
 
     def limit_cache(self, kib: int) -> None:
         """Limit the page cache to `kib` KiB, for a process with many connections."""
