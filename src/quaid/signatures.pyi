@@ -1823,7 +1823,7 @@ class Operations:
 
         Command: `quaid instructions`.
         """
-    def connect(self, client: Literal["claude-code", "claude-desktop", "cursor", "codex", "vscode", "windsurf", "zed", "gemini-cli"] | None = None, *, dry_run: bool = False, project: bool = False, instructions: bool = False, kb: bool = False) -> ConnectRecord:
+    def connect(self, client: Literal["claude-code", "claude-desktop", "cursor", "codex", "vscode", "windsurf", "zed", "gemini-cli"] | None = None, *, dry_run: bool = False, project: bool = False, instructions: bool = False, kb: bool = False, only: str | Sequence[str] | None = None) -> ConnectRecord:
         """Add this memory to a client's settings: the MCP server and, for Claude Code, the hooks.
 
         The rest of the file is not changed, a backup is made beside it, and repeating it changes nothing.
@@ -1835,6 +1835,7 @@ class Operations:
         project: The settings of the project in this folder, not the global ones.
         instructions: Also add instructions for agents to its CLAUDE.md or AGENTS.md; Codex always needs them.
         kb: Add instructions and tools for the knowledge base.
+        only: The collections, wing:NAME or project:NAME that it may see [the whole memory].
         """
     def disconnect(self, client: Literal["claude-code", "claude-desktop", "cursor", "codex", "vscode", "windsurf", "zed", "gemini-cli"], *, dry_run: bool = False, project: bool = False) -> ConnectRecord:
         """Remove this memory from a client's settings: its server, hooks and instructions, and nothing else.
@@ -1905,7 +1906,7 @@ class Operations:
 
         lines: How many.
         """
-    def token_create(self, name: str, *, scope: Literal["read", "write"] = "read", expires: str | None = None) -> TokenRecord:
+    def token_create(self, name: str, *, scope: Literal["read", "write"] = "read", expires: str | None = None, only: str | Sequence[str] | None = None) -> TokenRecord:
         """Create a token for an HTTP client. It is shown once; only its hash is stored.
 
         Changes made with the token have its name as their author.
@@ -1915,9 +1916,10 @@ class Operations:
         name: Name of the token, as in phone.
         scope: What the token allows.
         expires: When it ends: a period (12h, 30d, 6w) or its last day (2027-01-31) [never].
+        only: The collections, wing:NAME or project:NAME that it may see [the whole memory].
         """
     def token_list(self) -> TokensRecord:
-        """List the tokens with their scope, creation date, expiry and last use.
+        """List the tokens with their scope, the part of the memory that they see, creation date, expiry and last use.
 
         Programs that logged in over OAuth are listed too, with the name that they gave themselves.
 
@@ -2308,7 +2310,7 @@ class AsyncOperations:
         """Mark a node as contested, or as current again."""
     async def instructions(self) -> Named[str]:
         """Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what."""
-    async def connect(self, client: Literal["claude-code", "claude-desktop", "cursor", "codex", "vscode", "windsurf", "zed", "gemini-cli"] | None = None, *, dry_run: bool = False, project: bool = False, instructions: bool = False, kb: bool = False) -> ConnectRecord:
+    async def connect(self, client: Literal["claude-code", "claude-desktop", "cursor", "codex", "vscode", "windsurf", "zed", "gemini-cli"] | None = None, *, dry_run: bool = False, project: bool = False, instructions: bool = False, kb: bool = False, only: str | Sequence[str] | None = None) -> ConnectRecord:
         """Add this memory to a client's settings: the MCP server and, for Claude Code, the hooks."""
     async def disconnect(self, client: Literal["claude-code", "claude-desktop", "cursor", "codex", "vscode", "windsurf", "zed", "gemini-cli"], *, dry_run: bool = False, project: bool = False) -> ConnectRecord:
         """Remove this memory from a client's settings: its server, hooks and instructions, and nothing else."""
@@ -2332,10 +2334,10 @@ class AsyncOperations:
         """Show whether the service runs. Exits 0 if it runs, 1 if stopped, 2 if not installed, 3 if unknown."""
     async def daemon_logs(self, *, lines: int = 50) -> Named[tuple[str, ...]]:
         """Show the log of the service: starts, stops and failures, never page texts or questions."""
-    async def token_create(self, name: str, *, scope: Literal["read", "write"] = "read", expires: str | None = None) -> TokenRecord:
+    async def token_create(self, name: str, *, scope: Literal["read", "write"] = "read", expires: str | None = None, only: str | Sequence[str] | None = None) -> TokenRecord:
         """Create a token for an HTTP client. It is shown once; only its hash is stored."""
     async def token_list(self) -> TokensRecord:
-        """List the tokens with their scope, creation date, expiry and last use."""
+        """List the tokens with their scope, the part of the memory that they see, creation date, expiry and last use."""
     async def token_revoke(self, name: str) -> Named[str]:
         """Revoke a token, or the access of a program. Requests with it are refused at once, and its open streams end."""
     async def login_list(self) -> LoginsRecord:

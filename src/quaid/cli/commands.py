@@ -116,12 +116,23 @@ def _schema_state(path: str) -> tuple[int | None, str]:
 def _serve(line: CommandLine, arguments: dict[str, Any]) -> int:
     if "http" in arguments:
         return _serve_http(line, arguments)
-    others = set(arguments) - {"tools"}
+    others = set(arguments) - {"tools", "only"}
     if others:
         raise InvalidArgument(name="--" + min(others), problem="belongs to --http")
     from quaid.mcp.stdio import serve
 
-    return serve(load_settings(line), arguments.get("tools") or "core")
+    return serve(_bound_settings(line, arguments), arguments.get("tools") or "core")
+
+
+def _bound_settings(line: CommandLine, arguments: dict[str, Any]) -> Settings:
+    """Return the settings of a command with --only, which limits it to a part of the memory."""
+    settings = load_settings(line)
+    if "only" not in arguments:
+        return settings
+    from quaid.operations import service
+
+    with Brain(settings, notice=print_notice) as brain:
+        return settings._replace(only=(service.check_only(brain, arguments["only"], "--only"),))
 
 
 def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
@@ -132,7 +143,7 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
     from quaid.operations import service
     from quaid.web import server
 
-    settings = load_settings(line)
+    settings = _bound_settings(line, arguments)
     port = arguments.get("port", server.ServerOptions().port)
     if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65_535:
         raise InvalidArgument(name="--port", problem=f"must be from 0 to 65535, not {port}")
@@ -368,22 +379,23 @@ def _stop_on_signals(stop: Event) -> Iterator[None]:
 
 
 def _hook(line: CommandLine, arguments: dict[str, Any]) -> int:
-    return run_hook(arguments["event"], lambda: load_settings(line), arguments.get("client"))
+    return run_hook(arguments["event"], lambda: _bound_settings(line, arguments), arguments.get("client"))
 
 
 def _call(line: CommandLine, arguments: dict[str, Any]) -> int:
-    with Brain(load_settings(line), notice=print_notice, ask=passphrase_prompt()) as brain:
+    settings = _bound_settings(line, arguments)
+    with Brain(settings, notice=print_notice, ask=passphrase_prompt()) as brain:
         return _print_json(
             _tool_result(brain, arguments["tool"], _parse_object(arguments.get("json") or "{}"))
         )
 
 
-def _pipe(line: CommandLine, _: dict[str, Any]) -> int:
+def _pipe(line: CommandLine, arguments: dict[str, Any]) -> int:
     """Answer each input line with one output line.
 
     An invalid line gets an error object and does not end the loop.
     """
-    with Brain(load_settings(line), notice=print_notice) as brain:
+    with Brain(_bound_settings(line, arguments), notice=print_notice) as brain:
         for text in jsonrpc.read_lines(sys.stdin.buffer, "id"):
             if isinstance(text, OversizedLine) or text.strip():
                 print(json.dumps(_answer_pipe_line(brain, text), ensure_ascii=False), flush=True)
@@ -484,6 +496,14 @@ _HOST_NAME = _param(
     "The name for browsers, as in localhost, if yours cannot open the random one [quaid-….localhost].",
     positional=False,
 )
+_ONLY = Param(
+    "only",
+    "array",
+    (),
+    False,
+    (),
+    Arg("Show only these collections, wing:NAME or project:NAME; nothing else exists for the caller."),
+)
 _DEBUG = _flag("debug", "Enable the debug endpoints.")
 _READ_ONLY = _flag("read_only", "Refuse all changes, whatever the token allows.")
 
@@ -506,6 +526,7 @@ COMMANDS: dict[str, LocalCommand] = {
             _param(
                 "tools", "lean, core, seed, kb, all, or names with commas.", positional=False, default="core"
             ),
+            _ONLY,
             _flag("http", "Serve over HTTP at /mcp; clients need a token (quaid token create)."),
             _PORT,
             *_LISTEN,
@@ -517,6 +538,7 @@ COMMANDS: dict[str, LocalCommand] = {
         (
             "quaid serve",
             "quaid serve --tools all --db ~/work.db",
+            "quaid serve --only work --only wing:people",
             "quaid serve --http --port 4321",
             "quaid serve --http --behind-proxy --allow-host memory.example.org",
         ),
@@ -604,6 +626,7 @@ COMMANDS: dict[str, LocalCommand] = {
                 None,
                 Arg("The client that runs the hook; it determines the size limit."),
             ),
+            _ONLY,
         ),
         _hook,
         ("quaid hook session-start < event.json",),
@@ -613,13 +636,14 @@ COMMANDS: dict[str, LocalCommand] = {
         (
             _param("tool", "The tool, as in memory_get.", required=True),
             _param("json", "Its arguments as JSON."),
+            _ONLY,
         ),
         _call,
         ('quaid call memory_get \'{"slug": "people/alice"}\'',),
     ),
     "pipe": LocalCommand(
         'Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out.',
-        (),
+        (_ONLY,),
         _pipe,
         ("quaid pipe < calls.jsonl",),
     ),

@@ -212,6 +212,7 @@ def _session_start(event: HookEvent, settings: Settings, client: str | None) -> 
     if event.source == "compact":
         _clear_mark(settings, event, "flushed")
     room = limit - sum(len(part) + 2 for part in parts) - NUDGE_ROOM
+    settings = _client_settings(settings, client)
     parts += filter(None, [_notebook_context(event, settings, room)])
     yield context_response("SessionStart", "\n\n".join(parts)[:limit])
     parts += filter(None, [_kb_nudge(settings)])
@@ -249,6 +250,15 @@ HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[st
     "pre-compact": _pre_compact,
     "stop": _stop,
 }
+
+
+def _client_settings(settings: Settings, client: str | None) -> Settings:
+    """Return the settings, bound to the part of the memory that the client may see."""
+    try:
+        with Brain(settings) as brain:
+            return brain.for_client(client or "").settings
+    except QuaidError:  # the next command reports it; nothing is shown until then
+        return settings._replace(only=(*settings.only, ()))
 
 
 def _notebook_context(event: HookEvent, settings: Settings, room: int) -> str:

@@ -481,7 +481,7 @@ SENTENCES: dict[str, str | Callable[[Any], str]] = {
     "LoginCodeRecord": "{0.code}\nType this code at the dashboard's login page within {0.minutes} minutes."
     " It works once.",
     "TokenRecord": lambda token: (
-        f"{token.token}\nThis is the token {token.name} ({token.scope}"
+        f"{token.token}\nThis is the token {token.name} ({token.scope}{_optional(', only {}', ', '.join(token.only))}"
         f"{f', until {_minute(token.expires_at)}' if token.expires_at else ''}). It is not shown again; only its hash"
         f" is stored. `quaid token revoke {token.name}` revokes it."
     ),
@@ -2794,6 +2794,7 @@ def _tokens(record: Any) -> Lines:
             token.name,
             token.scope,
             token.client,
+            f"only {', '.join(token.only)}" if token.only else "",
             f"created {_day(token.created_at)}",
             f"last used {_minute(token.last_used_at)}" if token.last_used_at else "never used",
             f"expire{'d' if token.is_expired else 's'} {_minute(token.expires_at)}"

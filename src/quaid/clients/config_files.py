@@ -36,12 +36,17 @@ class LaunchCommand(NamedTuple):
     args: tuple[str, ...]  # arguments before the subcommand, as in -m quaid
     db: str
     tools: str = ""  # value of --tools; "" for the default
+    only: tuple[str, ...] = ()  # values of --only
+
+    @property
+    def only_args(self) -> list[str]:
+        return [word for part in self.only for word in ("--only", part)]
 
 
 def add_server(client: Client, text: str, launch: LaunchCommand) -> str:
     """Return the text with our server added or updated. Keys that the user added to our entry are kept."""
     tools = ("--tools", launch.tools) if launch.tools else ()
-    args = [*launch.args, "serve", *tools, "--db", launch.db]
+    args = [*launch.args, "serve", *tools, *launch.only_args, "--db", launch.db]
     path = (*client.keys, SERVER_NAME)
     if client.format == "toml":
         return config_text.put_toml(text, path, {"command": launch.command, "args": args})
@@ -84,7 +89,9 @@ def hook_commands(launch: LaunchCommand, quoted: "ShellQuote", client: str) -> d
     """Return the shell command for each event of a client."""
     start = [launch.command, *launch.args]
     return {
-        event: " ".join(map(quoted, [*start, "hook", name, "--client", client, "--db", launch.db]))
+        event: " ".join(
+            map(quoted, [*start, "hook", name, "--client", client, *launch.only_args, "--db", launch.db])
+        )
         for event, name in HOOK_EVENTS.items()
     }
 

@@ -137,6 +137,8 @@ def _result(connection: Connection, brain: Brain, request: Request) -> dict[str,
     if not stateless and connection.version is None and request.method not in ("initialize", "ping"):
         raise RpcError(INVALID_REQUEST, "Invalid request: send initialize first")
     try:
+        if request.method in METHODS_USING_MEMORY:
+            brain = brain.for_client(connection.token, connection.client)
         result = _handle(handler, MethodCall(connection, brain, request.params))
     except QuaidError as error:
         if request.method != "resources/read" or error.http_status != 404:
@@ -207,7 +209,11 @@ def _instructions(call: MethodCall) -> str:
 
     listed = tools.listed_names(call.connection.selection, call.connection.scope)
     with call.brain.beside(call.brain.settings.db_path) as own:
-        return instructions_for(own, listed)
+        try:
+            visible = own.for_client(call.connection.token, call.connection.client)
+        except QuaidError:
+            visible = own  # the memory cannot be read, so that the instructions say nothing about it
+        return instructions_for(visible, listed)
 
 
 def _client_name(info: Any) -> str:

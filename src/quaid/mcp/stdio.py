@@ -64,8 +64,9 @@ def serve(settings: Settings, tools: str) -> int:
 
 def _announce(settings: Settings, tools: str) -> None:
     missing = "" if os.path.exists(settings.db_path) else " (not made yet: the first write makes it)"
+    only = "; ".join(f", only {', '.join(group)}" for group in settings.only)
     log_to_stderr(
-        f"quaid {quaid.__version__}: MCP on stdio, tools: {tools}, memory: {settings.db_path}{missing}"
+        f"quaid {quaid.__version__}: MCP on stdio, tools: {tools}, memory: {settings.db_path}{missing}{only}"
     )
 
 

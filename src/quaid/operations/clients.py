@@ -61,6 +61,7 @@ class ClientRecord(NamedTuple):
         "quaid connect claude-code --dry-run",
         "quaid connect claude-code --instructions --kb",
         "quaid connect codex --project",
+        "quaid connect cursor --only work",
     ),
 )
 def connect(
@@ -72,6 +73,10 @@ def connect(
         bool, Arg("Also add instructions for agents to its CLAUDE.md or AGENTS.md; Codex always needs them.")
     ] = False,
     kb: Annotated[bool, Arg("Add instructions and tools for the knowledge base.")] = False,
+    only: Annotated[
+        list[str] | None,
+        Arg("The collections, wing:NAME or project:NAME that it may see [the whole memory]."),
+    ] = None,
 ) -> ConnectRecord:
     """Add this memory to a client's settings: the MCP server and, for Claude Code, the hooks.
 
@@ -81,7 +86,12 @@ def connect(
         states = tuple(_client_record(brain, client) for client in known_clients.CLIENTS.values())
         return ConnectRecord("", "", False, dry_run, (), "", states)
     chosen, where, started = known_clients.find_client(client), _client_paths(brain), launch_command(brain)
-    started = started._replace(tools="core,kb" if kb else "")
+    parts: tuple[str, ...] = ()
+    if only is not None:
+        from quaid.operations.service import check_only  # that module imports this one
+
+        parts = check_only(brain, only)
+    started = started._replace(tools="core,kb" if kb else "", only=parts)
     is_missing = not project and not _is_present(chosen, where)
     changes = [
         _change(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import quaid
 from quaid import server_socket
-from quaid.app import RERANKER_SETTING, Brain
+from quaid.app import CLIENT_ONLY, RERANKER_SETTING, Brain
 from quaid.config import OPTIONS, canonical_name, check_option, environment_variable
 from quaid.embedding import registry as embedders
 from quaid.embedding.backfill import cut_pages
@@ -53,7 +53,7 @@ from quaid.storage.checks import Violation, rebuild_derived_rows as rebuilt, rec
 from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun, TurnQueue
 from quaid.storage.pages import count as count_pages
 from quaid.storage.spaces import SharedState, shared_states
-from quaid.storage.sqlite import backup as backups, connection
+from quaid.storage.sqlite import backup as backups
 from quaid.storage.sqlite.backup import BackedUp, Compacted
 from quaid.storage.sqlite.connection import Transaction
 from quaid.storage.sqlite.errors import translate_os_errors
@@ -129,11 +129,16 @@ def status(brain: Brain) -> StatusRecord:
             if model.name != active.name
         ]
         turns = _conversation_coverage(brain, active.name)
-    failed = embedding_queue.last_failure(db.path)
+    # What the background worker does says something about all pages.
+    failed, filling = (
+        (None, None)
+        if db.only
+        else (embedding_queue.last_failure(db.path), embedding_queue.current_run(db.path))
+    )
     record = StatusRecord(
         path=db.path,
-        size=connection.file_size(db.path),
-        wal_size=connection.file_size(db.path + "-wal"),
+        size=db.file_size(),
+        wal_size=db.file_size("-wal"),
         writable=db.writable,
         schema_version=SCHEMA_VERSION,
         pages=pages,
@@ -142,7 +147,7 @@ def status(brain: Brain) -> StatusRecord:
         model=active,
         others=tuple(other for other in others if other.vectors),
         background_embedding=background.is_embedding_on(brain),
-        filling=embedding_queue.current_run(db.path),
+        filling=filling,
         trouble=failed
         if failed and failed.model == active.name and (failed.down or active.missing + uncut + turns.missing)
         else None,
@@ -240,6 +245,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "single_valued_predicates": (),
     "agent_writes": ("direct", "review"),
     "agents_may": (),
+    CLIENT_ONLY: (),
     "welcome": ("ask", "hint", "done"),
     "dream_accept": (),
     "dream_nightly": ("on", "off"),
@@ -436,6 +442,8 @@ def config_set(
         )
     elif key == expiry.GRACE_SETTING or key.startswith(expiry.RETENTION):
         _check_period(key, value)
+    elif _general_key(key) == CLIENT_ONLY:
+        key, value = key.lower(), _checked_parts(brain, key, value)
     elif key in OPTIONS:
         try:
             value = str(check_option(key, value))
@@ -472,6 +480,7 @@ def _all_settings(brain: Brain) -> dict[str, Setting]:
     defaults = {key: option.default for key, option in OPTIONS.items()}
     defaults.update({"chunk_strategy": "", "single_valued_predicates": ""})
     defaults.update({"agent_writes": "direct", "agents_may": "nothing", "welcome": "done"})
+    defaults[CLIENT_ONLY] = "everything"
     defaults.update({"dream_accept": "nothing", "dream_nightly": "off"})
     defaults.update(zip(MODEL_SETTINGS, (embedders.DEFAULT_MODEL, embedders.DEFAULT_DIMENSIONS), strict=True))
     settings = {key: Setting(key, _setting_text(value), "default") for key, value in defaults.items()}
@@ -519,7 +528,9 @@ def _refuse_fixed(brain: Brain, key: str) -> None:
 
 
 def _general_key(key: str) -> str:
-    """Return `agent_writes` or `retention` for the settings of one collection, client or type, else the key."""
+    """Return `agent_writes`, `retention` or `client_only` for the settings of one client or type, else the key."""
+    if re.match(CLIENT_ONLY + r"\.[^\s.]", key):
+        return CLIENT_ONLY
     match = re.match(
         r"(agent_writes)\.(?:collection|client)\.[^\s.]|(retention)\.(?:collection|type)\.[^\s.]", key
     )
@@ -540,6 +551,17 @@ def _check_words(key: str, value: str, allowed: tuple[str, ...]) -> None:
     for word in filter(None, re.split(r"[,\s]+", value)):
         if word not in allowed:
             raise InvalidArgument(name=key, problem=f"must be a list of {', '.join(allowed)}, not {word!r}")
+
+
+def _checked_parts(brain: Brain, key: str, value: str) -> str:
+    """Return the value of client_only.NAME; "everything" removes the limit."""
+    if key == CLIENT_ONLY:
+        raise InvalidArgument(name=key, problem="needs the name of a client, as in client_only.codex")
+    if value.strip() in ("", "everything"):
+        return ""
+    from quaid.operations.service import check_only  # few commands need it
+
+    return ",".join(check_only(brain, [value], key))
 
 
 def _setting_hint(brain: Brain, key: str) -> str:

@@ -22,9 +22,10 @@ from quaid.formats import config_text
 from quaid.kb import git as git_cli
 from quaid.model import dates
 from quaid.model.plain_text import count_noun
+from quaid.model.slug import ONLY_PREFIXES, parse_only
 from quaid.operations.clients import launch_command
 from quaid.operations.registry import Arg, Named, Scope, op
-from quaid.storage import files as durable_files
+from quaid.storage import collections, files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
 
 UNIT_NAME = "quaid.service"
@@ -303,6 +304,8 @@ IDLE_SESSION_SECONDS = 7 * 24 * 3600.0
 MAX_SESSION_SECONDS = 90 * 24 * 3600.0
 SEEN_SECONDS = 60.0
 """The last use of a session is recorded at most once in this many seconds."""
+FIXED_PARTS = ("notebook", "kb", "conversations")
+"""Parts of a memory that may be named even if they do not exist yet."""
 RESERVED_NAMES = ("human", "manual", "owner")
 """Names by which the owner is recorded as the author of a change."""
 TOKEN_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -324,6 +327,8 @@ class Token(NamedTuple):
     is_expired: bool = False
     client: str = ""
     """For a program that logged in over OAuth: its name and where it is, as in Claude Code (localhost)."""
+    only: tuple[str, ...] = ()
+    """The part of the memory that the token reaches; empty for the whole memory."""
 
 
 class TokenRecord(NamedTuple):
@@ -332,6 +337,7 @@ class TokenRecord(NamedTuple):
     token: str
     """The token. It is shown only once, because only its hash is stored."""
     expires_at: str | None = None
+    only: tuple[str, ...] = ()
 
 
 class TokensRecord(NamedTuple):
@@ -343,7 +349,11 @@ class TokensRecord(NamedTuple):
 @op(
     "owner",
     command="token create",
-    examples=("quaid token create phone", "quaid token create laptop --scope write --expires 30d"),
+    examples=(
+        "quaid token create phone",
+        "quaid token create laptop --scope write --expires 30d",
+        "quaid token create work-bot --only work --only wing:people",
+    ),
 )
 def token_create(
     brain: Brain,
@@ -352,19 +362,25 @@ def token_create(
     expires: Annotated[
         str | None, Arg("When it ends: a period (12h, 30d, 6w) or its last day (2027-01-31) [never].")
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        Arg("The collections, wing:NAME or project:NAME that it may see [the whole memory]."),
+    ] = None,
 ) -> TokenRecord:
     """Create a token for an HTTP client. It is shown once; only its hash is stored.
 
     Changes made with the token have its name as their author."""
     check_token_name(name)
     expires_at = _expiry(brain, expires) if expires is not None else None
+    items = check_only(brain, only) if only is not None else ()
     _ = brain.db  # raises an error if there is no memory
     folder = token_folder(brain.settings, "tokens")
     if len(names_in_folder(folder)) >= MAX_TOKENS:
         raise InvalidArgument(name="name", problem=f"there are {MAX_TOKENS} tokens already; revoke some")
     token = new_token()
-    content = {"scope": scope, "created_at": brain.now(), "sha256": token_hash(token)}
+    content: dict[str, Any] = {"scope": scope, "created_at": brain.now(), "sha256": token_hash(token)}
     content |= {"expires_at": expires_at} if expires_at else {}
+    content |= {"only": items} if items else {}
     path = os.path.join(folder, name + ".json")
     with translate_os_errors(path):
         try:
@@ -373,7 +389,25 @@ def token_create(
         except FileExistsError:
             hint = f"`quaid token revoke {name}` ends it; or choose another name."
             raise AlreadyExists(path=f"A token {name}", hint=hint) from None
-    return TokenRecord(name, scope, token, expires_at)
+    return TokenRecord(name, scope, token, expires_at, items)
+
+
+def check_only(brain: Brain, items: Sequence[str], name: str = "only") -> tuple[str, ...]:
+    """Return the parts of the memory to which a caller is to be bound. Raise InvalidArgument if one does not exist.
+
+    Wings and projects need not exist yet.
+    """
+    try:
+        parts = parse_only(",".join(items))
+    except ValueError as error:
+        raise InvalidArgument(name=name, problem=str(error)) from None
+    known = [row.name for row in collections.list_all(brain.db)]
+    for part in parts:
+        if not part.startswith(ONLY_PREFIXES) and part not in (*known, *FIXED_PARTS):
+            names = ", ".join(dict.fromkeys((*known, *FIXED_PARTS)))
+            problem = f"there is no collection {part!r}; there are {names}, wing:NAME and project:NAME"
+            raise InvalidArgument(name=name, problem=problem)
+    return parts
 
 
 def _expiry(brain: Brain, expires: str) -> str:
@@ -395,7 +429,7 @@ def _expiry(brain: Brain, expires: str) -> str:
 
 @op("owner", command="token list", aliases={"token": {}}, examples=("quaid token list",))
 def token_list(brain: Brain) -> TokensRecord:
-    """List the tokens with their scope, creation date, expiry and last use.
+    """List the tokens with their scope, the part of the memory that they see, creation date, expiry and last use.
 
     Programs that logged in over OAuth are listed too, with the name that they gave themselves."""
     folder = os.path.join(_token_path(brain.settings), "tokens")  # created with the first token
@@ -408,6 +442,7 @@ def token_list(brain: Brain) -> TokensRecord:
             content.get("expires_at"),
             _is_expired(content, brain.now()),
             content.get("client", ""),
+            tuple(content.get("only", ())),
         )
         for name, content in token_files(brain.settings).items()
         if content
@@ -544,6 +579,7 @@ class TokenGrant(NamedTuple):
     """Identifies the grant of an OAuth access token; empty for other tokens."""
     resource: str = ""
     """The only address at which an OAuth access token is accepted."""
+    only: tuple[str, ...] = ()
 
 
 class TokenReader:
@@ -574,7 +610,9 @@ class TokenReader:
                 ends_at = dates.timestamp(state["until"]) if state else content.get("expires_at")
                 found = TokenGrant(content["scope"], name, ends_at, is_expired)
                 grant = grant or found._replace(
-                    grant=content.get("grant", ""), resource=content.get("resource", "")
+                    grant=content.get("grant", ""),
+                    resource=content.get("resource", ""),
+                    only=tuple(content.get("only", ())),
                 )
                 if not is_expired:
                     _record_use(path, moment)
@@ -929,10 +967,13 @@ def _read_token_file(path: str) -> dict[str, Any] | None:
     if "until" in value:
         return value if set(value) == {"port", "until"} else None
     secret = GRANT_FIELDS if "grant" in value else {"sha256"}
-    is_token = set(value) - {"expires_at"} == {"scope", "created_at"} | secret
+    is_token = set(value) - {"expires_at", "only"} == {"scope", "created_at"} | secret
     is_valid = is_token and value["scope"] in ("read", "write")
     is_valid = is_valid and all(isinstance(value[name], str) for name in secret)
     if "grant" in value and not (is_valid and GRANT_ID.fullmatch(value["grant"]) and "expires_at" in value):
+        return None
+    only = value.get("only", [""])
+    if not (isinstance(only, list) and only and all(isinstance(item, str) for item in only)):
         return None
     expires_at = value.get("expires_at", "9999-12-31T23:59:59Z")
     return value if is_valid and isinstance(expires_at, str) and dates.is_timestamp(expires_at) else None

@@ -27,7 +27,7 @@ from quaid.http_server import MAX_HEAD, RequestLimits, ServerAddress
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, MAX_RAW_LINE_BYTES, decoded_size
 from quaid.operations import service
 from quaid.operations.registry import SCOPES
-from quaid.web.workers import CALLER
+from quaid.web.workers import CALLER, ONLY
 
 NOT_LOGGED_IN = "You are not logged in"
 MAX_RETURN_PATH = 8_000  # a request of a program to connect contains its registration
@@ -151,6 +151,7 @@ MAX_PUBLIC_BODY = 16 * 1024
 BODY_TIMEOUT = 30.0
 REFUSAL_SECONDS = 1.0
 SAFE_METHODS = ("GET", "HEAD")
+TOOL_PREFIXES = ("/api/memory/", "/api/notebook/")
 API_PREFIXES = ("/api/", "/mcp", "/oauth/register", "/oauth/token", "/oauth/revoke", "/.well-known/")
 """Paths that only programs request; a browser never navigates to them."""
 
@@ -191,6 +192,7 @@ class WebCaller(NamedTuple):
     session: str = ""
     token: str = ""  # name of the token; empty for the owner
     grant: str = ""  # id of the grant to which an OAuth token belongs
+    only: tuple[tuple[str, ...], ...] = ()  # the part of the memory that the caller may see; () for all of it
 
     @property
     def key(self) -> str:
@@ -270,12 +272,14 @@ class AuthMiddleware:
         request.scope["state"].update((caller or WebCaller(""))._asdict(), auth=self)
         who = caller.key if caller else ""
         CALLER.set(who)
+        ONLY.set(caller.only if caller else self._settings.only)
         if caller:
             self._limits.count_request(who, self._rate, self._burst)
         else:
             await self._count_stranger(request, receive)
         needed = self._needed(request.scope)
         if needed != "public":
+            self._check_route(request, caller)
             self._check_scope(request, caller, needed)
         # JSON from an authenticated caller may be larger on the wire, because `_read_body` limits its size
         # after unescaping.
@@ -344,9 +348,13 @@ class AuthMiddleware:
             if grant.resource and grant.resource != self._sessions.origin(request) + request.url.path:
                 problem = f"The token of {grant.name} is only for {grant.resource}"
                 raise NotLoggedIn(problem=problem, remedy="`quaid token create NAME` makes one for the API")
-            return WebCaller(self._capped(grant.scope), token=grant.name, grant=grant.grant)
+            only = (*self._settings.only, *((grant.only,) if grant.only else ()))
+            return WebCaller(self._capped(grant.scope), token=grant.name, grant=grant.grant, only=only)
         session = None if request.scope["path"] == CLIP_PATH else self._sessions.of(request)
-        return WebCaller(self._capped("owner"), csrf=session[1], session=session[0]) if session else None
+        if session is None:
+            return None
+        scope = self._capped("owner")
+        return WebCaller(scope, csrf=session[1], session=session[0], only=self._settings.only)
 
     def is_still_valid(self, request: Request) -> bool:
         """Return True if the credentials of a request are still valid."""
@@ -359,11 +367,23 @@ class AuthMiddleware:
     def check_again(self, request: Request) -> None:
         """Raise NotLoggedIn if the credentials of a request are no longer valid, or allow less than before."""
         caller = self._caller(request)
-        if caller is None or caller.scope != request.state.scope:
+        if caller is None or (caller.scope, caller.only) != (request.state.scope, request.state.only):
             raise NotLoggedIn(problem="You are no longer logged in", remedy="Log in again")
 
     def _capped(self, scope: str) -> str:
         return min(scope, self._most, key=SCOPES.index)
+
+    def _check_route(self, request: Request, caller: WebCaller | None) -> None:
+        """Raise NotAllowed for a caller who sees only a part of the memory, unless the route serves tools.
+
+        The dashboard and the events are about the whole memory.
+        """
+        path = request.url.path
+        is_open = path == "/mcp" or (path.startswith(TOOL_PREFIXES) and "/debug" not in path)
+        if caller is not None and caller.only and not is_open and path != "/api/openapi.json":
+            raise NotAllowed(
+                name=f"{request.method} {path[:100]}", needed="owner", granted="part of the memory"
+            )
 
     def _check_scope(self, request: Request, caller: WebCaller | None, needed: str) -> None:
         if caller is None:

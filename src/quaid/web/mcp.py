@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from quaid.app import Brain
+from quaid.config import Settings
 from quaid.errors import QuaidError, TooMany
 from quaid.mcp import jsonrpc
 from quaid.mcp.jsonrpc import (
@@ -266,7 +267,7 @@ def _begin_session(request: Request, value: Any) -> Response:
         raise HttpRpcError(400, "Invalid request: initialize must be a request with an id", id=id)
     connection = Connection(request.app.state.tools, api.tool_scope(request), request.state.token)
     connection.has_log = False
-    result = answer_request(connection, Brain(request.app.state.settings), message)
+    result = answer_request(connection, Brain(_settings(request)), message)
     if "error" in result:
         return api.json_response(result)
     try:
@@ -310,6 +311,12 @@ def _end_session(request: Request) -> Response:
     return Response(status_code=204)
 
 
+def _settings(request: Request) -> Settings:
+    """Return the settings, bound to the part of the memory that the caller may see."""
+    settings: Settings = request.app.state.settings
+    return settings._replace(only=request.state.only)
+
+
 def _sessions(request: Request) -> McpSessions:
     sessions: McpSessions = request.app.state.mcp_sessions
     return sessions
@@ -323,7 +330,7 @@ def _session_owner(request: Request) -> str:
     """
     token = request.headers.get("authorization", "").partition(" ")[2].strip()
     credentials = request.state.grant or token or request.state.session
-    return hashlib.sha256(f"{request.state.scope} {credentials}".encode()).hexdigest()
+    return hashlib.sha256(f"{request.state.scope} {request.state.only} {credentials}".encode()).hexdigest()
 
 
 # Responses
@@ -383,7 +390,7 @@ async def _call_result(
     """
     if needs_no_memory(message):
         # The handshake reads the memory for its instructions, which must not block the event loop.
-        return await asyncio.to_thread(answer_request, connection, Brain(request.app.state.settings), message)
+        return await asyncio.to_thread(answer_request, connection, Brain(_settings(request)), message)
     pool: WorkerPool = request.app.state.workers
     loop = asyncio.get_running_loop()
 

@@ -78,6 +78,7 @@ def accept_commands(app: "Starlette", settings: Settings) -> None:
     """
     if (
         app.state.readonly
+        or settings.only  # the commands of the owner see the whole memory
         or server_socket.is_handover_off(settings.environ)
         or not hasattr(socket, "AF_UNIX")
     ):

@@ -63,6 +63,11 @@ KILL_SECONDS = 0.3
 CALLER: ContextVar[str] = ContextVar("caller", default="")
 """Who sent the request: the name of a token, or a browser session. Requests of one caller wait in one line."""
 
+ONLY: ContextVar[tuple[tuple[str, ...], ...]] = ContextVar("only", default=())
+"""The part of the memory that the caller may see; () for all of it."""
+SCOPED_WORKERS = 2
+"""Threads for callers who see only a part of the memory. Each builds an index of that part."""
+
 SEMANTIC_OPERATIONS = frozenset(
     "query.query query.glance notebook.recall conversations.conversation_search kb.kb_query".split()
 )
@@ -467,6 +472,7 @@ class WorkerPool:
                 "meaning", QUESTION_PROCESSES if processes else QUESTIONS, lambda: make("run"), tell
             ),
             "write": WorkerQueue("writer", WRITERS, make, tell),
+            "scoped": WorkerQueue("scoped", SCOPED_WORKERS, make, tell),
             "slow": WorkerQueue("slow", SLOW_WORKERS, make, tell, keeps=False),
             "long": WorkerQueue(
                 "long", 1, lambda: make("run-long"), tell, keeps=False, most_of_caller=MAX_JOBS_OF_CALLER
@@ -514,6 +520,12 @@ class WorkerPool:
 
         Cancelling the call cancels the task, unless `stays` is set.
         """
+        if only := ONLY.get() or self.settings.only:
+            whole, queue = work, "scoped"
+
+            def work(brain: Brain) -> T:
+                return whole(brain.bound(only))
+
         task = Task(work, name, asyncio.get_running_loop(), CALLER.get())
         if queue == "long":
             task.job = Job(next(self._job_ids), name, time.time())
@@ -591,6 +603,7 @@ class MaintenanceThread:
     def __init__(
         self, settings: Settings, tell: EventSink, *, maintains: bool, calls: deque[Any] | None = None
     ) -> None:
+        settings = settings._replace(only=())  # folders and vectors are those of the whole memory
         self._settings, self._tell, self._calls = settings, tell, calls
         self._ending = Event()
         self._logged: set[str] = set()

@@ -123,7 +123,7 @@ connect	@command	Add this memory to a client\'s settings: the MCP server and, fo
 disconnect	@command	Remove this memory from a client\'s settings: its server, hooks and instructions, and nothing else
 skills	@command	List the skills in effect, with their descriptions
 daemon	@command	Show whether the service runs
-token	@command	List the tokens with their scope, creation date, expiry and last use
+token	@command	List the tokens with their scope, the part of the memory that they see, creation date, expiry and last use
 login	@command	List the browsers that are logged in to the dashboard, the last used first
 --version	-	versions, and where the memory is
 --db	@files:db	the memory
@@ -144,6 +144,7 @@ login	@command	List the browsers that are logged in to the dashboard, the last u
 --help	-	help on a command'
     case 'serve'
         printf '%s\n' '--tools	lean|core|kb|all	lean, core, seed, kb, all, or names with commas
+--only	@any	Show only these collections, wing:NAME or project:NAME; nothing else exists for the caller
 --http	-	Serve over HTTP at /mcp; clients need a token (quaid token create)
 --port	@any	The port to listen on; 0: any free one
 --bind	@any	The address to listen on; beyond this machine only with TLS
@@ -212,6 +213,7 @@ login	@command	List the browsers that are logged in to the dashboard, the last u
     case 'hook'
         printf '%s\n' '1	session-start|user-prompt|pre-compact|stop	session-start, user-prompt, pre-compact or stop
 --client	@any	The client that runs the hook; it determines the size limit
+--only	@any	Show only these collections, wing:NAME or project:NAME; nothing else exists for the caller
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -219,12 +221,14 @@ login	@command	List the browsers that are logged in to the dashboard, the last u
     case 'call'
         printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_attachment|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_regroup|memory_activity|memory_correct|memory_briefing|memory_today|memory_tick|memory_days|memory_titles|memory_wings|memory_wing|memory_map|memory_link_suggestions|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_list|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
 2	@any	Its arguments as JSON
+--only	@any	Show only these collections, wing:NAME or project:NAME; nothing else exists for the caller
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'pipe'
-        printf '%s\n' '--db	@files:db	the memory
+        printf '%s\n' '--only	@any	Show only these collections, wing:NAME or project:NAME; nothing else exists for the caller
+--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
@@ -1487,13 +1491,13 @@ list	@command	List all settings, and where each value comes from
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'config get'
-        printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|device_name|dream_accept|dream_nightly|embed_conversations|embedding.models_dir|embedding.plugin|expiry_grace|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|key_file|log_activity|log_gaps|log_opened|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.oauth|web.requests_per_second|welcome	The setting
+        printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|client_only|conversation_folders|default_token_budget|device_name|dream_accept|dream_nightly|embed_conversations|embedding.models_dir|embedding.plugin|expiry_grace|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|key_file|log_activity|log_gaps|log_opened|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms|web.burst|web.oauth|web.requests_per_second|welcome	The setting
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'config set'
-        printf '%s\n' '1	single_valued_predicates|agents_may|dream_accept|device_name|conversation_folders|default_token_budget|expiry_grace	The setting
+        printf '%s\n' '1	single_valued_predicates|agents_may|client_only|dream_accept|device_name|conversation_folders|default_token_budget|expiry_grace	The setting
 2	@any	Its new value
 chunk_strategy	@command	section, window, paragraph, page
 agent_writes	@command	direct, review
@@ -1845,6 +1849,7 @@ contest	@command	Mark a node as contested, or as current again
 --project	-	The settings of the project in this folder, not the global ones
 --instructions	-	Also add instructions for agents to its CLAUDE.md or AGENTS.md; Codex always needs them
 --kb	-	Add instructions and tools for the knowledge base
+--only	@any	The collections, wing:NAME or project:NAME that it may see [the whole memory]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1935,7 +1940,7 @@ logs	@command	Show the log of the service: starts, stops and failures, never pag
 --help	-	help on a command'
     case 'token'
         printf '%s\n' 'create	@command	Create a token for an HTTP client
-list	@command	List the tokens with their scope, creation date, expiry and last use
+list	@command	List the tokens with their scope, the part of the memory that they see, creation date, expiry and last use
 revoke	@command	Revoke a token, or the access of a program
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1945,6 +1950,7 @@ revoke	@command	Revoke a token, or the access of a program
         printf '%s\n' '1	@any	Name of the token, as in phone
 --scope	read|write	What the token allows
 --expires	@any	When it ends: a period (12h, 30d, 6w) or its last day (2027-01-31) [never]
+--only	@any	The collections, wing:NAME or project:NAME that it may see [the whole memory]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -2104,7 +2110,7 @@ connect	@command	Add this memory to a client\'s settings: the MCP server and, fo
 disconnect	@command	Remove this memory from a client\'s settings: its server, hooks and instructions, and nothing else
 skills	@command	List the skills in effect, with their descriptions
 daemon	@command	Show whether the service runs
-token	@command	List the tokens with their scope, creation date, expiry and last use
+token	@command	List the tokens with their scope, the part of the memory that they see, creation date, expiry and last use
 login	@command	List the browsers that are logged in to the dashboard, the last used first'
     case 'help gaps'
         printf '%s\n' 'add	@command	Record a question that the memory cannot answer
@@ -2230,7 +2236,7 @@ status	@command	Show whether the service runs
 logs	@command	Show the log of the service: starts, stops and failures, never page texts or questions'
     case 'help token'
         printf '%s\n' 'create	@command	Create a token for an HTTP client
-list	@command	List the tokens with their scope, creation date, expiry and last use
+list	@command	List the tokens with their scope, the part of the memory that they see, creation date, expiry and last use
 revoke	@command	Revoke a token, or the access of a program'
     case 'help login'
         printf '%s\n' 'list	@command	List the browsers that are logged in to the dashboard, the last used first

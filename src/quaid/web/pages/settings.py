@@ -47,7 +47,7 @@ TOKEN_PERIODS = (
     ("52w", "after a year"),
     ("", "never"),
 )
-NEW_TOKEN = {"name": "", "scope": "read", "expires": "90d"}
+NEW_TOKEN = {"name": "", "scope": "read", "expires": "90d", "only": ""}
 STATE_NOTES = {
     "detached": "Its folder is no longer watched. The pages are kept.",
     "restoring": "Its files are being written.",
@@ -211,6 +211,7 @@ async def create_token(request: Request) -> Response:
         name=form.get("name", "").strip(),
         scope=form.get("scope", "read"),
         expires=form.get("expires") or None,
+        only=[form["only"]] if form.get("only", "").strip() else None,
     )
     if request.url.path == "/settings/clipper":
         return await show_settings(request, clipper_token=record.token)
