@@ -217,6 +217,14 @@ class PageMoved(VersionConflict):
     code = "page_moved"
 
 
+class ChangedSinceCreated(VersionConflict):
+    """{slug} was not erased, because it was changed after the agent had created it: the agent wrote version \
+{expected}, and the page is at version {current_version}. `quaid history {slug}` lists the versions, and \
+`quaid forget {slug}` erases the page."""
+
+    code = "changed_since_created"
+
+
 class NeedsYes(QuaidError):
     """{act}: needs confirmation, but {obstacle}. Add --yes to do it, or --dry-run to see what it would do."""
 

@@ -738,7 +738,7 @@ class Operations:
     def activity_undo(self, id: int, *, yes: bool = False) -> ActivityDecision:
         """Undo a write of an agent: restore the text that each page had before, as a new version.
 
-        A page that the write created is erased. A page whose text has changed since is not undone; use `quaid revert`.
+        A page that the write created is erased, unless it has changed since. A page whose text has changed since is not undone; use `quaid revert`.
 
         Command: `quaid activity undo`.
 

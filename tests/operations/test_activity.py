@@ -7,10 +7,10 @@ import pytest
 
 from quaid.app import Brain, new_calls
 from quaid.cli.render import render
-from quaid.errors import InvalidArgument, InvalidDate, NotFound
-from quaid.operations import activity, dispatch
+from quaid.errors import ChangedSinceCreated, InvalidArgument, InvalidDate, NotFound
+from quaid.operations import activity, cleanup, dispatch
 from quaid.operations.activity import ActivityRecord
-from quaid.storage import activity as store
+from quaid.storage import activity as store, erase
 
 TEXT = "# Ada\n\nAda lives in Oslo."
 
@@ -134,6 +134,34 @@ def test_undoing_a_new_page_asks_before_it_is_erased(agent: Brain) -> None:
     assert run(agent, "activity undo", id=write.id, yes=True).erased == ("people/bo",)
     assert run(agent, "list").total == 1
     assert agent.db.rows("SELECT * FROM activity_pages") == []
+
+
+@pytest.mark.parametrize("who", ["", "Claude"])
+def test_a_new_page_that_somebody_changed_is_not_erased(agent: Brain, who: str) -> None:
+    call(agent, "memory_put", slug="people/bo", content="# Bo", expected_version=0)
+    (write,) = run(agent, "activity").sessions[0].calls
+    fact = {"slug": "people/bo", "predicate": "lives_in", "object": "Oslo", "expected_version": 1}
+    if who:
+        call(agent, "memory_assert", client=who, session="s2", **fact)
+    else:
+        run(agent, "assert", **fact)
+    (page,) = run(agent, "activity", session="s1").sessions[0].calls[0].written
+    assert (page.can_undo, page.version, page.current_version) == (False, 1, 2)
+    for yes in (False, True):
+        with pytest.raises(ChangedSinceCreated, match="wrote version 1, and the page is at version 2"):
+            run(agent, "activity undo", id=write.id, yes=yes)
+    assert run(agent, "get", slug="people/bo").version == 2
+    assert run(agent, "activity", session="s1").sessions[0].calls[0].decision is None
+
+
+def test_the_version_is_compared_in_the_transaction_that_erases(agent: Brain) -> None:
+    run(agent, "put", slug="people/bo", content="# Bo")
+    target = erase.find_target(agent.db, "people/bo", "default")
+    assert target
+    run(agent, "put", slug="people/bo", content="# Bo\n\nKept.", expected_version=1)
+    with pytest.raises(ChangedSinceCreated, match="people/bo was not erased"):
+        cleanup.delete_page(agent, target, expected_version=1)
+    assert run(agent, "get", slug="people/bo").compiled_truth == "# Bo\n\nKept."
 
 
 def test_writes_are_accepted_one_by_one_or_by_session(agent: Brain) -> None:

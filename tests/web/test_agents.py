@@ -79,6 +79,21 @@ def test_a_new_page_is_erased_only_if_the_box_is_ticked(visitor: Visitor, mine: 
     assert "New idea" not in visitor.get("/agents").text
 
 
+def test_a_new_page_that_was_changed_is_not_erased(visitor: Visitor, mine: Settings) -> None:
+    act(mine, "memory_put", slug="concepts/new-idea", content="# New idea", expected_version=0)
+    (session,) = call(mine, "activity").sessions
+    assert "Erase the new page" in visitor.get("/agents").text
+    call(mine, "put", slug="concepts/new-idea", content="# New idea\n\nMine.", expected_version=1)
+    page = visitor.get("/agents").text
+    assert "The page was changed since, from version 1 to 2, so Undo does not erase it." in page
+    assert "Erase the new page" not in page
+    visitor.post("/agents/decide", id=session.calls[0].id, act="undo", sure="yes")
+    page = visitor.get("/agents").text
+    assert "Nothing was changed. concepts/new-idea was not erased" in page
+    assert "the agent wrote version 1, and the page is at version 2." in page
+    assert "Mine." in call(mine, "get", slug="concepts/new-idea").compiled_truth
+
+
 def test_writes_are_accepted_and_proposals_decided(visitor: Visitor, mine: Settings) -> None:
     write(mine)
     write(mine, "Twice.")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 from quaid.app import Brain
-from quaid.errors import InvalidArgument, NotFound, QuaidError
+from quaid.errors import ChangedSinceCreated, InvalidArgument, NotFound, QuaidError
 from quaid.model import dates
 from quaid.operations import cleanup, history, pages
 from quaid.operations.registry import Arg, Operation, op
@@ -97,9 +97,13 @@ class WrittenPage(NamedTuple):
     change: str
     """text, created, or related (only facts, links or raw data changed)."""
     can_undo: bool
-    """True if the text of the page is still the one that this call wrote."""
+    """True if the text of the page is still the one that this call wrote.
+
+    A page that the call created must not have changed at all since.
+    """
     version: int
     diff: str = ""
+    current_version: int = 0
 
 
 class ReadPage(NamedTuple):
@@ -224,10 +228,14 @@ def _agent_call(brain: Brain, call: StoredCall, with_diff: bool) -> AgentCall:
             continue
         change = history.change_of_version(brain, page.address, page.first_version, with_diff)
         kind = "created" if page.first_version == 1 else "text"
-        can_undo = change.is_present and (change.before is not None or kind == "created")
+        is_same = page.current_version == page.last_version
+        can_undo = is_same if kind == "created" else change.is_present and change.before is not None
         is_open = call.decision != "undone"
         written.append(
-            WrittenPage(page.address, page.title, kind, can_undo and is_open, page.last_version, change.diff)
+            WrittenPage(
+                *(page.address, page.title, kind, can_undo and is_open, page.last_version),
+                *(change.diff, page.current_version),
+            )
         )
     return AgentCall(
         *(call.id, call.called_at, call.tool, call.outcome, call.ms, call.is_write, read, tuple(written)),
@@ -273,10 +281,15 @@ def activity_undo(
 ) -> ActivityDecision:
     """Undo a write of an agent: restore the text that each page had before, as a new version.
 
-    A page that the write created is erased. A page whose text has changed since is not undone; use
-    `quaid revert`."""
+    A page that the write created is erased, unless it has changed since. A page whose text has changed since is
+    not undone; use `quaid revert`."""
     call = _agent_call(brain, _require_write(brain, id), with_diff=False)
     texts = [page for page in call.written if page.change != "related"]
+    for page in texts:
+        if page.change == "created" and page.version != page.current_version:
+            raise ChangedSinceCreated(
+                slug=page.slug, expected=page.version, current_version=page.current_version
+            )
     changed = [page.slug for page in texts if not page.can_undo]
     if not texts or changed:
         problem = f"{id} changed no text" if not texts else f"{', '.join(changed)} has changed since"
@@ -287,7 +300,7 @@ def activity_undo(
     undone = []
     for page in texts:
         if page.change == "created":
-            cleanup.forget(brain, page.slug, yes=True)
+            cleanup.erase_version(brain, page.slug, page.version)
             continue
         stored = pages.require_page(brain, page.slug)
         first = next(own.first_version for own in _require_write(brain, id).pages if own.address == page.slug)

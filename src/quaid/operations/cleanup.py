@@ -508,15 +508,18 @@ class DeletedPage(NamedTuple):
     hub: str
 
 
-def delete_page(brain: Brain, target: EraseTarget) -> DeletedPage:
-    """Delete the rows of a page and its images, and tell its hub."""
+def delete_page(brain: Brain, target: EraseTarget, expected_version: int | None = None) -> DeletedPage:
+    """Delete the rows of a page and its images, and tell its hub.
+
+    Raise ChangedSinceCreated if the page is at another version than `expected_version`.
+    """
     db = brain.db
     page = Erasure(db, target, _sidecar_paths(target))
     before = page.count_layers()
     collection = collections.require(db, target.collection)
     db.write(lambda tx: page_edits.require_write_right(tx, collection.id))
     images = _images_of(target)
-    page.run()
+    page.run(expected_version)
     for name in images:
         if not pages.any_page_contains(db, name):
             attachments.remove(db.path, name)
@@ -544,6 +547,13 @@ def prove_deletion(brain: Brain, deleted: DeletedPage, problem: str) -> ForgetRe
         hub=deleted.hub,
     )
     return with_verdict(record)
+
+
+def erase_version(brain: Brain, slug: str, version: int) -> ForgetRecord:
+    """Erase a page as `quaid forget` does. Raise ChangedSinceCreated if it is at another version."""
+    target = _erase_target(brain, slug)
+    deleted = delete_page(brain, target, version)
+    return prove_deletion(brain, deleted, erasure.vacuum_and_checkpoint(brain.db))
 
 
 def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backups: bool) -> ForgetRecord:

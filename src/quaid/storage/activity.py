@@ -44,6 +44,7 @@ class CallPage(NamedTuple):
     """The first version with a text of this call; None if the call changed no text."""
     last_version: int | None
     """The last version that the call made; None if the call only read the page."""
+    current_version: int
 
 
 class StoredCall(NamedTuple):
@@ -160,13 +161,13 @@ def find_call(db: "Database", call_id: int) -> StoredCall | None:
 
 def _with_pages(db: "Database", rows: Sequence[tuple[object, ...]]) -> list[StoredCall]:
     pages: dict[int, list[CallPage]] = {}
-    for call_id, collection, slug, title, first, last in db.rows(
-        "SELECT w.value, c.name, p.slug, p.title, l.first_version, l.last_version FROM json_each(?) AS w"
+    for call_id, collection, slug, *values in db.rows(
+        "SELECT w.value, c.name, p.slug, p.title, l.first_version, l.last_version, p.version FROM json_each(?) AS w"
         " CROSS JOIN activity_pages AS l ON l.activity_id = w.value JOIN pages AS p ON p.id = l.page_id"
         " JOIN collections AS c ON c.id = p.collection_id WHERE p.quarantined_at IS NULL ORDER BY p.slug",
         (json.dumps([row[0] for row in rows]),),
     ):
-        page = CallPage(slugs.address(collection, slug), title, first, last)
+        page = CallPage(slugs.address(collection, slug), *values)
         pages.setdefault(call_id, []).append(page)
     return [
         StoredCall._make((*row[:3], bool(row[3]), *row[4:], tuple(pages.get(int(str(row[0])), ()))))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
-from quaid.errors import QuaidError
+from quaid.errors import ChangedSinceCreated, QuaidError
+from quaid.model import slug as slugs
 from quaid.storage import history, links, vectors
 from quaid.storage.sqlite.errors import BUSY_SECONDS, translate_sqlite_errors
 from quaid.storage.text_index import query_vocabulary
@@ -270,11 +271,20 @@ class Erasure:
         """Return the number of rows in each layer of the page."""
         return _count_layers(self._db, self._target, self._sidecars)
 
-    def run(self) -> None:
-        """Collect the probes and words of the page, then delete it from every layer."""
+    def run(self, expected_version: int | None = None) -> None:
+        """Collect the probes and words of the page, then delete it from every layer.
+
+        Raise ChangedSinceCreated if the page is at another version than `expected_version`.
+        """
         self.probes = _page_probes(self._db, self._target)
         self.words = _own_words(self._db, self._target)
-        self._db.write(lambda tx: _erase_page(tx, self._target, self._sidecars))
+
+        def work(tx: "Transaction") -> None:
+            if expected_version is not None:
+                _require_version(tx, self._target, expected_version)
+            _erase_page(tx, self._target, self._sidecars)
+
+        self._db.write(work)
 
     def places_with_text(self, piece: str) -> list[str]:
         """Return the names of the rows that still contain a string, such as the slugs of pages.
@@ -325,6 +335,14 @@ def _count_vectors(db: "Database", hashes: tuple[bytes, ...]) -> int:
 
 def _layer_values(target: EraseTarget, sidecars: list[str]) -> tuple[Any, ...]:
     return target.id, json.dumps([target.slug, *target.former]), json.dumps(sidecars)
+
+
+def _require_version(tx: "Transaction", target: EraseTarget, expected: int) -> None:
+    ((version,),) = tx.rows("SELECT coalesce(max(version), 0) FROM pages WHERE id = ?", (target.id,))
+    if version != expected:
+        raise ChangedSinceCreated(
+            slug=slugs.address(target.collection, target.slug), expected=expected, current_version=version
+        )
 
 
 def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> None:
