@@ -14,13 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from quaid.errors import FileTrouble, InvalidArgument, OpenToOthers, PortTaken, ServerBusy, TooMany
+
+if TYPE_CHECKING:
+    import ssl
 
 MAX_HEAD = 32 * 1024
 LOOPBACK = "127.0.0.1"
@@ -30,6 +33,8 @@ HEAD_TIMEOUT = 15.0
 WRITE_TIMEOUT, MIN_READ_BYTES = 30.0, 16 * 1024
 LINGER_SECONDS, MAX_LINGER_BYTES = 2.0, 8 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 20
+HANDSHAKE_TIMEOUT, MAX_HANDSHAKES = 10.0, 64
+"""A TLS handshake must be finished after so many seconds. At most so many are unfinished at a time."""
 MAX_SMALL_CHUNKS, SMALL_CHUNK_BYTES = 1_000, 64
 """After so many chunks, the chunks of a body must have so many bytes on average. Each chunk costs about 10 µs."""
 
@@ -416,6 +421,58 @@ class GuardedProtocol(H11Protocol):
     def _give_up(self) -> None:
         self._disarm()
         self.transport.abort()
+
+
+class TlsHandshake(asyncio.Protocol):
+    """A new connection, up to the end of its TLS handshake. Then `make_protocol` makes the protocol for it.
+
+    asyncio can do the handshake before it creates a protocol, but does not limit how many are unfinished. Here a new
+    connection beyond MAX_HANDSHAKES replaces the oldest one in `unfinished`, so that silent clients keep nobody out.
+    """
+
+    def __init__(
+        self,
+        context: "ssl.SSLContext",
+        make_protocol: Callable[[], asyncio.Protocol],
+        unfinished: "dict[TlsHandshake, asyncio.Transport]",
+    ) -> None:
+        self._context, self._make_protocol, self._unfinished = context, make_protocol, unfinished
+        self._task: asyncio.Task[None] | None = None
+        self._early: list[bytes] = []  # sent together with the last message of the handshake
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        transport.pause_reading()  # until the handshake reads
+        if len(self._unfinished) >= MAX_HANDSHAKES:
+            oldest = next(iter(self._unfinished))
+            oldest.give_up()
+        self._unfinished[self] = transport
+        self._task = asyncio.get_running_loop().create_task(self._finish(transport))
+
+    def data_received(self, data: bytes) -> None:
+        self._early.append(data)
+
+    def give_up(self) -> None:
+        self._unfinished.pop(self).abort()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _finish(self, plain: asyncio.Transport) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            transport = await loop.start_tls(
+                plain, self, self._context, server_side=True, ssl_handshake_timeout=HANDSHAKE_TIMEOUT
+            )
+        except OSError:  # refused, ended or too slow; errors of TLS are OSErrors too
+            return
+        finally:
+            self._unfinished.pop(self, None)
+        if transport is None or transport.is_closing():
+            return
+        protocol = self._make_protocol()
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        for data in self._early:
+            protocol.data_received(data)
 
 
 def uvicorn_config(app: Any, options: ListenOptions, connections: int = MAX_CONNECTIONS) -> uvicorn.Config:

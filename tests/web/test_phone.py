@@ -2,10 +2,12 @@
 
 import os
 import re
+import socket
 import ssl
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,7 @@ from tests.web.test_server import run
 
 from quaid.config import Settings
 from quaid.errors import InvalidArgument
-from quaid.http_server import ServerAddress
+from quaid.http_server import HANDSHAKE_TIMEOUT, MAX_HANDSHAKES, ServerAddress
 from quaid.operations import service
 from quaid.web.auth import BrowserSessions
 
@@ -123,6 +125,57 @@ def test_cookie_of_the_phone_counts_only_at_its_address(lan: LanProcess) -> None
             headers = {"Host": host, "Cookie": f"{name}={secret}"}
             stats = lan.address + "/api/memory/stats"
             assert httpx.get(stats, headers=headers, timeout=PATIENCE).status_code == 401
+
+
+def test_silent_connections_are_closed_and_keep_nobody_out(lan: LanProcess) -> None:
+    """More connections than may be unfinished: the oldest are replaced, and the others closed after ten seconds."""
+    with ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection((LAN, lan.port), timeout=PATIENCE))
+            for _ in range(MAX_HANDSHAKES + 30)
+        ]
+        began = time.monotonic()
+        with httpx.Client(verify=lan.trusted(), timeout=PATIENCE) as phone:
+            assert phone.get(lan.lan + "/health").status_code == 200
+
+        def is_open(connection: socket.socket) -> bool:
+            connection.setblocking(False)
+            try:
+                return bool(connection.recv(1))
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+
+        states = [is_open(connection) for connection in silent]
+        closed = states.index(True)
+        assert 30 <= closed <= 31, "the oldest were replaced, one more by the phone"
+        assert all(states[closed:])
+        silent[-1].settimeout(PATIENCE)
+        with suppress(ConnectionError):
+            assert silent[-1].recv(1) == b""
+        assert time.monotonic() - began > HANDSHAKE_TIMEOUT - 1
+        assert not any(map(is_open, silent))
+
+
+def test_a_request_sent_with_the_end_of_the_handshake_is_answered(lan: LanProcess) -> None:
+    """A client of TLS 1.3 may send its request in one packet with the last message of the handshake."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = lan.trusted().wrap_bio(incoming, outgoing, server_hostname=LAN)
+    with socket.create_connection((LAN, lan.port), timeout=PATIENCE) as connection:
+        while True:
+            try:
+                client.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                connection.sendall(outgoing.read())
+                incoming.write(connection.recv(65_536))
+        client.write(f"GET /health HTTP/1.1\r\nHost: {LAN}:{lan.port}\r\nConnection: close\r\n\r\n".encode())
+        connection.sendall(outgoing.read())
+        while received := connection.recv(65_536):
+            incoming.write(received)
+    answer = client.read(65_536)
+    assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 def test_without_tls_there_is_a_warning(tmp_path: Path) -> None:

@@ -48,10 +48,10 @@ from quaid.errors import (
 )
 from quaid.http_server import (
     ANY_ADDRESS,
-    HEAD_TIMEOUT,
     LOOPBACK,
     ListenOptions,
     ServerAddress,
+    TlsHandshake,
     is_loopback,
     open_listener,
     parse_address,
@@ -342,18 +342,19 @@ class WebServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.lan:
+            context = self.lan.context
+            unfinished: dict[TlsHandshake, asyncio.Transport] = {}
 
             def protocol() -> asyncio.Protocol:
                 return self.config.http_protocol_class(  # type: ignore[call-arg]
                     config=self.config, server_state=self.server_state, app_state=self.lifespan.state
                 )
 
-            timeout = HEAD_TIMEOUT if self.lan.context else None
+            def accepted() -> asyncio.Protocol:
+                return TlsHandshake(context, protocol, unfinished) if context else protocol()
+
             loop = asyncio.get_running_loop()
-            server = await loop.create_server(
-                protocol, sock=self.lan.listener, ssl=self.lan.context, ssl_handshake_timeout=timeout
-            )
-            self.servers.append(server)
+            self.servers.append(await loop.create_server(accepted, sock=self.lan.listener))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         state = self.config.app.state  # type: ignore[union-attr]
