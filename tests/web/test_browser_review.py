@@ -1,6 +1,8 @@
 """Review, Settings and New in a real browser: each click on a memory of its own, and what the next page says."""
 
 import os
+import random
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -299,3 +301,24 @@ def test_settings_do_what_the_shell_does(visit: Visit, memory: Settings) -> None
     assert page.input_value("input[name=place]") == "/no/such/model"
     assert page.locator("#embeddings [role=alert]").is_visible()
     visit.problems[:] = [problem for problem in visit.problems if "status of 4" not in problem]
+
+
+def test_comparing_again_shows_progress(visit: Visit, memory: Settings) -> None:
+    vault = Path(memory.cwd, "many")
+    vault.mkdir()
+    numbers = random.Random(1)
+    for number in range(1_000):  # so many that the comparison takes longer than PROGRESS_DELAY
+        words = " ".join(f"w{numbers.randrange(3_000)}" for _ in range(800))
+        (vault / f"page-{number}.md").write_text(f"# Page {number}\n\n{words}\n")
+    call(memory, "import", folder=str(vault))
+    page = visit.go("/review?tab=duplicates")
+    seen: list[str] = []
+    page.expose_function("note", lambda words: seen.append(words))
+    page.evaluate(
+        "() => new MutationObserver(() => { const words = document.querySelector('.progress p')?.textContent;"
+        " if (words) note(words); }).observe(document.body, {childList: true, subtree: true})"
+    )
+    page.click("text=Compare again")
+    page.wait_for_selector(".flash:has-text('Compared ')")
+    assert seen[0] == "Reading the pages …"
+    assert any(re.match(r"(Reading|Comparing) [\d,]+ of [\d,]+ \(", words) for words in seen), seen

@@ -231,7 +231,7 @@ class TextSimilarity:
         factors = _splitmix64(np.arange(1, LSH_BANDS * LSH_ROWS + 1, dtype=np.uint64)) | np.uint64(1)
         signatures = np.empty((len(keys), LSH_BANDS * LSH_ROWS), np.uint64)
         for place, key in enumerate(keys):
-            if place % 500 == 0:
+            if place % 50 == 0:
                 progress(place, len(keys))
             # The upper bits of a product are well mixed, so their minimum approximates the minimum of a
             # random hash.

@@ -1,9 +1,10 @@
-// Progress of a rebuild, and the log. Events contain no text of pages or questions.
+// Progress of forms that take long, and the log. Events contain no text of pages or questions.
 
 const form = document.querySelector("[data-rebuild]");
 let box = document.querySelector("[data-progress]");
 let bar = box?.querySelector("progress");
 let progressText = box?.querySelector("[data-progress-text]");
+let operation; // if set, only its progress is shown
 const log = document.querySelector("[data-log]");
 const MOST = 200;
 
@@ -35,6 +36,7 @@ const WORDS = {
 /** Show the progress of a form that takes long below it, until the answer replaces this page. */
 for (const each of document.querySelectorAll("form[data-long]")) {
   each.addEventListener("submit", () => {
+    operation = each.dataset.operation;
     box = document.createElement("div");
     box.className = "progress";
     bar = box.appendChild(document.createElement("progress"));
@@ -56,13 +58,13 @@ function note(words) {
   while (log.children.length > MOST) log.lastChild.remove();
 }
 
-function progress({ done, total, what }) {
-  if (!box) return;
+function progress({ done, total, what, operation: name }) {
+  if (!box || (operation && name !== operation)) return;
   box.hidden = false;
   bar.max = total || 1;
   bar.value = done;
   const share = total ? ` (${Math.round((100 * done) / total)} %)` : "";
-  progressText.textContent = `${what}: ${number(done)} of ${number(total)}${share}`;
+  progressText.textContent = `${what}${operation ? "" : ":"} ${number(done)} of ${number(total)}${share}`;
 }
 
 const events = new EventSource("/api/events");
