@@ -117,6 +117,14 @@ def test_a_leader_is_a_fact_of_what_is_led(memory: Brain) -> None:
     assert "Ferrovia Labs leader Bruno Castell" in fact.diff
 
 
+def test_the_same_fact_in_other_words_is_one_proposal(memory: Brain) -> None:
+    say(memory, "Alice Moreau works at Brineloop.", "As I said, Alice Moreau works at Brineloop.")
+    assert len(run(memory, "dream", kind=["facts"]).proposals) == 1
+    run(memory, "review", reject_all=True)
+    say(memory, "By the way, Alice Moreau works at Brineloop.")
+    assert run(memory, "dream", kind=["facts"]).proposals == ()
+
+
 def test_a_known_fact_is_not_proposed(memory: Brain) -> None:
     run(memory, "assert", slug="people/alice", predicate="lives_in", object="Galway")
     say(memory, "Alice Moreau lives in Galway.")
@@ -403,6 +411,28 @@ def test_a_model_that_reports_no_tokens_pays_by_length(memory: Brain) -> None:
         run(memory, "dream", kind=["facts"])
     assert len(requests) < 20
     assert 5_000 < language_model.spent_today(memory) <= 10_000
+
+
+@pytest.mark.parametrize("is_broken", [True, False])
+def test_turns_that_the_model_could_not_read_are_read_by_the_next_dream(
+    memory: Brain, is_broken: bool
+) -> None:
+    say(memory, TURN)
+    fact = {"note": 1, "subject": "Alice Moreau", "predicate": "keeps", "object": "bees", "quote": TURN}
+    if not is_broken:
+        memory.db.write(
+            lambda tx: collections.set_setting(
+                tx, language_model.SPENT_SETTING, f"{memory.local()[:10]} 9999999"
+            )
+        )
+    with model_server(memory, lambda _: (500, {})) as requests:
+        assert run(memory, "dream", kind=["facts"]).proposals == ()
+        assert len(requests) == int(is_broken)
+    memory.db.write(lambda tx: collections.set_setting(tx, language_model.SPENT_SETTING, "2020-01-01 0"))
+    with model_server(memory, lambda _: (200, completion([fact]))) as requests:
+        assert len(run(memory, "dream", kind=["facts"]).proposals) == 1
+        run(memory, "dream", kind=["facts"])
+        assert len(requests) == 1
 
 
 def test_a_new_day_has_a_new_budget(memory: Brain) -> None:

@@ -56,6 +56,12 @@ LARGE_WING = 60
 GROUP_SHARE = (0.2, 0.6)
 """Pages with one tag become a wing if they are at least and at most this share of their wing."""
 
+EVIDENCE_ARGUMENTS = ("source", "evidence_text", "reason")
+"""Arguments that say why. The same change with another reason is the same suggestion."""
+
+Turn = tuple[int, str, str, int, str, str]
+"""Id, client, session, number, time and text of a turn."""
+
 
 class Suggestion(NamedTuple):
     """A call that would improve the memory."""
@@ -68,7 +74,8 @@ class Suggestion(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        text = json.dumps([self.kind, self.tool, self.arguments], sort_keys=True)
+        call = {name: value for name, value in self.arguments.items() if name not in EVIDENCE_ARGUMENTS}
+        text = json.dumps([self.kind, self.tool, call], sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -249,19 +256,27 @@ class _Dream:
     def _facts(self) -> Iterator[Suggestion]:
         """Yield facts about pages that the person's turns of conversations and daily logs state."""
         db = self._brain.db
-        while rows := conversations.turns_of_people(db, self._state.get("turn", 0), TURNS_AT_ONCE):
-            for place in range(0, len(rows), MODEL_TURNS):
-                batch = rows[place : place + MODEL_TURNS]
-                for _, client, session, turn, time, text in batch:
-                    source = f"conversation {client}:{session}, turn {turn}"
-                    yield from self._facts_in(text, source, time[:10])
-                yield from self._facts_by_model(batch)
-                self._state["turn"] = batch[-1][0]
-            self._save()
+        if self._model is not None:
+            self._state.setdefault("model_turn", self._state.get("turn", 0))
+        for batch in self._new_turns("turn"):
+            for _, client, session, turn, time, text in batch:
+                source = f"conversation {client}:{session}, turn {turn}"
+                yield from self._facts_in(text, source, time[:10])
+        if self._model is not None:
+            yield from self._facts_by_model(self._model)
         since = self._state.get("log_day", "0000-01-01")
         for log, _ in briefing.daily_logs(db, briefing.DatedFilter(since), 1_000):
             yield from self._facts_in(log.text, log.slug, log.day)
         self._save(log_day=self._brain.local()[:10])
+
+    def _new_turns(self, place: str) -> Iterator[list[Turn]]:
+        """Yield the turns of people that no dream has read to the end, some at a time."""
+        while rows := conversations.turns_of_people(self._brain.db, self._state.get(place, 0), TURNS_AT_ONCE):
+            for start in range(0, len(rows), MODEL_TURNS):
+                batch = rows[start : start + MODEL_TURNS]
+                yield batch
+                self._state[place] = batch[-1][0]
+            self._save()
 
     def _facts_in(self, text: str, source: str, day: str) -> Iterator[Suggestion]:
         db = self._brain.db
@@ -292,12 +307,21 @@ class _Dream:
             (Evidence(source, shorten(quote, LONGEST_QUOTE)),),
         )
 
-    def _facts_by_model(self, batch: list[tuple[int, str, str, int, str, str]]) -> Iterator[Suggestion]:
-        if self._model is None:
-            return
+    def _facts_by_model(self, model: LanguageModel) -> Iterator[Suggestion]:
+        """Yield facts that the model finds. Turns about which it could not be asked are left to the next dream."""
+        read = self._state["model_turn"]
+        for batch in self._new_turns("model_turn"):
+            yield from self._answered_facts(model, batch)
+            if model.problem:
+                break
+            if not model.failures:
+                read = batch[-1][0]
+        self._state["model_turn"] = read
+
+    def _answered_facts(self, model: LanguageModel, batch: list[Turn]) -> Iterator[Suggestion]:
         turns = dict(enumerate(batch, 1))
         notes = "\n".join(f"[{number}] {shorten(one_line(row[5]), 1_500)}" for number, row in turns.items())
-        answer = self._model.ask(FACTS_TASK, notes)
+        answer = model.ask(FACTS_TASK, notes)
         for item in answer if isinstance(answer, list) else []:
             if checked := _checked_fact(item, turns):
                 row, subject, predicate, value, quote = checked

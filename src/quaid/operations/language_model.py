@@ -42,7 +42,7 @@ class LanguageModel:
 
     def __init__(self, brain: Brain, settings: ModelSettings, time_out: float = TIMEOUT_SECONDS) -> None:
         self._brain, self._settings, self._time_out = brain, settings, time_out
-        self._failures = 0
+        self.failures = 0  # in a row
         self.used = 0
         self.problem = _unready(settings, brain.settings.environ)
 
@@ -60,11 +60,11 @@ class LanguageModel:
         try:
             answer = self._post(prompt)
         except RequestFailed as failure:
-            self._failures += 1
-            if self._failures >= MAX_FAILURES:
+            self.failures += 1
+            if self.failures >= MAX_FAILURES:
                 self.problem = failure.problem
             return None
-        self._failures = 0
+        self.failures = 0
         text, reported = _answer_text(answer), _reported_tokens(answer)
         actual = max(sent + len(text) // CHARACTERS_PER_TOKEN, reported)
         self._spend(actual - sent - LONGEST_ANSWER)
