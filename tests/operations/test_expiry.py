@@ -534,6 +534,28 @@ def test_a_hidden_line_survives_a_round_trip_of_the_page_by_an_agent(brain: Brai
     assert "- four" in lines
 
 
+def test_an_agent_cannot_let_what_others_wrote_be_erased(brain: Brain, clock: HandClock) -> None:
+    run(brain, "put", slug="people/boss", content="# Boss\n\nWritten by a person.\n")
+    run(brain, "assert", slug="people/boss", predicate="lives_in", object="Oslo")
+    page = run(brain, "get", slug=["people/boss"])
+    brain.agent = "codex"
+    text = "---\nexpires: 2026-04-25\n---\n# Boss\n\nWritten by a person.\n"
+    run(brain, "put", "write", slug="people/boss", content=text, expected_version=page["version"])
+    run(brain, "put", "write", slug="notes/own", content=text)
+    for place in ("Oslo", "Rome"):
+        run(brain, "assert", "write", slug="people/boss", predicate="likes", object=place, **{"for": "2d"})
+    run(brain, "assert", "write", slug="people/boss", predicate="lives_in", object="Oslo", **{"for": "2d"})
+    brain.agent = ""
+    for days in (7, 60):
+        clock.skip(days)
+        run(brain, "put", slug=f"other/{days}", content="# Other")
+    (item,) = run(brain, "expired")["items"]
+    assert (item["slug"], item["erased_on"]) == ("people/boss", "")
+    run(brain, "expired", items=["people/boss"], keep=True)
+    assert [row["object"] for row in run(brain, "facts", subject="people/boss")["facts"]] == ["Oslo"]
+    assert "Written by a person." in run(brain, "get", slug=["people/boss"])["compiled_truth"]
+
+
 def test_a_crash_between_hiding_and_erasing_loses_nothing(
     brain: Brain, tmp_path: Path, clock: HandClock
 ) -> None:

@@ -2326,7 +2326,7 @@ def _expired(record: Any) -> Lines:
         end = (
             f"erased from {item.erased_on} on"
             if item.erased_on
-            else "stays hidden: its files may not be changed"
+            else "stays hidden until you keep or erase it"
         )
         yield f"{item.id:>5}  {name} ({item.title}), expired: {item.reason}; {end}"
         yield from (f"       {line}" for line in item.text.rstrip("\n").split("\n") if item.text)

@@ -74,7 +74,7 @@ class ExpiredItem(NamedTuple):
     """The day or time at which it expired, or the retention setting."""
     hidden_at: str
     erased_on: str
-    """The day from which on it is erased; "" if it stays hidden, because its files may not be changed."""
+    """The day from which on it is erased; "" if only a person may erase it."""
     file: str
 
 
@@ -216,7 +216,7 @@ def _keep_item(brain: Brain, row: ExpiredRow, moment: str | None) -> str:
 
 
 def erase_past_grace(brain: Brain) -> list[ForgetRecord]:
-    """Erase what was hidden longer ago than the grace period, except pages with a file in an attached folder."""
+    """Erase what was hidden longer ago than the grace period, except what only a person may erase."""
     rows = [row for row in store.expired_rows(brain.db, hidden_before=brain.grace_end) if row.is_automatic]
     return erase_rows(brain, rows)[0] if any(row.writable for row in rows) else []
 

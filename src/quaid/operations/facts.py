@@ -284,7 +284,7 @@ def assert_(
     def work(tx: Transaction) -> tuple[store.FactChange, int]:
         added = store.add_fact(tx, stored.id, fact, now)
         if moment:
-            expiry.set_fact_expiry(tx, added.id, moment)
+            expiry.set_fact_expiry(tx, added.id, moment, by=brain.agent)
         if added.changed:
             _, version = page_edits.touch(
                 tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection

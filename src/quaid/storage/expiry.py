@@ -183,9 +183,12 @@ _FACT_COLUMNS = (
 )
 
 
-def set_fact_expiry(tx: "Transaction", fact_id: int, moment: str) -> None:
+def set_fact_expiry(tx: "Transaction", fact_id: int, moment: str, by: str = "") -> None:
+    """Let a fact expire. An agent, `by`, lets only its own facts expire: it cannot forget those of others."""
     tx.execute(
-        "INSERT OR REPLACE INTO fact_expirations (fact_id, expires_at) VALUES (?, ?)", (fact_id, moment)
+        "INSERT OR REPLACE INTO fact_expirations (fact_id, expires_at)"
+        " SELECT id, ?2 FROM assertions WHERE id = ?1 AND ?3 IN ('', author)",
+        (fact_id, moment, by),
     )
 
 
@@ -226,18 +229,29 @@ class ExpiredRow(NamedTuple):
     writable: bool
     """False if the folder or the shared space may not be changed, so that the item stays hidden."""
     is_automatic: bool
-    """True if it is erased after the grace period; in attached folders, only a person's command deletes files."""
+    """True if it is erased after the grace period.
 
+    Only a person's command deletes files of attached folders, and pages of a person that an agent let expire.
+    """
+
+
+_LET_EXPIRE_BY_AGENT = (
+    "e.kind = 'page' AND e.reason NOT LIKE 'retention.%'"
+    " AND (SELECT agent FROM page_authors WHERE page_id = p.id ORDER BY version DESC LIMIT 1) <> ''"
+    " AND (EXISTS (SELECT 1 FROM page_authors WHERE page_id = p.id AND agent = '')"
+    " OR NOT EXISTS (SELECT 1 FROM page_authors WHERE page_id = p.id AND version = 1))"
+)
+"""Condition for an expired page that others wrote, too, and whose latest version is by an agent."""
 
 _ROWS_SQL = (
-    "SELECT e.id, e.kind, e.page_id, c.name, p.slug, p.title, e.reason, e.hidden_at, coalesce(e.part, ''),"
+    "SELECT e.id, e.kind, e.page_id, c.name, p.slug, p.title, e.reason, e.hidden_at, coalesce(e.part, ''),"  # noqa: S608 (fixed parts)
     " coalesce(e.line, 0), e.text, e.data, coalesce((SELECT relative_path FROM file_state WHERE page_id = p.id), ''),"
     " (c.root_path IS NULL OR (c.writable AND c.state = 'active' AND p.id NOT IN (SELECT page_id FROM file_nodes)"
     " AND (e.kind <> 'line' OR NOT EXISTS"
     " (SELECT 1 FROM file_state WHERE page_id = p.id AND relative_path NOT LIKE '%.md'))))"
     " AND NOT EXISTS (SELECT 1 FROM spaces AS s"
     " WHERE s.collection_id = c.id AND s.member_right NOT IN ('write', 'owner')),"
-    " c.root_path IS NULL OR c.kind = 'notebook' OR e.kind = 'fact'"
+    f" (c.root_path IS NULL OR c.kind = 'notebook' OR e.kind = 'fact') AND NOT ({_LET_EXPIRE_BY_AGENT})"
     " FROM expired AS e JOIN pages AS p ON p.id = e.page_id JOIN collections AS c ON c.id = p.collection_id"
 )
 
