@@ -56,6 +56,22 @@ def test_docx_without_headings_has_a_heading_for_each_page() -> None:
     assert text.index("## Page 2") < text.index("Two.")
 
 
+def test_docx_counts_a_manual_page_break_once() -> None:
+    manual, stored = '<w:br w:type="page"/>', "<w:lastRenderedPageBreak/>"
+    body = (
+        files.paragraph("One.")
+        + files.paragraph("", "", manual)
+        + files.paragraph("Two.", "", stored)
+        + files.paragraph("Three.", "", stored)
+        + files.paragraph("Four.", "", manual)
+        + files.paragraph("Five.", "", stored)
+    )
+    text = text_of("docx", files.docx(body))
+    pages = [line for line in text.split("\n") if line.startswith("##")]
+    assert pages == [f"## Page {number}" for number in range(1, 6)]
+    assert text.endswith("## Page 5\n\nFive.\n")
+
+
 def test_slides_keep_their_order_and_titles() -> None:
     text = text_of("pptx", files.pptx([("Plan", "Build it."), ("Cost", "Ten.")]))
     assert "## Slide 1: Plan\n\nBuild it.\n\n## Slide 2: Cost\n\nTen." in text

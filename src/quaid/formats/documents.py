@@ -330,6 +330,7 @@ class WordReader:
         self.parts: list[DocumentPart] = []
         self.blocks: list[str] = []
         self.heading, self.page, self.page_of_part = "", 1, 1
+        self.follows_break = False  # no text since a manual page break
         self.words: list[str] = []
         self.style, self.is_item, self.in_text = "", False, False
         self.rows: list[list[str]] = []
@@ -349,8 +350,11 @@ class WordReader:
             self.in_text = True
         elif tag == "tab":
             self.words.append(" ")
+        elif tag == "lastRenderedPageBreak" and self.follows_break:  # Word marks a manual break twice
+            self.follows_break = False
         elif tag == "lastRenderedPageBreak" or (tag == "br" and values.get(":type") == "page"):
             self.page += 1
+            self.follows_break = tag == "br"
             if not self.has_headings and not self.tables and not self.words:
                 self.finish()
         elif tag in ("br", "cr"):
@@ -381,6 +385,7 @@ class WordReader:
     def add(self, text: str) -> None:
         if self.in_text and not self.skipped:
             self.words.append(text)
+            self.follows_break = False
 
     def _end_paragraph(self) -> None:
         if self.tables:
