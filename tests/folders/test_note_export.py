@@ -148,6 +148,8 @@ def test_logseq_pages_are_outlines_with_properties(filled: Brain, second: Brain,
     assert "- ## Facts\n\t- lives_in:: Tromsø (from 2024-05-06)\n\t- works_at:: [[Nordkai AS]]\n" in page
     import_(second, str(tmp_path / "out"), from_="logseq")
     assert {page["title"] for page in pages(second).values()} == {"Siri Lund", "Nordkai AS", "Index", "twin"}
+    assert {page["type"] for page in pages(second).values() if page["title"] == "Siri Lund"} == {"person"}
+    assert not {"type", "created", "updated", "quaid_id"} & {fact[1] for fact in facts(second)}
 
 
 def test_org_roam_files_have_ids_and_links_by_id(filled: Brain, second: Brain, tmp_path: Path) -> None:

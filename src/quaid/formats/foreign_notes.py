@@ -17,6 +17,7 @@ from quaid.formats import markdown, org, transcripts
 from quaid.formats.html_text import read_note
 from quaid.formats.transcripts import iter_json_list, parse_time
 from quaid.model import slug as slugs
+from quaid.model.page import PAGE_TYPES
 from quaid.model.slug import fold_name
 
 MAX_NOTE_BYTES = 4 * 1024 * 1024
@@ -259,6 +260,8 @@ _LOGBOOK = re.compile(r"\n[ \t]*:LOGBOOK:\n.*?\n[ \t]*:END:(?=\n|\Z)", re.DOTALL
 _HIDDEN_PROPERTIES = frozenset(
     ("id", "collapsed", "background-color", "heading", "icon", "title", "alias", "tags")
 )
+_OWN_PROPERTIES = frozenset(("quaid-id", "created", "created-at", "updated", "updated-at"))
+"""Properties that describe the page, not its subject. They become front matter, but not facts."""
 
 Blocks = dict[str, tuple[str, str]]
 """Title of the page and text of each block that other blocks refer to, by its id."""
@@ -316,9 +319,10 @@ def _logseq_page(file: InputFile, text: str, blocks: Blocks) -> Iterator[Item]:
         first = len(lines)
     title = properties.get("title") or _logseq_title(file.path)
     day = _JOURNAL_FILE.fullmatch(unquote(_stem(file.path)))
+    kind = properties.pop("type") if properties.get("type") in PAGE_TYPES else None
     front: dict[str, Any] = {
         "title": title,
-        "type": "journal" if day else None,
+        "type": "journal" if day else kind,
         "date": "-".join(day.groups()) if day else None,
         "aliases": _string_list(properties.get("alias")),
         "tags": _string_list(properties.get("tags")),
@@ -330,7 +334,10 @@ def _logseq_page(file: InputFile, text: str, blocks: Blocks) -> Iterator[Item]:
     body = "\n".join(_logseq_lines(lines[first:], blocks))
     yield make_page(path, front, body, created, (title, *front["aliases"]))
     yield from field_facts(
-        path, title, [(key, value, f"{key}:: {value}") for key, value in extra.items()], created
+        path,
+        title,
+        [(key, value, f"{key}:: {value}") for key, value in extra.items() if key not in _OWN_PROPERTIES],
+        created,
     )
 
 
