@@ -54,6 +54,14 @@ def run(model: ScriptedModel, memory: quaid.Memory, text: str, session: QuaidSes
     return str(result.final_output)
 
 
+@pytest.mark.parametrize("arguments", ['{"query": ', "5", "null"])
+def test_arguments_that_are_not_an_object_do_not_end_the_run(memory: quaid.Memory, arguments: str) -> None:
+    call = asks("memory_query").model_copy(update={"arguments": arguments})
+    model = ScriptedModel(call, says("Sorry."))
+    assert run(model, memory, "Where does Alice live?") == "Sorry."
+    assert "not a JSON object" in model.inputs[1][-1]["output"]
+
+
 def test_a_run_writes_and_reads_pages_with_the_tools(memory: quaid.Memory) -> None:
     model = ScriptedModel(
         asks("memory_put", slug="people/alice", content="# Alice\n\nShe lives in Ostrava."),

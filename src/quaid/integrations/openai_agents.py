@@ -25,7 +25,12 @@ def function_tools(memory: Memory, tools: str = "core") -> list[FunctionTool]:
 
 def _function_tool(memory: Memory, entry: dict[str, Any]) -> FunctionTool:
     async def invoke(_: Any, arguments: str) -> str:
-        given = json.loads(arguments or "{}")
+        try:
+            given = json.loads(arguments or "{}")
+        except ValueError:
+            given = None
+        if not isinstance(given, dict):
+            return "The arguments are not a JSON object. Send them again as one."
         text, _ = await calls.in_thread(lambda stop: calls.call_tool(memory, entry["name"], given, stop))
         return text  # also of a failed call: the model reads what to do
 
