@@ -265,6 +265,16 @@ def test_an_agent_has_the_rights_of_an_agent(home: Path) -> None:
             memory.put("people/bob", "# Bob")
 
 
+def test_an_empty_name_gives_no_rights_of_the_owner_and_no_other_memory(home: Path) -> None:
+    for agent in ("", " ", "a\0b"):
+        with pytest.raises(errors.InvalidArgument, match="agent: must be a name"):
+            quaid.open(home / "memory.db", agent=agent)
+    for path in ("", "a\0b"):
+        with pytest.raises(errors.InvalidArgument, match="path: must be the name of a file"):
+            quaid.open(path)
+    assert not list(home.glob("*.db"))
+
+
 def test_coroutines_have_the_same_results_and_errors(home: Path) -> None:
     async def work() -> None:
         async with await quaid.open_async(home / "memory.db") as memory:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from quaid.app import Brain, ModelCache, make_view_cache, new_calls
 from quaid.config import Settings, read_settings
-from quaid.errors import AlreadyExists, Cancelled, FileTrouble
+from quaid.errors import AlreadyExists, Cancelled, FileTrouble, InvalidArgument
 from quaid.operations import background, dispatch, index
 from quaid.operations.dispatch import json_value as as_json
 from quaid.operations.registry import Operation, Scope, python_params
@@ -245,7 +245,7 @@ def open(
     create: bool = True,
     config: str | os.PathLike[str] | None = None,
     read_only: bool = False,
-    agent: str = "",
+    agent: str | None = None,
 ) -> Memory:
     """Open a memory. Without `path` it is the one that the command `quaid` uses in this folder.
 
@@ -258,11 +258,19 @@ def open(
         folder = os.getcwd()
     except FileNotFoundError:
         raise FileTrouble(path="The current folder", problem="is gone; change to another one") from None
+    if agent is not None and not (agent.isprintable() and agent.strip()):
+        raise InvalidArgument(
+            name="agent", problem="must be a name, as in planner; leave it out to act as the owner"
+        )
     database, file = (None if name is None else os.fspath(name) for name in (path, config))
+    if database is not None and (not database or "\0" in database):
+        raise InvalidArgument(
+            name="path", problem="must be the name of a file; leave it out for the usual memory"
+        )
     settings = read_settings(database, dict(os.environ), folder, file)
     for warning in settings.warnings:
         logging.getLogger("quaid").warning(warning)
-    memory = Memory(settings, "read" if read_only else "write" if agent else "owner", agent)
+    memory = Memory(settings, "read" if read_only else "write" if agent else "owner", agent or "")
     try:
         with memory._connected() as brain:
             if create and not read_only:
@@ -282,7 +290,7 @@ async def open_async(
     create: bool = True,
     config: str | os.PathLike[str] | None = None,
     read_only: bool = False,
-    agent: str = "",
+    agent: str | None = None,
 ) -> AsyncMemory:
     """Open a memory like open(), for use in coroutines."""
     import asyncio
