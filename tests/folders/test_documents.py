@@ -235,6 +235,14 @@ class Site(BaseHTTPRequestHandler):
             self.send_header("Location", "file:///etc/passwd")
             self.end_headers()
             return
+        if self.path == "/note.md":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/markdown")
+            self.end_headers()
+            self.wfile.write(
+                b"---\nslug: people/bob\ntype: person\naliases: [Alice]\nauthor: Eve\n---\nBob.\n"
+            )
+            return
         self.send_response(200 if self.path == "/tide" else 404)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.end_headers()
@@ -266,6 +274,24 @@ def test_an_address_is_fetched_once_and_private_ones_only_if_allowed(brain: Brai
         for path, problem in (("loop", "more than 5 times"), ("away", "not a http"), ("none", "answers 404")):
             with pytest.raises(FileTrouble, match=problem):
                 run(brain, "ingest", file=f"{address}/{path}", allow_private=True)
+
+
+def test_an_import_of_documents_alone_names_the_option(brain: Brain, tmp_path: Path) -> None:
+    folder = tmp_path / "letters"
+    folder.mkdir()
+    (folder / "a.docx").write_bytes(files.docx(files.paragraph("One.")))
+    assert "--documents" in run(brain, "import", folder=str(folder)).next_step
+    assert "--documents" not in (run(brain, "import", folder=str(folder), documents=True).next_step or "")
+
+
+def test_a_text_of_an_address_does_not_choose_name_type_or_aliases(brain: Brain) -> None:
+    with site() as address:
+        record = run(brain, "ingest", file=f"{address}/note.md", allow_private=True)
+    assert record.source_page == "sources/note"
+    page = run(brain, "get", slug="sources/note")
+    assert page.type == "source"
+    assert page.frontmatter["author"] == "Eve"
+    assert "aliases" not in page.frontmatter
 
 
 @pytest.mark.parametrize(

@@ -2038,11 +2038,11 @@ def _import(record: Any) -> Lines:
         yield f"images copied: {report.images:,}"
     if report.import_id is None:
         yield f"Nothing was changed ({record.cpu_seconds:.2f} s CPU)"
-        return
-    yield from _page_counts(report)
-    if report.outcomes["links_and_facts"]:
-        yield f"links restored: {report.links:,}, facts restored: {report.facts:,}"
-    yield f"Import {report.import_id} done ({record.cpu_seconds:.2f} s CPU)"
+    else:
+        yield from _page_counts(report)
+        if report.outcomes["links_and_facts"]:
+            yield f"links restored: {report.links:,}, facts restored: {report.facts:,}"
+        yield f"Import {report.import_id} done ({record.cpu_seconds:.2f} s CPU)"
     if record.next_step:
         yield f"Next: {record.next_step}"
 

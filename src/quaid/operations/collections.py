@@ -1016,10 +1016,15 @@ def _import(
     ):  # the pages are imported; the next question makes the other chunks
         cut_pages(brain.db, brain.progress)
     finished = _cpu_seconds()
+    next_step = _embedding_hint(brain) if report.import_id else None
+    if from_ is None and not documents and 0 < report.files_seen == report.outcomes["left_out"]:
+        next_step = (
+            "`quaid import FOLDER --documents` also takes PDF, Office, HTML, e-mail and other documents"
+        )
     return ImportRecord(
         report,
         round(finished - started, 3),
-        _embedding_hint(brain) if report.import_id else None,
+        next_step,
         round(finished - imported, 3),
         *(unread, reasons, talks),
     )

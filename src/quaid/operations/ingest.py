@@ -810,6 +810,8 @@ def _change_from_file(
     if document.problem:
         raise InvalidFrontMatter(problem=document.problem)
     front = dict(document.frontmatter)
+    if flags["url"]:  # a stranger's server must not choose the name, type or aliases of a page
+        front = {key: value for key, value in front.items() if key == "room" or key not in KEYS_NOT_COPIED}
     if front.get("type") in SOURCE_TYPES:
         front.setdefault("source_type", front["type"])
         if front["type"] not in page_model.PAGE_TYPES:
