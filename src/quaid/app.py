@@ -16,6 +16,7 @@ from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelCache a
 from quaid.errors import AlreadyExists, Busy, DiskFull, EmbeddingsOff
 from quaid.model import dates, slug as slugs
 from quaid.model.expiry import LONGEST_PERIOD, Clock, period_seconds
+from quaid.model.trust import DERIVED, PERSON
 from quaid.storage import (
     SCHEMA_VERSION as SCHEMA_VERSION,
     KeySources,
@@ -128,6 +129,7 @@ class Brain:
         self._device = str(settings.configured("device_name")[0] or "")
         self.agent = ""  # name of the calling program; "" for a person
         self.session = ""  # id of its connection
+        self.accepting = False  # True while the person accepts a proposal of the program
         # Calls of agents that are not stored yet, shared by the workers of a server; None if none are recorded.
         self.calls: deque[NewCall] | None = None
         self.created: list[str] = []  # descriptions of what was created because it was missing
@@ -156,7 +158,8 @@ class Brain:
             self._db.before_commit = self._hide_before_commit
             self._db.on_reconnect = self.hide_expired
             self.hide_expired()
-        self._db.set_author(self.author, self.agent, self._device)
+        trust = DERIVED if self.agent and not self.accepting else PERSON
+        self._db.set_author(self.author, self.agent, self._device, trust)
         return self._db
 
     @property

@@ -784,6 +784,13 @@ ask an owner of the space for the right to write."""
     code, exit_status, http_status, rpc_code = "space_right", 6, 403, -32003
 
 
+class TextOfPerson(QuaidError):
+    """This would change or end what the person has written, which only the person may do. Nothing was changed; \
+it can be proposed for review."""
+
+    code, exit_status, http_status, rpc_code = "text_of_person", 6, 403, -32003
+
+
 class SealKey(QuaidError):
     """The shared space {space} is sealed (its devices encrypt the pages), and {problem}."""
 

@@ -67,6 +67,7 @@ from quaid.operations.facts import FactsRecord as FactsRecord
 from quaid.operations.golden import GoldenRun as GoldenRun
 from quaid.operations.golden import GoldenSuggestion as GoldenSuggestion
 from quaid.operations.golden import GoldenTry as GoldenTry
+from quaid.operations.history import AcceptRecord as AcceptRecord
 from quaid.operations.history import BlameRecord as BlameRecord
 from quaid.operations.history import DiffRecord as DiffRecord
 from quaid.operations.history import HistoryRecord as HistoryRecord
@@ -272,9 +273,18 @@ class Operations:
         slug: The page, as in people/alice.
         """
     def blame(self, slug: str) -> BlameRecord:
-        """Show who wrote each line of a page: version, author, source and date.
+        """Show who wrote each line of a page: version, author, source, date and trust class.
 
         Command: `quaid blame`.
+
+        slug: The page, as in people/alice.
+        """
+    def accept(self, slug: str) -> AcceptRecord:
+        """Accept a page as your own words: its lines and facts get the trust class person.
+
+        Read it first: `quaid blame` shows what agents, imports and web pages have written. History and blame still name them as authors.
+
+        Command: `quaid accept`.
 
         slug: The page, as in people/alice.
         """
@@ -297,7 +307,7 @@ class Operations:
         from_: From this version [the previous one].
         to: To this version [the current one].
         """
-    def search(self, query: str, *, type: str | None = None, wing: str | None = None, tag: str | None = None, limit: int = 10, raw: bool = False) -> SearchRecord:
+    def search(self, query: str, *, type: str | None = None, wing: str | None = None, tag: str | None = None, trust: Literal["person", "observed", "imported", "derived"] | None = None, limit: int = 10, raw: bool = False) -> SearchRecord:
         """Find pages by words. Pages that contain all of them come first.
 
         Command: `quaid search`.
@@ -306,6 +316,7 @@ class Operations:
         type: Only pages of this type, as in person.
         wing: Only pages of this wing, as in people.
         tag: Only pages with this tag.
+        trust: Only text of this class or a higher one.
         limit: How many pages.
         raw: The query is in FTS5 syntax.
         """
@@ -352,10 +363,10 @@ class Operations:
 
         Command: `quaid gaps clear`.
         """
-    def query(self, query: str, *, depth: Literal["auto", "summary", "section", "full"] = "auto", token_budget: int | None = None, wing: str | None = None, type: str | None = None, tag: str | None = None, collection: str | None = None, since: str | None = None, until: str | None = None, limit: int = 10, explain: bool = False) -> Answer:
+    def query(self, query: str, *, depth: Literal["auto", "summary", "section", "full"] = "auto", token_budget: int | None = None, wing: str | None = None, type: str | None = None, tag: str | None = None, collection: str | None = None, since: str | None = None, until: str | None = None, trust: Literal["person", "observed", "imported", "derived"] | None = None, limit: int = 10, explain: bool = False) -> Answer:
         """Answer a question from pages, notebook, logs, conversations and knowledge base, within a token budget.
 
-        `origin` says where a result is stored, `strength` how well it answers: strong, weak or none. What has ended is marked superseded. Filters other than dates search only pages.
+        `origin` says where a result is stored, `strength` how well it answers: strong, weak or none. What has ended is marked superseded. `trust`: not written by the user. Filters other than dates and trust search only pages.
 
         Command: `quaid query`.
 
@@ -368,6 +379,7 @@ class Operations:
         collection: Only pages of this collection.
         since: Only what is dated on this day or later, as in 2026-04-25.
         until: Only what is dated on this day or earlier.
+        trust: Only text of this class or a higher one.
         limit: How many results.
         explain: Show the scores of each result by words and by meaning.
         """
@@ -1981,12 +1993,14 @@ class AsyncOperations:
     async def history(self, slug: str) -> HistoryRecord:
         """List the stored versions of a page: the last 10 within 90 days."""
     async def blame(self, slug: str) -> BlameRecord:
-        """Show who wrote each line of a page: version, author, source and date."""
+        """Show who wrote each line of a page: version, author, source, date and trust class."""
+    async def accept(self, slug: str) -> AcceptRecord:
+        """Accept a page as your own words: its lines and facts get the trust class person."""
     async def revert(self, slug: str, to: int, *, expected_version: int | None = None) -> RevertRecord:
         """Restore an earlier version of a page as a new version. The file of a page is restored byte for byte."""
     async def diff(self, slug: str, *, since: str | None = None, from_: int | None = None, to: int | None = None) -> DiffRecord:
         """Show the changes of a page as a unified diff, since its previous version, another version or a day."""
-    async def search(self, query: str, *, type: str | None = None, wing: str | None = None, tag: str | None = None, limit: int = 10, raw: bool = False) -> SearchRecord:
+    async def search(self, query: str, *, type: str | None = None, wing: str | None = None, tag: str | None = None, trust: Literal["person", "observed", "imported", "derived"] | None = None, limit: int = 10, raw: bool = False) -> SearchRecord:
         """Find pages by words. Pages that contain all of them come first."""
     async def gaps(self, *, limit: int = 20, include_resolved: bool = False) -> GapsRecord:
         """List questions that the memory could not answer, the most frequent first."""
@@ -1998,7 +2012,7 @@ class AsyncOperations:
         """Close a gap, because a page answers it or it no longer matters."""
     async def gap_clear(self) -> GapsClearRecord:
         """Close every open gap whose text is not stored. Asking the same question again may record a new gap."""
-    async def query(self, query: str, *, depth: Literal["auto", "summary", "section", "full"] = "auto", token_budget: int | None = None, wing: str | None = None, type: str | None = None, tag: str | None = None, collection: str | None = None, since: str | None = None, until: str | None = None, limit: int = 10, explain: bool = False) -> Answer:
+    async def query(self, query: str, *, depth: Literal["auto", "summary", "section", "full"] = "auto", token_budget: int | None = None, wing: str | None = None, type: str | None = None, tag: str | None = None, collection: str | None = None, since: str | None = None, until: str | None = None, trust: Literal["person", "observed", "imported", "derived"] | None = None, limit: int = 10, explain: bool = False) -> Answer:
         """Answer a question from pages, notebook, logs, conversations and knowledge base, within a token budget."""
     async def glance(self, query: str, *, wing: str | None = None, type: str | None = None, collection: str | None = None, since: str | None = None, until: str | None = None, limit: int = 12, words_only: bool = False) -> GlanceRecord:
         """Search pages and notebook as you type. Does not record knowledge gaps."""

@@ -37,6 +37,10 @@ def _make_previous(path: Path, pages: int, version: int) -> None:
     connection = apsw.Connection(str(path))
     connection.execute("DROP TABLE activity_pages; DROP TABLE activity; DROP TABLE duplicate_pairs")
     connection.execute("DROP TABLE session_items")
+    connection.execute(
+        "DROP TABLE page_trust; ALTER TABLE assertions DROP COLUMN trust; ALTER TABLE links DROP COLUMN trust;"
+        "ALTER TABLE page_authors DROP COLUMN trust"
+    )
     connection.execute("DROP TABLE golden_pages; DROP TABLE golden_questions; DROP TABLE opened_results")
     connection.execute(
         "DROP TRIGGER pages_shown; DROP TRIGGER pages_hidden; DROP TABLE expired; DROP TABLE expirations;"

@@ -107,10 +107,10 @@ def rows(brain: Brain) -> list[Any]:
 
 
 def told_facts(brain: Brain, subject: str) -> list[Any]:
-    """The answer of `facts --history`, without the ids that each memory gives for itself."""
+    """The answer of `facts --history`, without ids and trust classes, which each memory gives for itself."""
     result = facts(brain, subject, history=True).facts
     return [
-        {name: value for name, value in item._asdict().items() if not name.endswith(("id", "by"))}
+        {name: value for name, value in item._asdict().items() if not name.endswith(("id", "by", "trust"))}
         for item in result
     ]
 

@@ -23,6 +23,7 @@ def run(brain: Brain, command: str, **arguments: Any) -> Any:
 @pytest.fixture
 def agent(brain: Brain) -> Brain:
     run(brain, "put", slug="people/ada", content=TEXT)
+    run(brain, "config set", key="agent_writes", value="direct")
     brain.calls = new_calls()
     return brain
 

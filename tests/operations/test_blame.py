@@ -26,6 +26,7 @@ def blame(brain: Brain, slug: str) -> dict[str, tuple[int | None, str, str]]:
 
 
 def test_each_line_has_the_version_and_author_that_added_it(brain: Brain) -> None:
+    run(brain, "config set", key="agent_writes", value="direct")
     run(brain, "put", slug="a", content="One.\n\nTwo.")
     run(brain, "put", "codex", slug="a", content="One.\n\nTwo changed.\n\nThree.", expected_version=1)
     run(brain, "put", slug="a", content="Zero.\n\nOne.\n\nTwo changed.\n\nThree.")

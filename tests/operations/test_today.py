@@ -111,6 +111,7 @@ def write(brain: Brain, author: str, slug: str, text: str) -> None:
 
 
 def test_changes_are_grouped_by_who_made_them(brain: Brain, tmp_path: Path) -> None:
+    owner(brain, "config set", key="agent_writes", value="direct")
     write(brain, "", "notes/one", "# One\n\nMine.\n")
     write(brain, "claude-code", "notes/one", "# One\n\nTheirs.\n")
     write(brain, "claude-code", "notes/two", "# Two\n")

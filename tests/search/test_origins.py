@@ -66,6 +66,7 @@ def test_a_turn_has_the_address_of_its_conversation(brain: Brain, notes: Path, t
     answer = ask(brain, "turquoise gondola parade")
     first = answer.agent_view()["results"][0]
     assert first == {
+        "trust": "observed",
         "origin": "conversation",
         "session": "plain:s1",
         "turn": 2,
@@ -517,7 +518,9 @@ def test_facts_of_other_pages_are_found_by_the_source_they_were_taken_from(brain
     for number in range(12):
         put(brain, f"notes/n{number}", f"# Note {number}\n\nBarrel {number} has a name.")
     facts = ask(brain, "What do release codes consist of?").facts
-    assert [fact.partition(" (")[0] for fact in facts] == ["Heron release code format a bird and a digit"]
+    assert [fact.partition(" (")[0] for fact in facts] == [
+        "Heron release code format a bird and a digit, derived"
+    ]
     assert not ask(brain, "What do birds eat, and is there a digit?").facts
 
 

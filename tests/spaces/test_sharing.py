@@ -197,7 +197,7 @@ def test_an_agent_is_named_in_history_and_blame(mira: Memory, memory: Make) -> N
     [version] = mira.run("history", slug="people/bob")["versions"]
     assert (version["author"], version["agent"], version["device"]) == ("mira", "claude", "box")
     blame = dispatch.call(mira.brain, dispatch.find_command("blame"), {"slug": "people/bob"}, "owner")
-    assert "mira with claude    From an agent." in render(blame)
+    assert "mira with claude (derived)    From an agent." in render(blame)
 
 
 def test_a_link_with_a_wrong_key_is_followed_by_the_right_one_but_never_replaces_it(

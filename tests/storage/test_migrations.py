@@ -17,7 +17,8 @@ from tests.faults import old_schema
 
 from quaid.errors import DiskFull, MigrationFailed
 from quaid.model.slug import fold_name
-from quaid.storage import SCHEMA_VERSION, checks, collections, history, migrations, pages
+from quaid.model.trust import ALL_BY_PERSON, DERIVED, IMPORTED, PERSON, WEB, LineTrust
+from quaid.storage import SCHEMA_VERSION, checks, collections, history, migrations, pages, trust
 from quaid.storage.migrations import uuid_of_v5_page
 from quaid.storage.sqlite.connection import Database, Transaction
 
@@ -418,3 +419,53 @@ def test_schema_11_is_extended_in_place_and_keeps_the_gaps(tmp_path: Path) -> No
         assert old.rows("SELECT query_hash, times_seen, sealed_query FROM knowledge_gaps") == [("h", 4, None)]
         assert checks.validate(old) == []
     assert rows(f"{path}.backup-v11", "PRAGMA user_version") == [(11,)]
+
+
+def test_versions_pages_lines_and_facts_of_an_older_memory_get_trust_classes(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    old_schema.make(path, 4, 11)
+    connection = apsw.Connection(str(path))
+    connection.execute("DELETE FROM page_authors; DELETE FROM raw_imports")
+    ids = dict(connection.execute("SELECT slug, id FROM pages"))
+    mixed, agent, imported = ids["old/0"], ids["old/1"], ids["old/2"]
+    connection.execute(
+        "UPDATE pages SET version = 2, compiled_truth = 'Mine.' || char(10) || 'Of an agent.' WHERE id = ?",
+        (mixed,),
+    )
+    connection.executemany(
+        "INSERT INTO page_authors (page_id, version, author, agent) VALUES (?, ?, ?, ?)",
+        [(mixed, 1, "owner", ""), (mixed, 2, "Codex", "Codex"), (agent, 1, "Codex", "")],
+    )
+    connection.executemany(
+        "INSERT INTO raw_imports (page_id, page_version, import_id, is_active, content_hash, file_path, created_at,"
+        " raw_bytes) VALUES (?, 1, ?, 0, '', ?, '', ?)",
+        [(mixed, "edit-1", "a.md", b"Mine."), (imported, "0190", "b.md", b"Theirs.")],
+    )
+    connection.executemany(
+        "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, asserted_by, source_ref,"
+        " created_at, author) VALUES (?, 'a', 'a', 'p', 'o', ?, ?, '', ?)",
+        [
+            (mixed, "manual", "", "owner"),
+            (mixed, "manual", "", "Codex"),
+            (mixed, "import", "", "owner"),
+            (mixed, "agent", "https://example.com", ""),
+        ],
+    )
+    connection.close()
+    with Database.open(str(path), NOW) as db:
+        of_mixed = trust.of_page(db, mixed)
+        assert [of_mixed.of_line(line) for line in ("Mine.", "Of an agent.")] == [PERSON, DERIVED]
+        assert trust.of_page(db, agent) == LineTrust(DERIVED)
+        assert trust.of_page(db, imported) == LineTrust(IMPORTED)
+        assert trust.of_page(db, ids["old/3"]) == ALL_BY_PERSON
+        assert db.rows("SELECT trust FROM assertions ORDER BY id") == [
+            (PERSON,),
+            (DERIVED,),
+            (IMPORTED,),
+            (WEB,),
+        ]
+        assert db.rows("SELECT trust FROM page_authors ORDER BY page_id, version") == [
+            (PERSON,),
+            (DERIVED,),
+            (DERIVED,),
+        ]

@@ -40,6 +40,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         text = f"---\ntype: commitment\nstatus: in progress\ndue: {today}\n---\n# The <b>draft</b>\n"
         called(brain, "put", slug="c/draft", content=text)
         called(brain, "put", slug="people/ines", content="# Ines\n\nMine.\n")
+        called(brain, "config set", key="agent_writes", value="direct")
         brain.agent = "claude-code"
         called(brain, "put", slug="people/ines", content="# Ines\n\nTheirs.\n", expected_version=1)
         called(brain, "put", slug="notes/new", content="# New note\n", expected_version=0)

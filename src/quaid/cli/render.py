@@ -739,7 +739,14 @@ def _history(record: Any) -> Lines:
 def _by(version: Any, several_devices: bool) -> str:
     """Return the author of a version, with the agent if it is not the author, and the device if there are several."""
     author = f" by {version.author}" if version.author not in ("", "sync", "import") else ""
-    return author + _with(version, several_devices)
+    return author + _with(version, several_devices) + _trust(version)
+
+
+def _trust(record: Any) -> str:
+    """Return the trust class in parentheses, unless the person wrote the text; and that the person accepted it."""
+    if record.trust == "person":
+        return " (accepted by the person)" if record.agent else ""
+    return f" ({record.trust})"
 
 
 def _with(version: Any, several_devices: bool) -> str:
@@ -859,7 +866,7 @@ def _blame(record: Any) -> Lines:
         (
             f"{line.version:>4}" if line.version else "   -",
             line.since[:10] if line.since else f"before version {record.oldest_version}",
-            line.author + _with(line, several),
+            line.author + _with(line, several) + _trust(line),
             line.source,
             line.text,
         )
@@ -902,7 +909,8 @@ def _search(record: Any) -> Lines:
     for hit in record.hits:
         partial = "" if hit.all_words else ", some of the words"
         heading = f", {hit.heading}" if hit.heading else ""
-        yield f"{_address(hit)}  {hit.title} ({hit.type}{partial}){heading}"
+        trust = f", {hit.trust}" if hit.trust != "person" else ""
+        yield f"{_address(hit)}  {hit.title} ({hit.type}{partial}{trust}){heading}"
         yield from _wrapped(hit.snippet or hit.summary)
     yield from (f"({note})" for note in record.notes)
 
@@ -933,7 +941,8 @@ def _answer(record: Any) -> Lines:
             yield ""
         for number, result in enumerate(record.results, 1):
             rating = "unlikely" if result.strength == "none" else result.strength
-            about = ", ".join(filter(None, (result.type, rating, result.date, result.status)))
+            trust = result.trust if result.trust not in ("person", "observed") else ""
+            about = ", ".join(filter(None, (result.type, rating, result.date, result.status, trust)))
             heading = result.heading_path.rpartition(" > ")[2].lstrip("#* ")
             heading = f"{heading}, " if heading not in ("", result.title) else ""
             place = f"[{heading}{result.part} {result.start_line}-{result.end_line}]" if result.part else ""

@@ -33,7 +33,8 @@ from quaid.formats.foreign_notes import (
 from quaid.model import slug as slugs
 from quaid.model.page import Page
 from quaid.model.sync_plan import ScannedFile, path_key
-from quaid.storage import collections, history, page_edits, pages
+from quaid.model.trust import IMPORTED
+from quaid.storage import collections, history, page_edits, pages, trust
 from quaid.storage.history import ImportedFile
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
@@ -521,13 +522,14 @@ class ImportRun(FolderRun):
             if past.slug:
                 self._has_page(path, past.slug)
         self._assign_slugs()
-        for batch in self.batches():
-            if batch and batch[0].page is None:
-                self._write_other(tx, batch[0])
-            else:
-                self.write_pages(tx, [self._with_slug(item) for item in batch])
-        if self.links_file and self.has_links_and_facts:
-            self._write_links_and_facts(tx, *self.links_file)
+        with trust.at_most(tx, IMPORTED):
+            for batch in self.batches():
+                if batch and batch[0].page is None:
+                    self._write_other(tx, batch[0])
+                else:
+                    self.write_pages(tx, [self._with_slug(item) for item in batch])
+            if self.links_file and self.has_links_and_facts:
+                self._write_links_and_facts(tx, *self.links_file)
         self.counts["links_extracted"] = self.links_extracted()
         self.files.finish(tx, self.page_files)
 

@@ -32,7 +32,8 @@ from quaid.formats import markdown, org
 from quaid.model import page as page_model, slug as slugs
 from quaid.model.page import Page
 from quaid.model.sync_plan import LastSeenFile, ScannedFile
-from quaid.storage import collections, erase as erasure, history, page_edits, pages
+from quaid.model.trust import line_keys
+from quaid.storage import collections, erase as erasure, history, page_edits, pages, trust
 from quaid.storage.collections import Collection, PageFile
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
@@ -440,6 +441,8 @@ def edit_file(
                     _check_version(db, collection, path, expected_version, old)
                 new = change(old.text if old else None)
                 changed = old is None or new != old.text
+                if changed and old and (known := collections.indexed_file(db, collection.id, path)):
+                    trust.guard_lines(db, known.page_id or 0, old.text, new)
                 if changed and db.rehearsal is not None:
                     db.rehearsal.files.append((collection.name, path, old.text if old else "", new))
                 elif changed:
@@ -454,6 +457,10 @@ def edit_file(
     if db.rehearsal is None:
         follow(authored=changed)
     indexed = collections.indexed_file(db, collection.id, path)
+    if changed and indexed and indexed.page_id and db.rehearsal is None:
+        # A watcher may have indexed the file before us, as a file of the person.
+        added = set(line_keys(new)) - set(line_keys(old.text if old else ""))
+        trust.lower(db, indexed.page_id, added)
     return EditResult(path, new, old is None, changed, (indexed and indexed.version) or 0)
 
 

@@ -39,7 +39,8 @@ from quaid.model.sync_plan import (
     SyncPlan,
     copied_path,
 )
-from quaid.storage import collections, erase as erasure, history, links, page_edits, pages
+from quaid.model.trust import DERIVED, IMPORTED, PERSON
+from quaid.storage import collections, erase as erasure, history, links, page_edits, pages, trust
 from quaid.storage.collections import Collection, FileStamp
 from quaid.storage.page_edits import NewPage
 from quaid.storage.sqlite.connection import Database, Transaction
@@ -547,13 +548,23 @@ class SyncRun(FolderRun):
 
     def _write_batch(self, items: list[SpooledFile], tx: Transaction) -> None:
         self._make_way(tx, items)
-        self.write_pages(tx, items)
+        # Files are those of the person, unless the caller has just written them, even if an agent asked for the sync.
+        for own in sorted({self._class(item) for item in items}):
+            with trust.at_most(tx, PERSON) if self.authored else trust.written_as(tx, own):
+                self.write_pages(tx, [item for item in items if self._class(item) == own])
         for page_id, slug in self.vacated.items():
             # A page that could not be written still has its temporary slug.
             if page_edits.is_vacated_slug(pages.slug_of(tx, page_id) or "", page_id):
                 taken = pages.slugs_beginning(tx, self.collection.id, slug)
                 back = indexer.suffixed_slug(slug, str(page_id), taken) if slug in taken else slug
                 page_edits.change_slug(tx, self.collection.id, page_id, slug, back, self.now, redirect=False)
+
+    def _class(self, item: SpooledFile) -> int:
+        """Return the trust class of a file. A node of the knowledge base names the agent that wrote it."""
+        if self.collection.kind == "documents":
+            return IMPORTED
+        creator = _page_of(item).frontmatter.get("created_by") if self.collection.kind == "kb" else None
+        return PERSON if creator in (None, "human") else DERIVED
 
     def _make_way(self, tx: Transaction, items: list[SpooledFile]) -> None:
         """Free slugs that known files request if other pages of this batch, or quarantined pages, have them."""

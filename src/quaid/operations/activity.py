@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, NamedTuple
 
 from quaid.app import Brain
@@ -10,8 +10,9 @@ from quaid.errors import ChangedSinceCreated, InvalidArgument, NotFound, QuaidEr
 from quaid.model import dates
 from quaid.operations import cleanup, history, pages
 from quaid.operations.registry import Arg, Operation, op
-from quaid.storage import activity as store
+from quaid.storage import activity as store, trust
 from quaid.storage.activity import CallFilter, NewCall, SessionRow, StoredCall
+from quaid.storage.sqlite.connection import Transaction
 
 ACTIVITY_SETTING = "log_activity"
 MAX_PAGES = 20
@@ -266,7 +267,28 @@ def activity_accept(
         ids = [call.id for call in stored]
         if not ids:
             raise NotFound(what="session", name=session, hint=" `quaid activity --writes` lists them.")
-    return ActivityDecision(brain.db.write(lambda tx: store.decide(tx, ids, "accepted")))
+    lines = [added for call_id in ids for added in _added_lines(brain, call_id)]
+
+    def work(tx: Transaction) -> int:
+        for page_id, text, first, last in lines:
+            trust.accept(tx, page_id, text, first, last)
+        return store.decide(tx, ids, "accepted")
+
+    return ActivityDecision(brain.db.write(work))
+
+
+def _added_lines(brain: Brain, call_id: int) -> Iterator[tuple[int, str, int, int]]:
+    """Yield the id of each page that a call wrote, the lines that it added, and its first and last version of it."""
+    call = store.find_call(brain.db, call_id)
+    for page in call.pages if call else ():
+        if page.first_version is None or page.last_version is None:
+            continue
+        diff = history.change_of_version(brain, page.address, page.first_version, True).diff
+        added = "\n".join(
+            line[1:] for line in diff.split("\n") if line.startswith("+") and line != "+++ after"
+        )
+        page_id = pages.require_page(brain, page.address).id
+        yield page_id, added, page.first_version, page.last_version
 
 
 @op(

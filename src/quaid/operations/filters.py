@@ -3,7 +3,7 @@
 Every `quaid search` imports this module, so modules that only one filter needs are imported when it is used.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
@@ -15,9 +15,21 @@ from quaid.storage.text_index import SearchFilters
 _MAX_WINGS_SHOWN = 12
 
 
-def search_filters(brain: Brain, *, type: str | None, wing: str | None, tag: str | None) -> SearchFilters:
+AtLeast = Annotated[
+    Literal["person", "observed", "imported", "derived"] | None,
+    Arg("Only text of this class or a higher one."),
+]
+
+
+def search_filters(
+    brain: Brain, *, type: str | None, wing: str | None, tag: str | None, trust: str | None = None
+) -> SearchFilters:
     """Check the filters of a search and return them. Raise InvalidType, NotFound (wing) or InvalidArgument (tag)."""
     filters = SearchFilters(wing=_require_wing(brain, wing) if wing else None)
+    if trust:
+        from quaid.model.trust import parse_class
+
+        filters = filters._replace(trust=(parse_class(trust) or 0) + 1)
     if type:
         from quaid.model.page import check_type
 

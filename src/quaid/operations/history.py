@@ -11,13 +11,15 @@ from quaid.folders import indexer
 from quaid.formats import markdown
 from quaid.model import dates, expiry as model, page as page_model, timeline
 from quaid.model.page import Page
+from quaid.model.trust import CLASSES, IMPORTED, PERSON, TrustName
 from quaid.operations import pages
 from quaid.operations.pages import Slug
 from quaid.operations.registry import Arg, op
-from quaid.storage import activity, collections, expiry, history as store, pages as page_store
+from quaid.storage import activity, collections, expiry, history as store, pages as page_store, trust
 from quaid.storage.facts import PastTexts
 from quaid.storage.history import PageVersion, VersionAuthor
 from quaid.storage.pages import PageRow
+from quaid.storage.sqlite.connection import Transaction
 
 VersionOrigin = Literal["edit", "sync", "import", "made"]
 
@@ -42,6 +44,8 @@ class VersionRecord(NamedTuple):
     """The version that the author changed; 0 for a new page, None if unknown."""
     session: str = ""
     """The session of an agent that wrote it, as listed by `quaid activity`."""
+    trust: TrustName = "person"
+    """The trust class of the lines that the version added."""
 
 
 class HistoryRecord(NamedTuple):
@@ -111,6 +115,7 @@ class BlameLine(NamedTuple):
     since: str | None
     agent: str = ""
     device: str = ""
+    trust: TrustName = "person"
 
 
 class BlameRecord(NamedTuple):
@@ -123,9 +128,10 @@ class BlameRecord(NamedTuple):
 
 @op("read", examples=("quaid blame people/alice",))
 def blame(brain: Brain, slug: Slug) -> BlameRecord:
-    """Show who wrote each line of a page: version, author, source and date."""
+    """Show who wrote each line of a page: version, author, source, date and trust class."""
     with brain.db.reading():
         stored = pages.require_page(brain, slug)
+        classes = trust.of_page(brain.db, stored.id)
         versions = _versions(brain, stored)
         texts = [_text_of_version(brain, stored, version).splitlines() for version in reversed(versions)]
     oldest = versions[-1]
@@ -141,9 +147,11 @@ def blame(brain: Brain, slug: Slug) -> BlameRecord:
     for version, before, after in zip(reversed(versions[:-1]), texts, texts[1:], strict=False):
         origins = _line_origins(origins, before, after, version)
     lines = []
+    front = texts[-1].index("---", 1) + 1 if texts[-1][:1] == ["---"] and "---" in texts[-1][1:] else 0
     for number, (text, origin) in enumerate(zip(texts[-1], origins, strict=True), 1):
         if origin is None:
-            lines.append(BlameLine(number, text, None, "", "", None))
+            unknown = CLASSES[classes.of_line(text)]
+            lines.append(BlameLine(number, text, None, "", "", None, trust=unknown))
             continue
         record = origin.record
         entry = timeline.parse(text)
@@ -160,6 +168,8 @@ def blame(brain: Brain, slug: Slug) -> BlameRecord:
                     record.since,
                     record.agent,
                     record.device,
+                    # Front matter has no classes of lines.
+                    record.trust if number <= front else CLASSES[classes.of_line(text)],
                 )
             )
         )
@@ -184,6 +194,35 @@ def _line_origins(
     for start, new_start, size in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
         result[new_start : new_start + size] = origins[start : start + size]
     return result
+
+
+class AcceptRecord(NamedTuple):
+    slug: str
+    version: int
+    before: TrustName
+    """The lowest trust class of a line before."""
+    lines: int
+    """The number of lines that were not of the person."""
+    collection: str = "default"
+
+
+@op("owner", examples=("quaid accept people/alice",))
+def accept(brain: Brain, slug: Slug) -> AcceptRecord:
+    """Accept a page as your own words: its lines and facts get the trust class person.
+
+    Read it first: `quaid blame` shows what agents, imports and web pages have written. History and blame still
+    name them as authors."""
+
+    def work(tx: Transaction) -> PageRow:
+        stored = pages.require_page(brain, slug)
+        trust.accept(tx, stored.id)
+        return stored
+
+    before = trust.of_page(brain.db, pages.require_page(brain, slug).id)
+    stored = brain.db.write(work)
+    text = f"{stored.truth}\n{stored.timeline}".splitlines()
+    lines = sum(1 for line in text if line.strip() and before.of_line(line) != PERSON)
+    return AcceptRecord(stored.slug, stored.version, CLASSES[before.lowest], lines, stored.collection)
 
 
 @op("write", examples=("quaid revert people/alice --to 3",))
@@ -299,7 +338,8 @@ def change_of_version(brain: Brain, slug: str, first: int, with_diff: bool) -> V
 def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
     """Return the versions of a page without duplicates, starting with the current version."""
     rows = store.versions_of_page(brain.db, stored.id)
-    if collections.require(brain.db, stored.collection).root is not None:
+    collection = collections.require(brain.db, stored.collection)
+    if collection.root is not None:
         versions = _versions_of_file(rows, stored)
     else:
         versions = _without_repeats(brain, stored, _versions_of_database(rows, stored))
@@ -307,10 +347,10 @@ def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
     for version in versions:
         first.setdefault(version.record.version, version)
     authors = store.page_authors(brain.db, stored.id)
-    return [_with_author(version, authors) for version in first.values()]
+    return [_with_author(version, authors, collection.kind == "documents") for version in first.values()]
 
 
-def _with_author(version: _VersionText, authors: list[VersionAuthor]) -> _VersionText:
+def _with_author(version: _VersionText, authors: list[VersionAuthor], is_document: bool) -> _VersionText:
     """Return a version with its author, device, base and source.
 
     A new version number is also assigned when only facts are added. The author of a text is therefore the
@@ -319,6 +359,7 @@ def _with_author(version: _VersionText, authors: list[VersionAuthor]) -> _Versio
     """
     record = version.record
     is_file = record.by in ("sync", "import") and not record.source.startswith(store.INGESTED_PREFIX)
+    is_document = is_document or record.by == "import"
     number = (version.row.version if version.row and is_file else None) or record.version
     match = next(
         (row for row in authors if row.version == number or (row.version < number and not is_file)), None
@@ -327,9 +368,10 @@ def _with_author(version: _VersionText, authors: list[VersionAuthor]) -> _Versio
         record = record._replace(
             **{name: getattr(match, name) for name in ("author", "source", "agent", "device")},
             base=match.base_version,
+            trust=CLASSES[match.trust],
         )
     elif is_file:
-        record = record._replace(author=str(record.by))
+        record = record._replace(author=str(record.by), trust=CLASSES[IMPORTED if is_document else PERSON])
     else:
         record = record._replace(author="", source="")
     return version._replace(record=record)

@@ -40,11 +40,12 @@ from quaid.model import dates, facts, page as page_model, slug as slugs, tags, t
 from quaid.model.markdown_text import shorten
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
 from quaid.model.plain_text import count_noun
+from quaid.model.trust import class_of_source
 from quaid.operations import pages, receipts
 from quaid.operations.dispatch import MAX_TEXT
 from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import collections, facts as assertions, history, links, page_edits, pages as pagess
+from quaid.storage import collections, facts as assertions, history, links, page_edits, pages as pagess, trust
 from quaid.storage.history import EarlierIngest, IngestSource
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
@@ -135,7 +136,14 @@ class Ingestion:
         self.links_skipped: list[SkippedLink] = []
 
     def run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":
-        """Apply the changes. If nothing is new, return the earlier ingest of the same bytes instead of a record."""
+        """Apply the changes. If nothing is new, return the earlier ingest of the same bytes instead of a record.
+
+        What is written has the trust class of the source, or that of the caller if that is lower.
+        """
+        with trust.at_most(tx, class_of_source(self.source.ref, self.source.kind)):
+            return self._run(tx)
+
+    def _run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":
         self.tx = tx
         self.facts, self.links_skipped = [], []
         earlier = None if self.force else self.earlier()

@@ -393,6 +393,8 @@ def kb_remember(
         return KbRememberRecord(node_record(planned.details[0]), "", add_to is None, planned.details[1], "")
     done = transaction.apply_change(git, brain.now(), "remember", plan)
     node, opposites = done.details
+    if brain.agent:
+        _index_as_agent(brain, [node.path])
     return KbRememberRecord(node_record(node), done.commit, add_to is None, opposites, done.offline)
 
 
@@ -406,6 +408,18 @@ def _stored_text(brain: Brain, path: str) -> str:
             return file.read()
     except FileNotFoundError:
         return ""
+
+
+def _index_as_agent(brain: Brain, paths: list[str]) -> None:
+    """Index files that an agent has just written, if the knowledge base is attached, as text of the agent."""
+    if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
+        return
+    from quaid.operations import notebook
+
+    root = os.path.realpath(kb_root(brain))
+    for collection in collections.list_all(brain.db):
+        if collection.kind == KB_COLLECTION_KIND and collection.root == root:
+            notebook.sync_folder(brain, collection, paths, authored=True)
 
 
 def kb_root(brain: Brain) -> str:

@@ -243,7 +243,7 @@ def _next_steps(record: StatusRecord) -> list[str]:
 SETTINGS: dict[str, tuple[str, ...]] = {
     "chunk_strategy": ("section", "window", "paragraph", "page"),
     "single_valued_predicates": (),
-    "agent_writes": ("direct", "review"),
+    "agent_writes": ("guarded", "direct", "review"),
     "agents_may": (),
     CLIENT_ONLY: (),
     "welcome": ("ask", "hint", "done"),
@@ -479,7 +479,7 @@ def _all_settings(brain: Brain) -> dict[str, Setting]:
     """Return all settings, from the environment, else the config file, else the memory, else the defaults."""
     defaults = {key: option.default for key, option in OPTIONS.items()}
     defaults.update({"chunk_strategy": "", "single_valued_predicates": ""})
-    defaults.update({"agent_writes": "direct", "agents_may": "nothing", "welcome": "done"})
+    defaults.update({"agent_writes": "guarded", "agents_may": "nothing", "welcome": "done"})
     defaults[CLIENT_ONLY] = "everything"
     defaults.update({"dream_accept": "nothing", "dream_nightly": "off"})
     defaults.update(zip(MODEL_SETTINGS, (embedders.DEFAULT_MODEL, embedders.DEFAULT_DIMENSIONS), strict=True))

@@ -27,9 +27,10 @@ from quaid.errors import (
 from quaid.formats import front_matter, markdown, sections
 from quaid.model import dates, expiry as expiry_model, page as page_model, slug as slugs, tags, timeline
 from quaid.model.page import EntryInput, Page
+from quaid.model.trust import CLASSES, TrustName
 from quaid.operations.filters import type_notes
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, expiry, gaps, pages
+from quaid.storage import collections, expiry, gaps, pages, trust
 from quaid.storage.collections import Collection
 from quaid.storage.pages import PageListItem, PageRow
 
@@ -337,11 +338,14 @@ class PageRecord(NamedTuple):
     updated_at: str
     truth_updated_at: str
     timeline_updated_at: str
+    trust: TrustName = "person"
+    """The lowest trust class of its lines; `blame` shows that of each line."""
 
     def agent_view(self) -> dict[str, Any]:
         """Return the fields that agents need. The summary is left out, because other fields contain its words."""
-        left_out = ("summary", "uuid", "created_at", "truth_updated_at", "timeline_updated_at")
-        return {name: value for name, value in self._asdict().items() if name not in left_out}
+        left_out = ("summary", "uuid", "created_at", "truth_updated_at", "timeline_updated_at", "trust")
+        fields = {name: value for name, value in self._asdict().items() if name not in left_out}
+        return fields if self.trust == "person" else {**fields, "trust_class": self.trust}
 
 
 class LinesRecord(NamedTuple):
@@ -439,12 +443,12 @@ def get(
     span = _LineRange.read(lines) if lines is not None else None
     with brain.db.reading():
         if len(slug) == 1:
-            return _page_record(open_page(brain, slug[0]), span)
+            return _page_record(brain, open_page(brain, slug[0]), span)
         records: list[PageRecord | LinesRecord] = []
         missing: list[MissingPage] = []
         for address in dict.fromkeys(slug):
             try:
-                records.append(_page_record(open_page(brain, address), span))
+                records.append(_page_record(brain, open_page(brain, address), span))
             except (PageNotFound, InvalidSlug, AmbiguousSlug, NotFound) as error:
                 hint = error.facts.get("hint") or str(error)
                 missing.append(MissingPage(address, str(hint)))
@@ -531,10 +535,11 @@ class _LineRange(NamedTuple):
         return "\n\n---\n\n".join(filter(None, (page.truth, page.timeline)))
 
 
-def _page_record(page: PageRow, span: _LineRange | None) -> PageRecord | LinesRecord:
+def _page_record(brain: Brain, page: PageRow, span: _LineRange | None) -> PageRecord | LinesRecord:
     if span is None:
         own = {name: value for name, value in page._asdict().items() if name in PageRecord._fields}
-        return PageRecord(**own, compiled_truth=page.truth, content_hash=content_hash_of(page))
+        lowest = CLASSES[trust.of_page(brain.db, page.id).lowest]
+        return PageRecord(**own, compiled_truth=page.truth, content_hash=content_hash_of(page), trust=lowest)
     text = span.text_of(page).removesuffix("\n").split("\n")
     start, end = span.start, min(span.end, len(text))
     if start > len(text):

@@ -12,10 +12,11 @@ from quaid.folders.sync import changed_paths
 from quaid.kb.layout import default_store_root
 from quaid.model import dates
 from quaid.model.similarity import is_question, question_hash
+from quaid.model.trust import CLASSES
 from quaid.notebook import layout, recall as notebook_recall
 from quaid.notebook.layout import RecallResult
 from quaid.operations import background, notebook
-from quaid.operations.filters import search_filters, type_notes
+from quaid.operations.filters import AtLeast, search_filters, type_notes
 from quaid.operations.registry import Arg, op
 from quaid.operations.search import seal_words
 from quaid.search import answer as answers, direct_answer, origins
@@ -54,6 +55,7 @@ Until = Annotated[str | None, Arg("Only what is dated on this day or earlier.")]
         "quaid query 'who knows about vanadium?'",
         "quaid query 'what changed in April 2026?' --type project --depth section",
         "quaid query 'salt creep' --token-budget 800 --explain",
+        "quaid query 'where does Alice live?' --trust person",
     ),
 )
 def query(
@@ -75,17 +77,18 @@ def query(
     collection: OfCollection = None,
     since: Since = None,
     until: Until = None,
+    trust: AtLeast = None,
     limit: Annotated[int, Arg("How many results.", minimum=1, maximum=1000)] = 10,
     explain: Annotated[bool, Arg("Show the scores of each result by words and by meaning.")] = False,
 ) -> Answer:
     """Answer a question from pages, notebook, logs, conversations and knowledge base, within a token budget.
 
     `origin` says where a result is stored, `strength` how well it answers: strong, weak or none. What has ended is
-    marked superseded. Filters other than dates search only pages.
+    marked superseded. `trust`: not written by the user. Filters other than dates and trust search only pages.
     """
     background.rebuild_if_deleted(brain)
-    filters = _filters(brain, type, wing, tag, collection, since, until)
-    is_everything = filters == SearchFilters(since=filters.since, until=filters.until)
+    filters = _filters(brain, type, wing, tag, collection, since, until, trust)
+    is_everything = filters == SearchFilters(since=filters.since, until=filters.until, trust=filters.trust)
     if is_everything:
         _sync_sources(brain)
     if brain.db.writable:
@@ -159,10 +162,11 @@ def _other_sources(
     if brain.agent and proposals.count_open(brain.db):
         others += origins.proposal_results(brain.db, brain.author, ranked.question, limit)
     today = brain.now()[:10]
-    facts = origins.matching_facts(brain.db, ranked, today)
+    limit_of_trust = None if filters.trust is None else filters.trust - 1
+    facts = origins.matching_facts(brain.db, ranked, today, limit_of_trust)
     is_past = origins.asks_only_for_past(ranked, today)
     return {
-        "direct": _direct_answer(brain, ranked.question),
+        "direct": _direct_answer(brain, ranked.question, limit_of_trust),
         "others": others,
         "facts": facts.lines,
         "outdated": () if is_past else facts.outdated,
@@ -173,15 +177,18 @@ def _other_sources(
     }
 
 
-def _direct_answer(brain: Brain, question: str) -> DirectAnswer | None:
-    """Return the answer to a question from facts and links, or None."""
+def _direct_answer(brain: Brain, question: str, least: int | None = None) -> DirectAnswer | None:
+    """Return the answer to a question from facts and links, or None. `least` is its lowest trust class."""
 
     def past(slug: str, collection: str, time: str) -> Iterable[tuple[int | None, str, str]]:
         from quaid.operations.history import past_texts  # few facts are quoted from an earlier version
 
         return past_texts(brain)(slug, collection, time)
 
-    return direct_answer.find_answer(brain.db, question, brain.now()[:10], past)
+    answer = direct_answer.find_answer(brain.db, question, brain.now()[:10], past)
+    if answer is None or least is None:
+        return answer
+    return answer._replace(claims=()) if CLASSES.index(answer.facts[0].trust) <= least else None
 
 
 def _record_gap(brain: Brain, question: str, answer: Answer) -> None:
@@ -279,8 +286,9 @@ def _filters(
     collection: str | None,
     since: str | None,
     until: str | None,
+    trust: str | None = None,
 ) -> SearchFilters:
-    return search_filters(brain, type=type, wing=wing, tag=tag)._replace(
+    return search_filters(brain, type=type, wing=wing, tag=tag, trust=trust)._replace(
         collection=collections.require(brain.db, collection).name if collection else None,
         since=dates.check_date(since, "since") if since else None,
         until=dates.check_date(until, "until") if until else None,

@@ -10,7 +10,7 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.errors import InvalidArgument, InvalidSlug, NotFound, PageNotFound, QuaidError
+from quaid.errors import InvalidArgument, InvalidSlug, NotFound, PageNotFound, QuaidError, TextOfPerson
 from quaid.formats import markdown
 from quaid.model import dates, merge as merging, slug as slugs
 from quaid.model.merge import ALL_SIDES
@@ -19,7 +19,7 @@ from quaid.model.slug import aliases, fold_name
 from quaid.notebook import layout
 from quaid.operations import cleanup, corrections, dispatch, golden, pages
 from quaid.operations.registry import Arg, Operation, op
-from quaid.storage import collections, pages as page_store, proposals
+from quaid.storage import collections, pages as page_store, proposals, trust
 from quaid.storage.proposals import ChangedRow, ProposalRow
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Rehearsal
 
 MODE_SETTING = "agent_writes"
-"""The setting, `direct` or `review`, for writes of agents to the memory.
+"""The setting, `guarded`, `direct` or `review`, for writes of agents to the memory.
+
+With `guarded`, the default, only writes that change or end what the person has written are reviewed.
 
 `agent_writes.collection.NAME` and `agent_writes.client.NAME` override it.
 """
@@ -139,14 +141,33 @@ class _Change(NamedTuple):
 
 def write_or_propose(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
     """Run a write of an agent, or store it as a proposal if the settings require review."""
-    if operation.tool in OWNER_OPERATIONS or not _may_need_review(
-        brain
-    ):  # OWNER_OPERATIONS store proposals themselves
+    if operation.tool in OWNER_OPERATIONS:  # they store proposals themselves
         return operation.function(brain, **arguments)
+    if not _may_need_review(brain):
+        return _write_or_propose_change(brain, operation, arguments)
     change = _rehearse(brain, lambda: operation.function(brain, **arguments))
     if not change.diff or not any(_needs_review(brain, name) for name in change.collections):
-        return operation.function(brain, **arguments)
+        return _write_or_propose_change(brain, operation, arguments)
     return _store_proposal(brain, operation.tool, arguments, change)
+
+
+def _write_or_propose_change(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
+    """Run a write of an agent, or store it as a proposal if it changes or ends what the person has written.
+
+    The mode `direct`, of the memory or of the client, allows such changes.
+    """
+    if not os.path.exists(brain.settings.db_path) or brain.db.rehearsal is not None:
+        return operation.function(brain, **arguments)
+    modes = _modes(brain)
+    if (modes.get(f"client.{brain.agent.lower()}") or modes.get(MODE_SETTING)) == "direct":
+        return operation.function(brain, **arguments)
+    try:
+        with trust.guarding(brain.db):
+            return operation.function(brain, **arguments)
+    except TextOfPerson:
+        change = _rehearse(brain, lambda: operation.function(brain, **arguments))
+        proposed = _store_proposal(brain, operation.tool, arguments, change)
+        return proposed._replace(note=f"It would change what the person has written. {proposed.note}")
 
 
 def _store_proposal(
@@ -209,13 +230,17 @@ def may_at_once(brain: Brain, act: str) -> bool:
 
 
 def _rehearse(brain: Brain, work: Callable[[], Any]) -> _Change:
-    """Run an operation, roll back its writes, and return what it would change."""
+    """Run an operation, roll back its writes, and return what it would change if the person accepted it."""
 
     def run(rehearsal: "Rehearsal") -> "tuple[Rehearsal, dict[tuple[str, int], ChangedRow]]":
         work()
         return rehearsal, proposals.read_state(brain.db, rehearsal.rows)
 
-    rehearsal, after = brain.db.rehearse(run)
+    before_accepting, brain.accepting = brain.accepting, True
+    try:
+        rehearsal, after = brain.db.rehearse(run)
+    finally:
+        brain.accepting = before_accepting
     before = proposals.read_state(brain.db, rehearsal.rows)
     in_files = {collection for collection, *_ in rehearsal.files}
     diffs: list[tuple[str, str, int, str]] = []
@@ -299,13 +324,17 @@ def _was_reviewed(change: str, reviewed: str, days: tuple[str, str]) -> bool:
 
 
 @contextmanager
-def _acting_for(brain: Brain, row: ProposalRow) -> "Iterator[None]":
-    """Record writes under the author of a proposal, and use the time of the proposal in texts."""
+def _acting_for(brain: Brain, row: ProposalRow, by_person: bool) -> "Iterator[None]":
+    """Record writes under the author of a proposal, and use the time of the proposal in texts.
+
+    Text that a person accepts gets the trust class of the person.
+    """
     brain.agent, brain.asked_at = row.author, dates.seconds_of(row.created_at)
+    brain.accepting = by_person
     try:
         yield
     finally:
-        brain.agent, brain.asked_at = "", None
+        brain.agent, brain.asked_at, brain.accepting = "", None, False
 
 
 def _with_current_versions(brain: Brain, value: Any) -> Any:
@@ -335,11 +364,13 @@ def _current_version(brain: Brain, arguments: Mapping[str, Any]) -> int:
     return stored.version if stored else 0
 
 
-def _accept(brain: Brain, row: ProposalRow, note: str, force: bool = False) -> Decision:
+def _accept(
+    brain: Brain, row: ProposalRow, note: str, force: bool = False, *, by_person: bool = True
+) -> Decision:
     """Carry out a proposal. One of `quaid dream` is refused if a golden question would fail, unless `force`."""
     target = _target(row)
     try:
-        with _acting_for(brain, row):
+        with _acting_for(brain, row, by_person):
             change, adds_only, work = _planned(brain, row)
             days = (row.created_at[:10], brain.now()[:10])
             if not adds_only and not _was_reviewed(change.diff, row.diff, days):
@@ -547,7 +578,7 @@ def propose_call(
         *(json.dumps(arguments, ensure_ascii=False), "", kind, fingerprint),
         json.dumps(evidence, ensure_ascii=False),
     )
-    with _acting_for(brain, row):
+    with _acting_for(brain, row, by_person=False):
         change, _, _ = _planned(brain, row)
     if not change.diff:
         return None
@@ -558,8 +589,11 @@ def propose_call(
 
 
 def accept_proposal(brain: Brain, id: int, note: str) -> Decision:
-    """Carry out an open proposal. The caller checks the golden questions."""
-    return _accept(brain, _require_open(brain, id), note, force=True)
+    """Carry out an open proposal that a setting accepts. Its text stays text of an agent.
+
+    The caller checks the golden questions.
+    """
+    return _accept(brain, _require_open(brain, id), note, force=True, by_person=False)
 
 
 Reason = Annotated[str, Arg("Why, for the person who decides.")]

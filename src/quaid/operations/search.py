@@ -15,7 +15,7 @@ from quaid.model.similarity import (
     question_hash,
     reveals_question,
 )
-from quaid.operations.filters import search_filters, type_notes
+from quaid.operations.filters import AtLeast, search_filters, type_notes
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.search.text import PageHit
@@ -41,11 +41,12 @@ def search(
     type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
     wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
     tag: Annotated[str | None, Arg("Only pages with this tag.")] = None,
+    trust: AtLeast = None,
     limit: Annotated[int, Arg("How many pages.", minimum=1, maximum=1000)] = 10,
     raw: Annotated[bool, Arg("The query is in FTS5 syntax.")] = False,
 ) -> SearchRecord:
     """Find pages by words. Pages that contain all of them come first."""
-    filters = search_filters(brain, type=type, wing=wing, tag=tag)
+    filters = search_filters(brain, type=type, wing=wing, tag=tag, trust=trust)
     hits = tuple(text_search.search_pages(brain.db, query, filters, limit, raw=raw))
     if hits or raw:
         return SearchRecord(query, hits, () if hits else type_notes(brain, type))

@@ -23,8 +23,9 @@ from quaid.model.facts import (
 from quaid.model.markdown_text import one_line, shorten
 from quaid.model.plain_text import RuleFile
 from quaid.model.slug import address, fold_name
+from quaid.model.trust import CLASSES, PERSON, WEB, TrustName
 from quaid.search.origins import pages_by_part
-from quaid.storage import facts, links, pages
+from quaid.storage import facts, links, pages, trust
 
 if TYPE_CHECKING:
     from quaid.storage.facts import FactLine, PastTexts
@@ -35,6 +36,8 @@ MOST_VALUES = 20
 """A question that more values answer than this has no direct answer."""
 MOST_FORMER = 3
 LONGEST_QUOTE = 240
+WORD_STEM = 6
+"""Words of predicates and of sentences are compared by this many letters, as in headquartered and headquarters."""
 
 
 class AnswerFact(NamedTuple):
@@ -54,6 +57,7 @@ class AnswerFact(NamedTuple):
     source: str
     confidence: float
     recorded_at: str
+    trust: TrustName = "person"
 
 
 class DirectAnswer(NamedTuple):
@@ -67,15 +71,26 @@ class DirectAnswer(NamedTuple):
     """True if several current values contradict each other."""
     is_read: bool = False
     """True if the answer was read from a sentence of a page, and is not a fact or link."""
+    claims: tuple[AnswerFact, ...] = ()
+    """Other values, of a lower trust class than the answer. They do not replace it."""
 
     @property
     def line(self) -> str:
         """The answer in one line, for agents."""
         first = self.facts[0]
+        mark = f"{first.trust}; " if first.trust != "person" else ""
+        others = "".join(f"; {claim_text(claim)}" for claim in self.claims[:MOST_FORMER])
         if self.is_read:
-            return f"{self.says} (read from {first.slug})"
+            return f"{self.says} ({mark}read from {first.slug}){others}"
         since = f", since {first.since}" if first.since and len(self.facts) == 1 else ""
-        return f"{self.says}{since} ({'contradictory; ' if self.is_disputed else ''}{first.slug})"
+        disputed = "contradictory; " if self.is_disputed else ""
+        return f"{self.says}{since} ({mark}{disputed}{first.slug}){others}"
+
+
+def claim_text(claim: AnswerFact) -> str:
+    """Return a claim of a lower trust class in a few words, with who made it."""
+    author = f" by {claim.author}" if claim.author not in ("", "owner") else ""
+    return f"claimed{author} ({claim.trust}): {claim.value}"
 
 
 class Question(NamedTuple):
@@ -288,7 +303,7 @@ def _find_entity(db: "Database", text: str) -> _Entity | None:
     if not key:
         return None
     named = pages.pages_called(db, [key])
-    ids = {row.page_id for row in named if row.kind == named[0].kind}
+    ids = facts.pages_meant(db, named)
     if len(ids) > 1:
         return None
     if not ids and not facts.facts_about(db, [key]):
@@ -323,7 +338,18 @@ def find_answer(db: "Database", text: str, today: str, past: "PastTexts") -> Dir
         return None
     search = _Search(db, question, today, past)
     answer = search.answer() if facts.has_facts(db) or links.count(db) else None
-    return answer or search.read_page()
+    if answer is not None and answer.facts[0].trust == "person":
+        return answer
+    read = search.read_page()
+    if answer is not None and read is None:
+        read = search.read_sentence()
+    if answer is None or read is None:
+        return answer or read
+    if CLASSES.index(read.facts[0].trust) >= CLASSES.index(answer.facts[0].trust):
+        return answer
+    stated = object_key(read.facts[0].value)
+    others = [row for row in answer.facts if object_key(row.value) != stated]
+    return read._replace(claims=(*read.claims, *others))
 
 
 class _Search:
@@ -331,8 +357,8 @@ class _Search:
 
     def __init__(self, db: "Database", question: Question, today: str, past: "PastTexts") -> None:
         self.db, self.question, self.today, self.past = db, question, today, past
-        self._ended: set[str] = set()
-        """Values of facts that have ended."""
+        self._ended: dict[str, int] = {}
+        """Values of facts that have ended, with their trust classes."""
 
     def answer(self) -> DirectAnswer | None:
         question = self.question
@@ -343,9 +369,9 @@ class _Search:
             return None
         rows = self._values(entity)
         if question.wants in ("begin", "end"):
-            return self._time(rows)
+            return self._time(_most_trusted(rows)[0])
         current, former = self._split(rows)
-        self._ended = {object_key(row.value) for row in former}
+        self._ended = {object_key(row.value): _class(row) for row in former}
         if question.wants == "former":
             chosen = [
                 row for row in (former if not question.year else [*current, *former]) if self._held(row)
@@ -355,12 +381,17 @@ class _Search:
             return DirectAnswer(chosen[0].says, tuple(chosen[:1]), tuple(chosen[1 : 1 + MOST_FORMER]))
         if not current or len(current) > MOST_VALUES:
             return None
+        current, claims = _most_trusted(current)
         is_single = any(predicate in SINGLE_VALUED for predicate in question.predicates)
         if is_single:
             current, former = _without_succeeded(current, former)
         others = (row.value for row in current[1:])
         says = (" or " if is_single else ", ").join([current[0].says, *others])
-        return DirectAnswer(says, tuple(current), tuple(former[:MOST_FORMER]), is_single and len(current) > 1)
+        former = [row for row in former if _class(row) <= _class(current[0])]
+        return DirectAnswer(
+            *(says, tuple(current), tuple(former[:MOST_FORMER]), is_single and len(current) > 1),
+            claims=tuple(claims),
+        )
 
     def read_page(self) -> DirectAnswer | None:
         """Return what the text of the subject's page answers, or None."""
@@ -376,6 +407,26 @@ class _Search:
             return None
         reader = _PageReader(self.db, entity, kind, self.today)
         return reader.answer(is_former=question.wants == "former", ended=self._ended)
+
+    def read_sentence(self) -> DirectAnswer | None:
+        """Return a sentence of the person on the subject's page that has the words of the predicate, or None.
+
+        It keeps a fact of a lower class from being the only answer.
+        """
+        entity = _find_entity(self.db, self.question.subject)
+        if self.question.wants != "value" or entity is None or entity.page_id is None:
+            return None
+        truth = pages.page_texts(self.db, [entity.page_id])[entity.page_id][0][:LONGEST_READ]
+        classes = trust.of_page(self.db, entity.page_id)
+        wanted = [fold_name(predicate.replace("_", " ")).split() for predicate in self.question.predicates]
+        for sentence in split_sentences(truth):
+            words = {word[:WORD_STEM] for word in fold_name(sentence).split()}
+            is_stated = any(words.issuperset(word[:WORD_STEM] for word in name) for name in wanted)
+            if is_stated and classes.of_excerpt(sentence, truth) == PERSON:
+                says = shorten(one_line(sentence), LONGEST_QUOTE)
+                fact = AnswerFact(says, says, "", "", "", entity.address, says, "", "", 1.0, "")
+                return DirectAnswer(says, (fact,), is_read=True)
+        return None
 
     def _held(self, row: AnswerFact) -> bool:
         """Return True if a value was valid in the year of the question."""
@@ -462,7 +513,7 @@ class _Search:
         """Return the current values, and those that have ended, latest first; each value once."""
         current: dict[str, AnswerFact] = {}
         former: dict[str, AnswerFact] = {}
-        for row in rows:
+        for row in sorted(rows, key=_class):
             if is_valid_on(row.since or None, row.until or None, self.today):
                 current.setdefault(object_key(row.value), row)
         for row in sorted(rows, key=lambda row: row.until, reverse=True):
@@ -490,13 +541,23 @@ class _Search:
             source=line.source,
             confidence=line.confidence,
             recorded_at=line.recorded_at,
+            trust=line.trust,
         )
+
+
+def _class(row: AnswerFact) -> int:
+    return CLASSES.index(row.trust)
+
+
+def _most_trusted(rows: list[AnswerFact]) -> tuple[list[AnswerFact], list[AnswerFact]]:
+    """Return the values of the highest trust class among them, and the others."""
+    best = min(map(_class, rows), default=PERSON)
+    return [row for row in rows if _class(row) == best], [row for row in rows if _class(row) != best]
 
 
 def find_page(db: "Database", name: str) -> tuple[str, str] | None:
     """Return the address and title of the one page with a name, or None."""
-    named = pages.pages_called(db, [fold_name(name)])
-    ids = {row.page_id for row in named if row.kind == named[0].kind}
+    ids = facts.pages_meant(db, pages.pages_called(db, [fold_name(name)]))
     heads = pages.page_heads(db, sorted(ids)) if len(ids) == 1 else {}
     return next(((address(head.collection, head.slug), head.title) for head in heads.values()), None)
 
@@ -640,6 +701,7 @@ class _StatedValue(NamedTuple):
     is_entry: bool
     """True if it is in the timeline."""
     quote: str
+    trust: int = PERSON
 
     @property
     def key(self) -> str:
@@ -688,11 +750,18 @@ class _PageReader:
     def statements(self) -> list[_StatedValue]:
         """Return what the page states, the text above the timeline before its entries, the newest first."""
         page_id = self.entity.page_id or 0
-        truth = pages.page_texts(self.db, [page_id])[page_id][0][:LONGEST_READ]
-        found = [row for paragraph in self._paragraphs(truth) for row in self._read(paragraph, "")]
+        truth, timeline = pages.page_texts(self.db, [page_id])[page_id]
+        truth, classes = truth[:LONGEST_READ], trust.of_page(self.db, page_id)
+        found = [
+            row._replace(trust=classes.of_excerpt(row.quote, truth))
+            for paragraph in self._paragraphs(truth)
+            for row in self._read(paragraph, "")
+        ]
         if self.rules.get("has_past"):
             for entry in pages.timeline_entries(self.db, page_id, MOST_ENTRIES):
-                found += self._read(f"{entry.summary}\n{entry.detail}", entry.date)
+                own = classes.of_excerpt(entry.summary, timeline)
+                read = self._read(f"{entry.summary}\n{entry.detail}", entry.date)
+                found += (row._replace(trust=own) for row in read)
         return found
 
     def names_subject(self, sentence: str) -> bool:
@@ -826,10 +895,17 @@ class _PageReader:
         first = dates[0].first if len(dates) == 1 else day
         return None if first > self.today else first
 
-    def answer(self, *, is_former: bool, ended: set[str]) -> DirectAnswer | None:
-        """Return the current or the former value with its sentence. Values whose fact has ended are former ones."""
-        rows = self.statements()
-        former = [row for row in rows if row.is_former or object_key(row.value) in ended]
+    def answer(self, *, is_former: bool, ended: dict[str, int]) -> DirectAnswer | None:
+        """Return the current or the former value with its sentence.
+
+        Values whose fact has ended are former ones, unless the sentence is of a higher trust class than the fact.
+        """
+        every = self.statements()
+        best_class = min((row.trust for row in every if not row.is_former), default=PERSON)
+        rows = [row for row in every if row.trust <= best_class]
+        former = [
+            row for row in rows if row.is_former or ended.get(object_key(row.value), WEB + 1) <= row.trust
+        ]
         current = [row for row in rows if row not in former]
         best = _current_statement(current)
         if best is not None and any(_is_same(best, row) and row.day >= best.day for row in former):
@@ -849,20 +925,29 @@ class _PageReader:
             text = text.replace(" in {value}", " at {value}")
         elif re.fullmatch(r"[^\W\d]+ \d{4}", best.value):  # a month
             text = text.replace(" on {value}", " in {value}")
-        fact = AnswerFact(
-            says=text.format(subject=self.entity.name, value=best.value),
-            value=best.value,
-            value_slug=self.links.get(best.value, ""),
+        others = {
+            row.key: self._fact(row, text)
+            for row in every
+            if row.trust > best_class and not row.is_former and not _is_same(best, row)
+        }
+        fact = self._fact(best, text)
+        return DirectAnswer(fact.says, (fact,), is_read=True, claims=tuple(others.values()))
+
+    def _fact(self, row: _StatedValue, text: str) -> AnswerFact:
+        return AnswerFact(
+            says=text.format(subject=self.entity.name, value=row.value),
+            value=row.value,
+            value_slug=self.links.get(row.value, ""),
             since="",
             until="",
             slug=self.entity.address,
-            quote=shorten(best.quote, LONGEST_QUOTE),
+            quote=shorten(row.quote, LONGEST_QUOTE),
             author="",
             source="",
             confidence=1.0,
             recorded_at="",
+            trust=CLASSES[row.trust],
         )
-        return DirectAnswer(fact.says, (fact,), is_read=True)
 
 
 class StatedFact(NamedTuple):

@@ -17,6 +17,7 @@ from quaid.model.facts import (
 from quaid.model.markdown_text import one_line, shorten
 from quaid.model.similarity import fold_question
 from quaid.model.slug import SPELLED_LETTERS, fold_name
+from quaid.model.trust import CLASSES, PERSON
 from quaid.search import text as text_search
 from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, SearchResult
 from quaid.search.conversations import TurnEvidence, turns_with_evidence
@@ -115,6 +116,7 @@ def _turn_result(db: Database, found: TurnEvidence, score: float) -> OtherResult
         origin="conversation",
         session=f"{held.client}:{held.session}",
         turn=turn.turn,
+        trust="observed",
     )
     return OtherResult(result, line, section)
 
@@ -141,6 +143,7 @@ def proposal_results(db: Database, author: str, question: str, limit: int) -> li
             date=row.created_at[:10],
             origin="proposal",
             proposal=row.id,
+            trust="derived",
         )
         statements = split_statements(text)
         line = max(statements, key=lambda each: sum(word in each.lower() for word in wanted), default=text)
@@ -231,8 +234,12 @@ def asks_only_for_past(ranked: RankedQuestion, today: str) -> bool:
     return asks_for_past(ranked, today) and not _PRESENT.search(ranked.question)
 
 
-def matching_facts(db: Database, ranked: RankedQuestion, today: str) -> MatchingFacts:
+def matching_facts(
+    db: Database, ranked: RankedQuestion, today: str, least: int | None = None
+) -> MatchingFacts:
     """Return the facts that answer a question: those about its subject that have a word it asks for.
+
+    Facts of a trust class below `least` are left out.
 
     If the question consists only of the subject, the newest facts about the subject are returned.
     """
@@ -261,13 +268,16 @@ def matching_facts(db: Database, ranked: RankedQuestion, today: str) -> Matching
     ended = [row for row in rows.values() if row not in holding]
     holding = _distinct(holding)
     choice = _FactOrder(judge, holding, ended, ranked, today)
-    order = choice.lines()
+    order = [row for row in choice.lines() if least is None or row.trust <= least]
     is_answer = any(judge.answers(row) for row in order if row in holding)
     if not order and not judge.asks_for_more:
-        order = sorted((row for row in holding if row.id in about), key=_newest_first)[:MOST_FACTS]
+        known = [row for row in holding if row.id in about and (least is None or row.trust <= least)]
+        order = sorted(known, key=_newest_first)[:MOST_FACTS]
     slugs = {page: head.slug for page, head in pages.page_heads(db, [row.page_id for row in order]).items()}
     lines = [_fact_text(row, slugs.get(row.page_id, ""), row in holding) for row in order]
     asked = [row for row in ended if row.id in choice.asked or (row.id in about and not judge.asks_for_more)]
+    if least is not None:
+        holding, asked = ([row for row in rows_ if row.trust <= least] for rows_ in (holding, asked))
     return MatchingFacts(tuple(lines), _outdated_values(judge, holding, asked), is_answer)
 
 
@@ -369,15 +379,16 @@ def _outdated_values(
                 "" if is_withdrawn else row.valid_until or "",
                 tuple(other.source_ref for other in newer if other.source_ref not in ("", row.source_ref)),
                 judge.predicate_words(row),
+                max([row.trust, *(other.trust for other in newer)]),
             )
         )
     return tuple(outdated)
 
 
 def _distinct(rows: list[FactRow]) -> list[FactRow]:
-    """Keep the first of the facts with the same subject, predicate and object."""
+    """Keep the most trusted of the facts with the same subject, predicate and object."""
     unique: dict[tuple[str, str, str], FactRow] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row.trust):
         key = (row.subject_key, canonical_predicate(row.predicate), object_key(row.object))
         unique.setdefault(key, row)
     return list(unique.values())
@@ -669,9 +680,10 @@ def _holds(row: FactRow, today: str) -> bool:
     return row.valid_until is None or is_valid_on(None, row.valid_until, today)
 
 
-def _newest_first(row: FactRow) -> tuple[tuple[int, ...], int]:
+def _newest_first(row: FactRow) -> tuple[int, tuple[int, ...], int]:
+    """Return the key of an order: by trust class, then the newest first."""
     since = tuple(-int(part) for part in (row.valid_from or "0").split("-") if part.isdigit())
-    return since, -row.id
+    return row.trust, since, -row.id
 
 
 def _held_in_period(row: FactRow, ranked: RankedQuestion) -> bool:
@@ -689,4 +701,7 @@ def _fact_text(row: FactRow, slug: str, holds: bool) -> str:
         text += ", withdrawn"
     else:
         text += f", ended {row.valid_until}" if row.valid_until else ", superseded"
+    if row.trust != PERSON:
+        author = f"claimed by {row.author}" if row.author not in ("", "owner") else CLASSES[row.trust]
+        text += f", {author}"
     return f"{text} ({slug})" if slug else text

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from quaid.model.dates import fold_days
+from quaid.model.trust import ALL_BY_PERSON, CLASSES, TrustName
 from quaid.search.plan import STOP_WORDS, QueryPlan, Term, plan_query, whole_phrase
-from quaid.storage import chunks, pages, text_index
+from quaid.storage import chunks, pages, text_index, trust
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters, Stemmer, TextIndex
 
@@ -286,6 +287,8 @@ class PageHit(NamedTuple):
     id: int
     heading: str = ""
     """The heading above the excerpt, as in "Page 14" of a document, unless it is the title."""
+    trust: TrustName = "person"
+    """The lowest trust class of the lines in the excerpt."""
 
 
 _ScoredPage = tuple[int, float, bool]
@@ -309,7 +312,7 @@ def search_pages(
             ]
         elif plan.words and limit > 0:
             scored = _TextSearch(db, plan, filters, limit).run(query)
-        return _page_hits(db, plan, scored)
+        return _page_hits(db, plan, scored, filters.trust)
 
 
 def page_scores(db: Database, plan: QueryPlan, filters: SearchFilters, limit: int, budget: int) -> PageScores:
@@ -457,16 +460,29 @@ def _all_terms(terms: Terms) -> str:
     return " AND ".join(term.quoted for term in terms)
 
 
-def _page_hits(db: Database, plan: QueryPlan, scored: list[_ScoredPage]) -> list[PageHit]:
+def _page_hits(db: Database, plan: QueryPlan, scored: list[_ScoredPage], hidden: int | None) -> list[PageHit]:
+    """Return the hits, with equal scores by trust class. Lines of the class `hidden` and below are not quoted."""
     ids = [page_id for page_id, _, _ in scored]
     heads, texts = pages.page_heads(db, ids), pages.page_texts(db, ids)
-    marker = ExcerptMarker(text_index.Stemmer(db), plan)
+    marker, classes = ExcerptMarker(text_index.Stemmer(db), plan), trust.of_pages(db, ids)
     hits = []
     for page_id, score, all_words in scored:
-        if page_id in heads:
-            snippet, heading = _excerpt_of_page(db, plan, marker, page_id, texts[page_id])
-            heading = "" if heading == heads[page_id].title else heading
-            hits.append(PageHit(*heads[page_id][1:], snippet, score, all_words, page_id, heading))
+        if page_id not in heads:
+            continue
+        own, parts = classes.get(page_id, ALL_BY_PERSON), texts[page_id]
+        if hidden is not None and own.lowest >= hidden:
+            parts = own.without(parts[0], hidden - 1), own.without(parts[1], hidden - 1)
+            snippet, heading = marker.excerpt(*parts), ""
+        else:
+            snippet, heading = _excerpt_of_page(db, plan, marker, page_id, parts)
+        heading = "" if heading == heads[page_id].title else heading
+        lowest = own.of_excerpt(snippet.replace("**", ""), "\n".join(parts)) if own.lines else own.rest
+        hits.append(
+            PageHit(*heads[page_id][1:], snippet, score, all_words, page_id, heading, CLASSES[lowest])
+        )
+    if classes:  # groups of equal scores stay in their places
+        places = {(hit.all_words, hit.rank_score): place for place, hit in reversed([*enumerate(hits)])}
+        hits.sort(key=lambda hit: (places[hit.all_words, hit.rank_score], CLASSES.index(hit.trust)))
     return hits
 
 

@@ -34,7 +34,7 @@ from quaid.model.page import Page
 from quaid.spaces.connection import HubConnection
 from quaid.spaces.credentials import Seal
 from quaid.spaces.protocol import Change, Push, PushResult
-from quaid.storage import chunks, erase as erasure, history, page_edits, pages, spaces, vectors
+from quaid.storage import chunks, erase as erasure, history, page_edits, pages, spaces, trust, vectors
 from quaid.storage.collections import Collection
 from quaid.storage.erase import Erasure
 from quaid.storage.page_edits import NewPage
@@ -288,7 +288,8 @@ class Replica:
             for page_id, (change, bundle) in zip(ids, group, strict=True):
                 with spaces.replicating(tx, change.person, change.agent, change.device_name):
                     history.record_author(tx, page_id, 1)
-                _, is_open = spaces.write_rows(tx, self._id, page_id, bundle)
+                    trust.set_of_new_pages(tx, [page_id])
+                    _, is_open = spaces.write_rows(tx, self._id, page_id, bundle)
                 spaces.clear(tx, self._id, bundle.uuid)
                 state = PageState(
                     bundle.uuid, page_id, change.revision, change.hash, change.hash, False, change.bundle

@@ -416,6 +416,7 @@ _CHUNK_CONDITIONS = {
     # Appending "-31" extends a month to its end. After a full date it makes no difference.
     "since": "coalesce(c.date, {day}) || '-31' >= ?",
     "until": "coalesce(c.date, {day}) <= ?",
+    "trust": "NOT EXISTS (SELECT 1 FROM page_trust WHERE page_id = p.id AND highest >= ?)",
 }
 
 

@@ -29,7 +29,8 @@ from quaid.model.facts import (
 from quaid.model.links import MENTIONS
 from quaid.model.markdown_text import replace_wiki_links
 from quaid.model.slug import aliases, fold_name
-from quaid.storage import collections, links, pages
+from quaid.model.trust import CLASSES, DERIVED, IMPORTED, PERSON, TrustName
+from quaid.storage import collections, links, pages, trust
 
 if TYPE_CHECKING:
     from quaid.storage.links import LinkRow
@@ -46,7 +47,7 @@ DAYS_BEFORE_RECORDED = 30
 
 _FACT_COLUMNS = (
     "a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until, a.supersedes_id,"
-    " a.confidence, a.asserted_by, a.source_ref, a.evidence_text, a.created_at, a.author"
+    " a.confidence, a.asserted_by, a.source_ref, a.evidence_text, a.created_at, a.author, a.trust"
 )
 
 
@@ -68,6 +69,8 @@ class FactRow(NamedTuple):
     evidence_text: str
     created_at: str
     author: str = ""
+    trust: int = PERSON
+    """The trust class, as in quaid.model.trust."""
 
 
 class FactChange(NamedTuple):
@@ -111,7 +114,12 @@ def add_fact(
     named by `supersedes_id` is ended.
     """
     key, predicate = fold_name(fact.subject), canonical_predicate(fact.predicate)
+    written = class_of_fact(tx, fact)
     named = _require_superseded(tx, page_id, fact) if fact.supersedes_id else None
+    if named and named.trust < written:
+        # A claim of a lower class does not end it, and is added beside it.
+        trust.guard(tx, named.trust)
+        named = None
     existing = [
         row for row in _facts_of_subject(tx, page_id, key) if canonical_predicate(row.predicate) == predicate
     ]
@@ -123,12 +131,12 @@ def add_fact(
         and match
         and any(row.supersedes_id == match.id and _holds_on(row, now[:10]) for row in existing)
     ):
-        return _update_fact(tx, match, fact, named, now)._replace(ended_on=ended_on)
+        return _update_fact(tx, match, fact, named, now, written)._replace(ended_on=ended_on)
     if ended_on:
         restarted = max(fact.valid_from or now[:10], ended_on)
         match, fact = None, fact._replace(valid_from=restarted)
     if match:
-        return _update_fact(tx, match, fact, named, now)
+        return _update_fact(tx, match, fact, named, now, written)
     earlier: list[FactRow] = []
     later = None
     if not fact.valid_until and not alone:
@@ -138,7 +146,11 @@ def add_fact(
             if row.id not in batch and object_key(row.object) != object_key(fact.object)
         ]
         if others and _is_single_valued(tx, predicate, others, fact):
-            earlier, later = _neighbours_in_time(others, fact.valid_from, now[:10])
+            # A fact ends only facts of its own class or a lower one.
+            weaker = [row for row in others if row.trust >= written]
+            stronger = [row for row in others if row.trust <= written]
+            earlier, _ = _neighbours_in_time(weaker, fact.valid_from, now[:10])
+            _, later = _neighbours_in_time(stronger, fact.valid_from, now[:10])
     before = named or (earlier[-1] if earlier else None)
     until = (later.valid_from or later.created_at[:10]) if later else fact.valid_until
     new = _insert_fact(
@@ -174,15 +186,31 @@ def _end_of_stated(existing: list[FactRow], fact: FactInput, today: str) -> str 
 def _insert_fact(tx: "Transaction", page_id: int, fact: FactInput, created_at: str) -> int:
     tx.execute(
         "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, valid_from, valid_until,"
-        " supersedes_id, confidence, asserted_by, source_ref, evidence_text, created_at, author)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " supersedes_id, confidence, asserted_by, source_ref, evidence_text, created_at, author, trust)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(page_id, fact.subject, fold_name(fact.subject), fact.predicate, fact.object),
             *(fact.valid_from, fact.valid_until, fact.supersedes_id, fact.confidence),
             *(fact.asserted_by, fact.source_ref, fact.evidence_text, created_at, tx.author),
+            class_of_fact(tx, fact),
         ),
     )
     return tx.last_insert_rowid()
+
+
+def class_of_fact(tx: "Transaction", fact: FactInput) -> int:
+    """Return the trust class of a fact that is written now.
+
+    It is at most that of the writer, and of what it names as its origin. A fact of an agent is at most as trusted
+    as its source: an address on the web, or a page. What the person has accepted is of the person.
+    """
+    if tx.agent and tx.trust == PERSON:
+        return PERSON
+    stated = {"import": IMPORTED, "agent": DERIVED, "enrichment": DERIVED}.get(fact.asserted_by, PERSON)
+    written = max(tx.trust, stated)
+    if written < DERIVED or not fact.source_ref:
+        return written
+    return max(written, trust.of_sources(tx, [fact.source_ref]))
 
 
 def restore_fact(
@@ -296,9 +324,16 @@ def _joined_evidence(row: FactRow, fact: FactInput) -> tuple[str, str]:
 
 
 def _update_fact(
-    tx: "Transaction", row: FactRow, fact: FactInput, named: FactRow | None, now: str
+    tx: "Transaction", row: FactRow, fact: FactInput, named: FactRow | None, now: str, written: int
 ) -> FactChange:
-    """Merge new information into an existing row: end date, source, evidence, confidence, superseded fact."""
+    """Merge new information into an existing row: end date, source, evidence, confidence, superseded fact.
+
+    A row of a higher class than `written` stays as it is.
+    """
+    if row.trust < written:
+        if fact.valid_until and fact.valid_until != row.valid_until:
+            trust.guard(tx, row.trust)
+        return FactChange(row.id, False, (), False)
     until = fact.valid_until or row.valid_until
     if row.valid_from and until and until < row.valid_from:
         raise InvalidArgument(
@@ -319,12 +354,14 @@ def _update_fact(
             " supersedes_id = ? WHERE id = ?",
             (*after, row.id),
         )
+    if written < row.trust:
+        tx.execute("UPDATE assertions SET trust = ?, author = ? WHERE id = ?", (written, tx.author, row.id))
     ended = named is not None and end_fact(tx, named, row.valid_from or now[:10])
     return FactChange(
         row.id,
         False,
         (named.id,) if named and ended else (),
-        after != before or ended,
+        after != before or ended or written < row.trust,
         until != row.valid_until,
         row.valid_until if until != row.valid_until else None,
         after[1:4] != before[1:4],
@@ -414,6 +451,7 @@ def end_fact(tx: "Transaction", row: FactRow, day: str) -> bool:
     day = max(day, row.valid_from or day)
     if row.valid_until is not None and row.valid_until <= day:
         return False
+    trust.guard(tx, row.trust)
     tx.execute("UPDATE assertions SET valid_until = ? WHERE id = ?", (day, row.id))
     return True
 
@@ -437,6 +475,7 @@ def shorten_fact(
     row = tx.execute(f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.id = ?", (seen.id,)).fetchone()  # noqa: S608
     if row is None or FactRow(*row) != seen:
         return False
+    trust.guard(tx, seen.trust)
     tx.execute("UPDATE assertions SET valid_from = ?, valid_until = ? WHERE id = ?", (since, until, seen.id))
     if successor is not None:
         new = _require_fact(tx, successor)
@@ -631,6 +670,7 @@ class FactLine(NamedTuple):
     recorded_at: str
     author: str = ""
     """The client that recorded a fact, "owner" for a person, or "" if unknown."""
+    trust: TrustName = "person"
 
 
 class SubjectEntry(NamedTuple):
@@ -674,11 +714,10 @@ def _page_by_address(db: "Database", text: str) -> tuple[int, str, str] | None:
 
 
 def _page_by_name(db: "Database", text: str, key: str) -> tuple[int, str, str] | None:
-    named_pages = pages.pages_called(db, [key]) if key else []
-    best = [page for page in named_pages if page.kind == named_pages[0].kind]
+    best = pages_meant(db, pages.pages_called(db, [key]) if key else [])
     rows = db.rows(
         "SELECT p.id, p.slug, p.title FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value ORDER BY p.slug",
-        (str([page.page_id for page in best]),),
+        (str(sorted(best)),),
     )
     if len(rows) > 1:
         listed = ", ".join(row[1] for row in rows[:5])
@@ -694,9 +733,22 @@ def _page_meant_by(db: "Database", key: str) -> int | None:
     If several pages have the name, only the pages with the most reliable kind of name count; see
     pages_called().
     """
-    named_pages = pages.pages_called(db, [key])
-    pages_called = {page.page_id for page in named_pages if page.kind == named_pages[0].kind}
-    return pages_called.pop() if len(pages_called) == 1 else None
+    meant = pages_meant(db, pages.pages_called(db, [key]))
+    return meant.pop() if len(meant) == 1 else None
+
+
+def pages_meant(db: "Database", named: "list[pages.PageName]") -> set[int]:
+    """Return the pages that a name means: those with the most reliable kind of name; see pages_called().
+
+    If there are several, those of the highest trust class, so that other pages cannot take the name of a page.
+    """
+    ids = {page.page_id for page in named}
+    if len(ids) > 1:
+        classes = trust.of_pages(db, ids)
+        highest = {page_id: classes[page_id].highest if page_id in classes else PERSON for page_id in ids}
+        best = min(highest.values())
+        named = [page for page in named if highest[page.page_id] == best]
+    return {page.page_id for page in named if page.kind == named[0].kind}
 
 
 def _similar_names(db: "Database", key: str) -> str:
@@ -829,6 +881,7 @@ def _fact_line(row: "FactRow", page: _PageText, past: PastTexts) -> FactLine:
         superseded_by=None,
         recorded_at=row.created_at,
         author=row.author,
+        trust=CLASSES[row.trust],
     )
 
 
@@ -836,7 +889,8 @@ def _link_lines(db: "Database", whom: FactSubject) -> list[FactLine]:
     if whom.page_id is None:
         return []
     link_rows = links.outgoing(db, whom.page_id, "all", "") + links.incoming(db, whom.page_id, "all", "")
-    return [_link_line(link) for link in link_rows]
+    of_links = links.classes(db, [link.id for link in link_rows])
+    return [_link_line(link)._replace(trust=CLASSES[of_links.get(link.id, PERSON)]) for link in link_rows]
 
 
 def _link_line(link: "LinkRow") -> FactLine:

@@ -87,9 +87,9 @@ def record_author(tx: "Transaction", page_id: int, version: int, source: str = "
     tx.written.append((page_id, version, True))
     device = tx.device if tx.device or tx.replicating else device_name(tx)
     tx.execute(
-        "INSERT OR REPLACE INTO page_authors (page_id, version, author, source, agent, device, base_version)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (page_id, version, tx.author, source, tx.agent, device, version - 1),
+        "INSERT OR REPLACE INTO page_authors (page_id, version, author, source, agent, device, base_version, trust)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (page_id, version, tx.author, source, tx.agent, device, version - 1, tx.trust),
     )
 
 
@@ -108,12 +108,13 @@ class VersionAuthor(NamedTuple):
     agent: str
     device: str
     base_version: int | None
+    trust: int
 
 
 def page_authors(db: "Database", page_id: int) -> list[VersionAuthor]:
     """Return the recorded authors of a page's versions, newest first."""
     rows = db.rows(
-        "SELECT version, author, source, agent, device, base_version FROM page_authors WHERE page_id = ?"
+        "SELECT version, author, source, agent, device, base_version, trust FROM page_authors WHERE page_id = ?"
         " ORDER BY version DESC",
         (page_id,),
     )

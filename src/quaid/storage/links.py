@@ -18,6 +18,7 @@ from quaid.model.links import (
     target_key,
 )
 from quaid.model.slug import address
+from quaid.storage import trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -271,8 +272,8 @@ def add(
             raise
     tx.execute(
         "INSERT INTO links (from_page_id, to_page_id, relationship, context, valid_from, valid_until,"
-        " created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (from_id, to_id, relationship, context, valid_from, valid_until, now),
+        " created_at, trust) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (from_id, to_id, relationship, context, valid_from, valid_until, now, tx.trust),
     )
     return tx.last_insert_rowid()
 
@@ -302,14 +303,33 @@ def _refuse_overlap(
 
 def close(tx: "Transaction", link: LinkRow, valid_until: str | None) -> None:
     """Set the day from which a link is no longer valid; None makes it open-ended."""
-    start, end = _require_row(tx, "SELECT from_page_id, to_page_id FROM links WHERE id = ?", (link.id,))
+    start, end, own = _require_row(
+        tx, "SELECT from_page_id, to_page_id, trust FROM links WHERE id = ?", (link.id,)
+    )
+    trust.guard(tx, own)
     _refuse_overlap(tx, start, end, link.relationship, link.valid_from, valid_until, besides=link.id)
     tx.execute("UPDATE links SET valid_until = ? WHERE id = ?", (valid_until, link.id))
 
 
 def remove(tx: "Transaction", links: list[LinkRow]) -> None:
     """Delete links permanently."""
+    for own in classes(tx, [link.id for link in links]).values():
+        trust.guard(tx, own)
     tx.executemany("DELETE FROM links WHERE id = ?", [(link.id,) for link in links])
+
+
+def classes(db: "Database | Transaction", ids: "Iterable[int]") -> dict[int, int]:
+    """Return the trust classes of links by id. A link in the text of a page has the class of its line."""
+    rows = db.rows(
+        "SELECT id, from_page_id, source_kind, trust, context FROM links"
+        " WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    of_pages = trust.of_pages(db, {row[1] for row in rows if row[2] == FROM_TEXT})
+    return {
+        link_id: of_pages[page_id].of_line(context) if page_id in of_pages else own
+        for link_id, page_id, _, own, context in rows
+    }
 
 
 def require_added(db: "Database", link_id: int) -> LinkRow:

@@ -24,6 +24,7 @@ from quaid.storage import (
     collections,
     files as durable_files,
     page_edits,
+    trust,
     vectors,
 )
 from quaid.storage.checks import (
@@ -204,6 +205,7 @@ def import_v5(tx: Transaction, now: str) -> None:
         vectors.add_vector_table(tx, dimensions)
     for table in V5_TABLES_CARRIED:
         tx.execute(f"DROP TABLE v5_{table}")
+    trust.classify_all(tx)
 
 
 def uuid_of_v5_page(slug: str, created_at: str) -> str:
@@ -278,7 +280,7 @@ def _with_entries(text: str, entries: list[tuple[Any, ...]]) -> str:
     return text
 
 
-def _fetch_rows(tx: Transaction, sql: str, params: tuple[int, ...] = ()) -> list[tuple[Any, ...]]:
+def _fetch_rows(tx: Transaction, sql: str, params: tuple[int | str, ...] = ()) -> list[tuple[Any, ...]]:
     return tx.execute(sql, params).fetchall()
 
 
@@ -322,6 +324,7 @@ def extend_v11(tx: Transaction) -> None:
     """Add what schema 12 has, such as calls of agents, session items, golden questions and expiry."""
     statements = schema_statements()
     for name in (
+        "page_trust",
         *("activity", "activity_by_session", "activity_by_proposal"),
         *("activity_pages", "activity_pages_by_page", "duplicate_pairs", "duplicate_pairs_by_other"),
         "session_items",
@@ -329,26 +332,37 @@ def extend_v11(tx: Transaction) -> None:
         *("opened_results", "opened_results_by_page"),
     ):
         tx.execute(statements[name])
-    _copy_table(tx, "knowledge_gaps", ("knowledge_gaps_open", "knowledge_gaps_told"))
-    _copy_table(tx, "proposals", ("proposals_open",))
+    for table in ("knowledge_gaps", "proposals", "assertions", "links", "page_authors"):
+        _copy_table(tx, table)
     _add_expiry(tx, statements)
+    trust.classify_all(tx)
     tx.execute("UPDATE config SET value = ? WHERE key = 'version'", (str(SCHEMA_VERSION),))
     tx.execute("UPDATE quaid_config SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
     tx.pragma("user_version", SCHEMA_VERSION)
 
 
-def _copy_table(tx: Transaction, table: str, indexes: tuple[str, ...]) -> None:
-    """Create a table anew, so that its definition is the same as in a new database, and copy its rows."""
+def _copy_table(tx: Transaction, table: str) -> None:
+    """Copy a table, so that its definition is the same as in a new database. New columns get their defaults."""
     statements = schema_statements()
     columns = ", ".join(str(row[1]) for row in tx.execute(f"PRAGMA table_info({table})"))
-    tx.execute(f"ALTER TABLE {table} RENAME TO {table}_old")
-    for name in indexes:
+    indexes = _fetch_rows(
+        tx,
+        "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?",
+        (table,),
+    )
+    last = _fetch_rows(tx, "SELECT seq FROM sqlite_sequence WHERE name = ?", (table,))
+    for (name,) in indexes:
         tx.execute(f"DROP INDEX {name}")
+    tx.execute("PRAGMA legacy_alter_table = ON")  # references to the table keep its name
+    tx.execute(f"ALTER TABLE {table} RENAME TO {table}_old")
+    tx.execute("PRAGMA legacy_alter_table = OFF")
     tx.execute(statements[table])
-    tx.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {table}_old")  # noqa: S608
+    tx.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {table}_old")  # noqa: S608 (fixed names)
     tx.execute(f"DROP TABLE {table}_old")
-    for name in indexes:
-        tx.execute(statements[name])
+    for (name,) in indexes:
+        tx.execute(statements[str(name)])
+    for (number,) in last:
+        tx.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", (number, table))
 
 
 def _add_expiry(tx: Transaction, statements: dict[str, str]) -> None:

@@ -24,7 +24,8 @@ from quaid.model import expiry, page_merge
 from quaid.model.page import DerivedData, derive_data
 from quaid.model.slug import names_of
 from quaid.model.timeline import summary_hash
-from quaid.storage import chunks, golden, history, links, text_index
+from quaid.model.trust import LineTrust
+from quaid.storage import chunks, golden, history, links, text_index, trust
 from quaid.storage.pages import require_collection_id, slug_holder, slug_of
 from quaid.storage.sqlite.connection import Transaction, as_json, next_row_id
 
@@ -109,6 +110,7 @@ def add_pages(
     links.resolve_again(tx, {name for _, _, derived in numbered for name, _ in derived.names})
     linking = [(page_id, page.slug, derived.references) for page_id, page, derived in numbered]
     links.add_from_texts(tx, [entry for entry in linking if entry[2]], collection, now)
+    trust.set_of_new_pages(tx, [page_id for page_id, _, _ in numbered])
     for page_id, page, derived in numbered:
         index_moments(tx, page_id, page)
         if derived.is_unspaced:
@@ -171,10 +173,15 @@ def save(
     if present is None:
         _refuse_moved(tx, page.slug, collection_id, expected_version)
         page_id = _insert(tx, page, frontmatter, uuid, now, collection_id)
+        trust.set_of_new_pages(tx, [page_id])
+        text = f"{page.truth}\n{page.timeline}"
+        if lower := trust.of_new_lines(tx, page.frontmatter, "", text):
+            trust.set_of_page(tx, page_id, LineTrust(tx.trust).lowered(text, lower))
         derive(tx, page_id, page, cut=cut)
         return SaveResult(page_id, 1, created=True, changed=True)
     if visible_version and _is_unchanged(present, page, frontmatter):
         return SaveResult(present.id, present.version, created=False, changed=False)
+    _update_trust(tx, present, page)
     _update(tx, present, page, frontmatter, now)
     free_slug(tx, collection_id, page.slug)
     derive(tx, present.id, page, cut=cut)
@@ -400,6 +407,16 @@ def _update(tx: Transaction, present: _ExistingPage, page: "Page", frontmatter: 
     )
 
 
+def _update_trust(tx: Transaction, present: _ExistingPage, page: "Page") -> None:
+    """Give the new lines of a page the class of this write."""
+    old, new = (f"{text.truth}\n{text.timeline}" for text in (present, page))
+    trust.guard_lines(tx, present.id, old, new)
+    before = trust.of_page(tx, present.id)
+    after = before.after_write(old, new, tx.trust)
+    if (after := after.lowered(new, trust.of_new_lines(tx, page.frontmatter, old, new))) != before:
+        trust.set_of_page(tx, present.id, after)
+
+
 def set_created(tx: Transaction, page_id: int, created_at: str) -> None:
     """Set the time at which a page was created, as another program recorded it, unless it is later than now."""
     tx.execute("UPDATE pages SET created_at = min(created_at, ?) WHERE id = ?", (created_at, page_id))
@@ -515,6 +532,9 @@ def merge_pages(
         (gone.id, gone.id, target.id),
     )
     names = links.detach_page(tx, gone.id)
+    of_target, of_gone = trust.of_page(tx, target.id), trust.of_page(tx, gone.id)
+    own, other = (f"{row.truth}\n{row.timeline}" for row in (target, gone))
+    classes = of_target.joined(own, of_gone, other)
     between, moved_links, joined = _move_links(tx, target.id, gone.id)
     facts, facts_same = _move_facts(tx, target.id, gone.id)
     data, renamed = _move_raw_data(tx, target.id, gone)
@@ -535,6 +555,9 @@ def merge_pages(
     tx.execute("DELETE FROM pages WHERE id = ?", (gone.id,))
     links.add_redirect(tx, collection_id, gone.slug, target.id, now)
     version = _save_and_touch(tx, page, target.collection, now)
+    # Lines of both pages keep their class. Only lines that the merge has added are of its author.
+    merged = classes.after_write(f"{own}\n{other}", f"{page.truth}\n{page.timeline}", tx.trust)
+    trust.set_of_page(tx, target.id, merged)
     links.resolve_again(tx, names)
     return version, moved
 

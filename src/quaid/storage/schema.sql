@@ -277,6 +277,7 @@ CREATE TABLE links (
     target_key TEXT,                             -- the target, folded as in page_names
     part TEXT CHECK (part IN ('truth', 'timeline', 'frontmatter')),   -- the part with the link
     line INTEGER,                                -- line within that part, from 1
+    trust INTEGER NOT NULL DEFAULT 0,            -- trust class of an added link, as in page_trust
     CHECK (valid_from IS NULL OR valid_until IS NULL OR valid_until >= valid_from),
     CHECK ((source_kind = 'wiki_link') = (target_key IS NOT NULL)),
     CHECK (to_page_id IS NOT NULL OR source_kind = 'wiki_link')
@@ -317,6 +318,7 @@ CREATE TABLE assertions (
     evidence_text TEXT NOT NULL DEFAULT '',      -- the words of the source
     created_at TEXT NOT NULL,
     author TEXT NOT NULL DEFAULT '',             -- client name, 'owner' or 'import'; '' before schema 9
+    trust INTEGER NOT NULL DEFAULT 0,            -- trust class, as in page_trust
     CHECK (valid_from IS NULL OR valid_until IS NULL OR valid_until >= valid_from)
 ) STRICT;
 
@@ -380,8 +382,19 @@ CREATE TABLE page_authors (
     agent TEXT NOT NULL DEFAULT '',              -- the program that wrote it; '' for a person
     device TEXT NOT NULL DEFAULT '',             -- where it was written; '' before schema 11
     base_version INTEGER,                        -- the version that the author changed; 0 for a new page
+    trust INTEGER NOT NULL DEFAULT 0,            -- trust class of its new lines, as in page_trust
     PRIMARY KEY (page_id, version)
 ) STRICT, WITHOUT ROWID;
+
+-- Trust classes: 0 person, 1 observed, 2 imported, 3 derived (by an agent), 4 web.
+-- kept: the trust classes of pages; a page without a row was written by the person alone
+CREATE TABLE page_trust (
+    page_id INTEGER PRIMARY KEY REFERENCES pages (id) ON DELETE CASCADE,
+    trust INTEGER NOT NULL CHECK (trust BETWEEN 0 AND 4),   -- class of all lines that are not in lines
+    highest INTEGER NOT NULL,                    -- the most trusted class of a line (the lowest number)
+    lowest INTEGER NOT NULL,                     -- the least trusted class of a line
+    lines BLOB NOT NULL DEFAULT x''              -- other lines: 8 bytes of the hash of each, and 1 byte with its class
+) STRICT;
 
 -- kept: writes proposed by agents and by `quaid dream`, for review by a person; a decision clears their texts
 CREATE TABLE proposals (

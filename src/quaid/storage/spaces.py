@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from quaid.errors import NotFound
 from quaid.model.bundle import Bundle, BundleFact, BundleLink, BundleRaw
 from quaid.model.slug import fold_name
-from quaid.storage import vectors
+from quaid.model.trust import DERIVED
+from quaid.storage import trust, vectors
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction
@@ -314,12 +315,13 @@ def clear(tx: "Transaction", collection_id: int, uuid: str, changes: int | None 
 @contextmanager
 def replicating(tx: "Transaction", person: str, agent: str, device: str) -> Iterator[None]:
     """Record the author of a change of the hub for the versions that are written meanwhile."""
-    before = tx.author, tx.agent, tx.device, tx.replicating
+    before = tx.author, tx.agent, tx.device, tx.replicating, tx.trust
     tx.author, tx.agent, tx.device, tx.replicating = person, agent, device, True
+    tx.trust = trust.class_of_member(tx, person, agent)
     try:
         yield
     finally:
-        tx.author, tx.agent, tx.device, tx.replicating = before
+        tx.author, tx.agent, tx.device, tx.replicating, tx.trust = before
 
 
 # Bundles
@@ -402,13 +404,13 @@ def _write_links(tx: "Transaction", collection_id: int, page_id: int, links: lis
             wanted[link] -= 1
         else:
             gone.append((link_id,))
-    new = [(page_id, *link[1:], link.to) for link in wanted.elements()]
+    new = [(page_id, *link[1:], link.to, tx.trust) for link in wanted.elements()]
     if gone:
         tx.executemany("DELETE FROM links WHERE id = ?", gone)
     if new:
         tx.executemany(
-            "INSERT INTO links (from_page_id, relationship, context, valid_from, valid_until, created_at, to_page_id)"
-            " VALUES (?, ?, ?, ?, ?, ?, (SELECT id FROM pages WHERE uuid = ?))",
+            "INSERT INTO links (from_page_id, relationship, context, valid_from, valid_until, created_at, to_page_id,"
+            " trust) VALUES (?, ?, ?, ?, ?, ?, (SELECT id FROM pages WHERE uuid = ?), ?)",
             new,
         )
     return bool(gone or new)
@@ -448,10 +450,11 @@ def _write_fact(tx: "Transaction", page_id: int, fact: BundleFact, fact_id: int 
         *(page_id, fact.subject, fold_name(fact.subject), fact.predicate, fact.object, fact.valid_from),
         *(fact.valid_until, fact.confidence, fact.asserted_by, fact.source_ref, fact.evidence_text),
         *(fact.created_at, fact.author),
+        max(tx.trust, DERIVED) if fact.asserted_by in ("agent", "enrichment") else tx.trust,
     )
     columns = (
         "page_id, subject, subject_key, predicate, object, valid_from, valid_until, confidence, asserted_by,"
-        " source_ref, evidence_text, created_at, author"
+        " source_ref, evidence_text, created_at, author, trust"
     )
     marks = ", ".join("?" * len(values))
     if fact_id is not None:

@@ -68,6 +68,8 @@ class SearchFilters(NamedTuple):
     In page indexes it is compared with the day of the page's last change.
     """
     until: str | None = None
+    trust: int | None = None
+    """The highest trust class that is left out; pages without any line of a higher class are left out."""
 
 
 # The page is looked up in a narrow index, because reading the page row itself takes six times as long.
@@ -83,6 +85,7 @@ _PAGE_CONDITIONS = {
     "since": "EXISTS (SELECT 1 FROM pages AS p NOT INDEXED WHERE p.id = {page} AND p.updated_at >= ?)",
     "until": "EXISTS (SELECT 1 FROM pages AS p NOT INDEXED WHERE p.id = {page}"
     " AND substr(p.updated_at, 1, 10) <= ?)",
+    "trust": "NOT EXISTS (SELECT 1 FROM page_trust WHERE page_id = {page} AND highest >= ?)",
 }
 
 
@@ -364,7 +367,7 @@ def query_vocabulary(
         return db.connection.execute(sql.format(table), values).fetchall()
 
 
-def _filter_sql(index: str, filters: SearchFilters, id: str = "rowid") -> tuple[str, tuple[str, ...]]:
+def _filter_sql(index: str, filters: SearchFilters, id: str = "rowid") -> tuple[str, tuple[Any, ...]]:
     values = {name: value for name, value in zip(filters._fields, filters, strict=True) if value is not None}
     conditions = [" AND " + _PAGE_CONDITIONS[name].format(page=f"{index}.{id}") for name in values]
     return "".join(conditions), tuple(values.values())

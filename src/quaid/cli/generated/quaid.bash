@@ -29,7 +29,8 @@ timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page'\''s timeline
 raw	@command	Read the raw data stored with a page, or (with --source and --data) replace the data of one source
 history	@command	List the stored versions of a page: the last 10 within 90 days
-blame	@command	Show who wrote each line of a page: version, author, source and date
+blame	@command	Show who wrote each line of a page: version, author, source, date and trust class
+accept	@command	Accept a page as your own words: its lines and facts get the trust class person
 revert	@command	Restore an earlier version of a page as a new version
 diff	@command	Show the changes of a page as a unified diff, since its previous version, another version or a day
 search	@command	Find pages by words
@@ -323,6 +324,11 @@ login	@command	List the browsers that are logged in to the dashboard, the last u
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
+    'accept') printf '%s\n' '1	@slugs	The page, as in people/alice
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
     'revert') printf '%s\n' '1	@slugs	The page, as in people/alice
 --to	@any	The version to restore, as listed by `quaid history`
 --expected-version	@any	The version you read
@@ -342,6 +348,7 @@ login	@command	List the browsers that are logged in to the dashboard, the last u
 --type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	Only pages of this type, as in person
 --wing	@wings	Only pages of this wing, as in people
 --tag	@tags	Only pages with this tag
+--trust	person|observed|imported|derived	Only text of this class or a higher one
 --limit	@any	How many pages
 --raw	-	The query is in FTS5 syntax
 --db	@files:db	the memory
@@ -393,6 +400,7 @@ clear	@command	Close every open gap whose text is not stored
 --collection	@collections	Only pages of this collection
 --since	@any	Only what is dated on this day or later, as in 2026-04-25
 --until	@any	Only what is dated on this day or earlier
+--trust	person|observed|imported|derived	Only text of this class or a higher one
 --limit	@any	How many results
 --explain	-	Show the scores of each result by words and by meaning
 --db	@files:db	the memory
@@ -408,6 +416,7 @@ clear	@command	Close every open gap whose text is not stored
 --collection	@collections	Only pages of this collection
 --since	@any	Only what is dated on this day or later, as in 2026-04-25
 --until	@any	Only what is dated on this day or earlier
+--trust	person|observed|imported|derived	Only text of this class or a higher one
 --limit	@any	How many results
 --explain	-	Show the scores of each result by words and by meaning
 --db	@files:db	the memory
@@ -1337,7 +1346,7 @@ list	@command	List all settings, and where each value comes from
     'config set') printf '%s\n' '1	single_valued_predicates|agents_may|client_only|dream_accept|device_name|conversation_folders|default_token_budget|expiry_grace	The setting
 2	@any	Its new value
 chunk_strategy	@command	section, window, paragraph, page
-agent_writes	@command	direct, review
+agent_writes	@command	guarded, direct, review
 welcome	@command	ask, hint, done
 dream_nightly	@command	on, off
 background_embedding	@command	on, off
@@ -1789,7 +1798,8 @@ timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page'\''s timeline
 raw	@command	Read the raw data stored with a page, or (with --source and --data) replace the data of one source
 history	@command	List the stored versions of a page: the last 10 within 90 days
-blame	@command	Show who wrote each line of a page: version, author, source and date
+blame	@command	Show who wrote each line of a page: version, author, source, date and trust class
+accept	@command	Accept a page as your own words: its lines and facts get the trust class person
 revert	@command	Restore an earlier version of a page as a new version
 diff	@command	Show the changes of a page as a unified diff, since its previous version, another version or a day
 search	@command	Find pages by words
@@ -1997,7 +2007,7 @@ code	@command	Show a code to type at the dashboard'\''s login page' ;;
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config set agent_writes') printf '%s\n' '1	direct|review	Its new value
+    'config set agent_writes') printf '%s\n' '1	guarded|direct|review	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

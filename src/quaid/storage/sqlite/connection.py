@@ -71,6 +71,10 @@ class Transaction(apsw.Connection):
     """The author recorded for page versions and facts: the name of the calling client, or "owner"."""
     agent = ""
     """The program recorded for page versions; "" for a person."""
+    trust = 0
+    """The trust class of what is written (see quaid.model.trust); 0 for the person."""
+    guarded = False
+    """True while a write of an agent must not change what the person has written; see quaid.storage.trust.guard."""
     device = ""
     """The device recorded for page versions; "" for the setting device_name, else the name of this machine."""
     replicating = False
@@ -918,12 +922,15 @@ class Database:
             if self.on_reconnect is not None:
                 self.on_reconnect()
 
-    def set_author(self, author: str, agent: str = "", device: str = "") -> None:
+    def set_author(self, author: str, agent: str = "", device: str = "", trust: int = 0) -> None:
         """Set the author that is recorded for page versions and facts: the name of a client, or "owner".
 
-        `device` is "" unless the environment or the config file names this device.
+        `device` is "" unless the environment or the config file names this device. `trust` is the class of what
+        is written.
         """
         self.connection.author, self.connection.agent, self.connection.device = author, agent, device
+        if not self.connection.in_transaction:  # a transaction may have lowered it for a part of its writes
+            self.connection.trust = trust
 
     def take_written(self) -> list[tuple[int, int, bool]]:
         """Return page id, version, and whether the text changed, of the versions written since the last call."""

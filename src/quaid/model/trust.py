@@ -1,0 +1,188 @@
+"""Trust classes of lines, pages and facts: who vouches for a text.
+
+A class is a number, so that classes can be compared: a lower number is trusted more. Lines keep their class when
+other lines of their page change. docs/trust.md explains what each class promises.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+TrustName = Literal["person", "observed", "imported", "derived", "web"]
+CLASSES: tuple[TrustName, ...] = ("person", "observed", "imported", "derived", "web")
+PERSON, OBSERVED, IMPORTED, DERIVED, WEB = range(len(CLASSES))
+
+KEY_BYTES = 8
+"""A line is identified by this many bytes of the hash of its text."""
+
+WEB_KINDS = ("web", "clip")
+"""Kinds of ingested sources that are text from the web, whatever their names are."""
+
+_MARKS = re.compile(r"\A(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[ xX]\]\s+)?")
+"""The bullet and the tick box of a list item, which do not change who wrote the line."""
+_ADDRESS = re.compile(r"\bhttps?://", re.IGNORECASE)
+
+
+def parse_class(name: str | None) -> int | None:
+    """Return the number of a class, or None if no class is named."""
+    return None if name is None else CLASSES.index(name)
+
+
+def class_of_source(source: str, kind: str = "") -> int:
+    """Return the class of a source by its name and kind: text from the web, or something else that was imported."""
+    return WEB if kind in WEB_KINDS or _ADDRESS.search(source) else IMPORTED
+
+
+def line_key(line: str) -> bytes:
+    """Return the key of a line, or b"" for a line without text."""
+    text = " ".join(_MARKS.sub("", line.strip(), count=1).split())
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest() if text else b""
+
+
+def line_keys(text: str) -> list[bytes]:
+    """Return the keys of the lines of a text, without those of empty lines."""
+    return [key for line in text.splitlines() if (key := line_key(line))]
+
+
+def _words(text: str) -> str:
+    return " ".join(_MARKS.sub("", text.strip(), count=1).strip("…").split())
+
+
+class LineTrust(NamedTuple):
+    """The classes of the lines of a page."""
+
+    rest: int = PERSON
+    """The class of all lines that are not in `lines`."""
+    lines: Mapping[bytes, int] = MappingProxyType({})
+    """The classes of other lines, by their keys."""
+
+    @property
+    def lowest(self) -> int:
+        return max(self.rest, *self.lines.values()) if self.lines else self.rest
+
+    @property
+    def highest(self) -> int:
+        return min(self.rest, *self.lines.values()) if self.lines else self.rest
+
+    def of_line(self, line: str) -> int:
+        return self.lines.get(line_key(line), self.rest) if self.lines else self.rest
+
+    def of_text(self, text: str) -> int:
+        """Return the lowest class of the lines of a text. A part of a line has the lowest class of the page."""
+        if not self.lines:
+            return self.rest
+        return max((self.lines.get(key, self.rest) for key in line_keys(text)), default=self.rest)
+
+    def of_excerpt(self, excerpt: str, text: str) -> int:
+        """Return the lowest class of the lines of a text that an excerpt is taken from."""
+        if not self.lines:
+            return self.rest
+        part = _words(excerpt)
+        rows = [
+            line for line in text.splitlines() if (words := _words(line)) and (words in part or part in words)
+        ]
+        return max((self.of_line(line) for line in rows), default=self.of_text(text))
+
+    def without(self, text: str, limit: int) -> str:
+        """Return a text without the lines of a class below `limit`, and without headings that are left alone."""
+        if not self.lines:
+            return text if self.rest <= limit else ""
+        kept = [line for line in text.splitlines() if not line.strip() or self.of_line(line) <= limit]
+        has_text = any(line.strip() and not line.startswith("#") for line in kept)
+        return "\n".join(kept).strip("\n") if has_text else ""
+
+    def after_write(self, old: str, new: str, written: int) -> "LineTrust":
+        """Return the classes after a write of class `written` has changed the text from `old` to `new`.
+
+        Lines that were there before keep their class, in whatever order they are now.
+        """
+        if not self.lines and self.rest == written:
+            return self
+        before = set(line_keys(old))
+        return combine(
+            (key, self.lines.get(key, self.rest) if key in before else written) for key in line_keys(new)
+        )
+
+    def lowered(self, text: str, classes: dict[bytes, int]) -> "LineTrust":
+        """Return the classes of the lines of a text, of which some have a lower class."""
+        if not classes:
+            return self
+        own = {key: self.lines.get(key, self.rest) for key in line_keys(text)}
+        return combine({**own, **classes}.items())
+
+    def removed(self, old: str, new: str, limit: int) -> bool:
+        """Return True if lines of a class above `limit` are in the old text and not in the new one."""
+        if self.highest >= limit:
+            return False
+        kept = set(line_keys(new))
+        return any(self.lines.get(key, self.rest) < limit for key in line_keys(old) if key not in kept)
+
+    def joined(self, own: str, other: "LineTrust", text: str) -> "LineTrust":
+        """Return the classes of the lines of this page, whose text is `own`, and of another page together."""
+        classes = {key: self.lines.get(key, self.rest) for key in line_keys(own)}
+        for key in line_keys(text):
+            classes.setdefault(key, other.lines.get(key, other.rest))
+        return combine(classes.items())
+
+    def pack(self) -> bytes:
+        return b"".join(key + bytes([number]) for key, number in sorted(self.lines.items()))
+
+
+ALL_BY_PERSON = LineTrust()
+
+
+def combine(classes: Iterable[tuple[bytes, int]]) -> LineTrust:
+    """Return the classes of lines in the form that names the fewest lines."""
+    by_key = dict(classes)
+    if not by_key:
+        return ALL_BY_PERSON
+    rest = Counter(by_key.values()).most_common(1)[0][0]
+    return LineTrust(rest, {key: number for key, number in by_key.items() if number != rest})
+
+
+def unpack(rest: int, packed: bytes) -> LineTrust:
+    size = KEY_BYTES + 1
+    return LineTrust(
+        rest,
+        {packed[at : at + KEY_BYTES]: packed[at + KEY_BYTES] for at in range(0, len(packed), size)},
+    )
+
+
+_INSTRUCTION = re.compile(
+    r"""\b(?:ignore|disregard|override|forget|bypass)\b[^.\n]{0,40}\b(?:instruct|rule|prompt|order|polic|guideline)
+    | \b(?:instructions?|orders?|rules?|note|message|notice|action|important)\ (?:for|to)\b[^.\n]{0,20}
+      \b(?:ai|assistants?|agents?|models?|bots?|llms?)\b
+    | \b(?:ai|assistants?|agents?|chatbots?|llms?|models?)\b[^.\n]{0,60}
+      \b(?:must|shall|should|will|need\ to|have\ to|has\ to|are\ to|is\ to|always|never)\b
+    | \b(?:as\ an?\ (?:ai|assistant|agent)|dear\ (?:ai|assistant|agent)|you\ are\ now)\b
+    | \byou\ (?:must|shall|should|have\ to|are\ to|may|can\ now|will\ now|always|never)\b
+    | \b(?:from\ now\ on|henceforth|from\ today\ on|effective\ (?:today|immediately))\b
+    | \bstanding\ orders?\b | \bsystem\ prompt\b | \b(?:new|updated)\ (?:instructions?|rules?|orders?)\b
+    | \b(?:the\ )?(?:user|owner)(?:'s)?\ (?:has\ |always\ )?
+      (?:said|says|wants?|prefers?|decided|confirmed|ordered|orders|asked|asks|told|rule)\b
+    | \bwhenever\ you\b | \bwhen\ (?:you\ )?(?:summari[sz]ing|answering|asked)\b
+    | (?:^|[.:;!>]\s+|[-*+]\s+)(?:please\ |dear\ \w+,\ )?(?:always|never|do\ not|don['’]t|make\ sure)\s+\w+
+    | <\s*/?\s*(?:system|assistant|user|instructions?|prompt|tool|memory)\b
+    | (?:^|[\[{\s"'])(?:system|assistant|developer)["']?\s*[\]]?\s*:
+    """,
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+"""Words that address an agent, or state a rule for it. Rules that guess: docs/trust.md has their figures."""
+
+_DELIMITER = re.compile(
+    r"<(?=\s*/?\s*(?:system|assistant|user|developer|instructions?|prompt|tool|function|memory|context|quote)\b|!--)",
+    re.IGNORECASE,
+)
+
+
+def quotes_instructions(text: str) -> bool:
+    """Return True if a text seems to give instructions to an agent."""
+    return _INSTRUCTION.search(text) is not None
+
+
+def escape_delimiters(text: str) -> str:
+    """Return a text whose tags cannot be mistaken for the end of a quotation or for another speaker."""
+    return _DELIMITER.sub("&lt;", text) if "<" in text else text

@@ -1,0 +1,265 @@
+"""The trust classes of pages and their lines. A page without a row was written by the person alone."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from quaid.errors import TextOfPerson
+from quaid.model.trust import (
+    ALL_BY_PERSON,
+    DERIVED,
+    IMPORTED,
+    PERSON,
+    WEB,
+    LineTrust,
+    class_of_source,
+    combine,
+    line_key,
+    line_keys,
+    unpack,
+)
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Database, Transaction
+
+
+def of_pages(db: "Database | Transaction", page_ids: Iterable[int]) -> dict[int, LineTrust]:
+    """Return the classes of those of these pages that the person has not written alone."""
+    rows = db.rows(
+        "SELECT page_id, trust, lines FROM page_trust WHERE page_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(page_ids)),),
+    )
+    return {page_id: unpack(trust, lines) for page_id, trust, lines in rows}
+
+
+def of_page(db: "Database | Transaction", page_id: int) -> LineTrust:
+    """Return the classes of the lines of a page."""
+    row = db.one("SELECT trust, lines FROM page_trust WHERE page_id = ?", (page_id,))
+    return ALL_BY_PERSON if row is None else unpack(row[0], row[1])
+
+
+def set_of_page(tx: "Transaction", page_id: int, classes: LineTrust) -> None:
+    """Store the classes of the lines of a page."""
+    if classes == ALL_BY_PERSON:
+        tx.execute("DELETE FROM page_trust WHERE page_id = ?", (page_id,))
+        return
+    tx.execute(
+        "INSERT OR REPLACE INTO page_trust (page_id, trust, highest, lowest, lines) VALUES (?, ?, ?, ?, ?)",
+        (page_id, classes.rest, classes.highest, classes.lowest, classes.pack()),
+    )
+
+
+def set_of_new_pages(tx: "Transaction", page_ids: Iterable[int]) -> None:
+    """Store the class of this write for all lines of new pages."""
+    if tx.trust != PERSON:
+        tx.executemany(
+            "INSERT OR REPLACE INTO page_trust (page_id, trust, highest, lowest) VALUES (?1, ?2, ?2, ?2)",
+            [(page_id, tx.trust) for page_id in page_ids],
+        )
+
+
+def of_sources(tx: "Transaction", sources: Iterable[str]) -> int:
+    """Return the lowest class of the sources that are addresses on the web or pages of this memory, else PERSON."""
+    names = [name.strip().strip("[]") for name in sources]
+    if any(class_of_source(name) == WEB for name in names):
+        return WEB
+    row = tx.one(
+        "SELECT max(t.lowest) FROM json_each(?) AS s CROSS JOIN collections AS c JOIN pages AS p"
+        " ON p.collection_id = c.id AND p.slug IN (s.value, 'sources/' || s.value)"
+        " JOIN page_trust AS t ON t.page_id = p.id",
+        (json.dumps(names, ensure_ascii=False),),
+    )
+    return int(row[0]) if row and row[0] is not None else PERSON
+
+
+MOST_SENTENCES = 60
+"""Of a text that an agent writes, this many sentences are compared with text from the web."""
+ENOUGH_WORDS, FEWEST_WORDS = 0.8, 4
+"""A sentence repeats a line if one of them has this share of the words of the other, which has at least so many."""
+_CITED = re.compile(r"\[\[([^\[\]|#^]+)|\[source:\s*([^\]]+)\]", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+
+
+def of_new_lines(tx: "Transaction", front: dict[str, Any], old: str, new: str) -> dict[bytes, int]:
+    """Return the classes of lines that are lower than that of the write, by what the text cites or repeats.
+
+    Text of an agent has at most the class of its sources. The only class below that of agents is text from the web.
+    """
+    if tx.trust != DERIVED or tx.one("SELECT 1 FROM page_trust WHERE lowest = ? LIMIT 1", (WEB,)) is None:
+        return {}
+    before = set(line_keys(old))
+    lines = {key: line for line in new.splitlines() if (key := line_key(line)) and key not in before}
+    text = "\n".join(lines.values())
+    cited = [match[1] or match[2] for match in _CITED.finditer(text)]
+    cited += [str(front[key]) for key in ("source", "sources", "url") if front.get(key)]
+    if cited and of_sources(tx, cited) == WEB:
+        return dict.fromkeys(lines, WEB)
+    compared = list(lines.items())[:MOST_SENTENCES]
+    return {key: WEB for key, line in compared if _repeats_web(tx, line)}
+
+
+def _repeats_web(tx: "Transaction", line: str) -> bool:
+    """Return True if a line from the web has most words of a sentence of this line."""
+    for sentence in re.split(r"(?<=[.!?;])\s+", line):
+        words = {word.casefold() for word in _WORD.findall(sentence)}
+        longest = sorted(words, key=len, reverse=True)[:8]
+        if len(words) < FEWEST_WORDS:
+            continue
+        expression = " OR ".join(f'"{word}"' for word in longest)
+        for truth, timeline in tx.rows(
+            "SELECT p.compiled_truth, p.timeline FROM page_fts AS f JOIN page_trust AS t ON t.page_id = f.rowid"
+            " JOIN pages AS p ON p.id = f.rowid WHERE page_fts MATCH ? AND t.lowest = ? ORDER BY f.rank LIMIT 5",
+            (expression, WEB),
+        ):
+            for other in f"{truth}\n{timeline}".splitlines():
+                own = {word.casefold() for word in _WORD.findall(other)}
+                if len(own) >= FEWEST_WORDS and len(words & own) >= ENOUGH_WORDS * min(len(words), len(own)):
+                    return True
+    return False
+
+
+def lower(db: "Database", page_id: int, keys: set[bytes]) -> None:
+    """Give lines of a page at most the class of the caller. Nothing is written if they have it."""
+    if db.connection.trust == PERSON:
+        return
+
+    def work(tx: "Transaction") -> None:
+        row = tx.one("SELECT compiled_truth || char(10) || timeline FROM pages WHERE id = ?", (page_id,))
+        before = of_page(tx, page_id)
+        classes = {key: before.lines.get(key, before.rest) for key in line_keys(str(row[0]))} if row else {}
+        raised = {key: max(classes[key], tx.trust) for key in keys & classes.keys()}
+        set_of_page(tx, page_id, combine({**classes, **raised}.items()))
+
+    before = of_page(db, page_id)
+    if any(before.lines.get(key, before.rest) < db.connection.trust for key in keys):
+        db.write(work)
+
+
+def accept(tx: "Transaction", page_id: int, lines: str | None = None, since: int = 0, until: int = 0) -> None:
+    """Give lines of a page, or all of its lines and facts, the class of the person, who has accepted them.
+
+    With `lines`, the author rows of the versions `since` to `until` say so; otherwise those of all versions.
+    """
+    if lines is None:
+        set_of_page(tx, page_id, ALL_BY_PERSON)
+        tx.execute("UPDATE page_authors SET trust = 0 WHERE page_id = ?", (page_id,))
+        tx.execute("UPDATE assertions SET trust = 0 WHERE page_id = ?", (page_id,))
+        return
+    row = tx.one("SELECT compiled_truth || char(10) || timeline FROM pages WHERE id = ?", (page_id,))
+    before = of_page(tx, page_id)
+    classes = {key: before.lines.get(key, before.rest) for key in line_keys(str(row[0]))} if row else {}
+    accepted = dict.fromkeys(classes.keys() & set(line_keys(lines)), PERSON)
+    set_of_page(tx, page_id, combine({**classes, **accepted}.items()))
+    tx.execute(
+        "UPDATE page_authors SET trust = 0 WHERE page_id = ? AND version BETWEEN ? AND ?",
+        (page_id, since, until),
+    )
+
+
+def guard(tx: "Transaction", trust: int) -> None:
+    """Raise TextOfPerson if an agent is about to change or end something of the person."""
+    if tx.guarded and trust == PERSON and tx.trust != PERSON and not tx.replicating:
+        raise TextOfPerson
+
+
+@contextmanager
+def guarding(db: "Database") -> Iterator[None]:
+    """Refuse writes of an agent that change or end something of the person, with TextOfPerson."""
+    db.connection.guarded = True
+    try:
+        yield
+    finally:
+        db.connection.guarded = False
+
+
+def guard_lines(db: "Database | Transaction", page_id: int, old: str, new: str) -> None:
+    """Raise TextOfPerson if an agent is about to remove or change lines of the person."""
+    tx: Any = getattr(db, "connection", db)
+    is_guarded = tx.guarded and tx.trust != PERSON and not tx.replicating
+    if is_guarded and of_page(tx, page_id).removed(old, new, PERSON + 1):
+        raise TextOfPerson
+
+
+def at_most(tx: "Transaction", trust: int) -> AbstractContextManager[None]:
+    """Give what is written meanwhile at most this class."""
+    return written_as(tx, max(tx.trust, trust))
+
+
+@contextmanager
+def written_as(tx: "Transaction", trust: int) -> Iterator[None]:
+    """Give what is written meanwhile this class, whoever asked for it."""
+    before, tx.trust = tx.trust, trust
+    try:
+        yield
+    finally:
+        tx.trust = before
+
+
+def class_of_member(tx: "Transaction", person: str, agent: str) -> int:
+    """Return the class of a change in a shared space: of this person, of another member, or of an agent."""
+    if agent:
+        return DERIVED
+    own = tx.one("SELECT 1 FROM spaces WHERE person = ?", (person,))
+    return PERSON if own or person == "owner" else IMPORTED
+
+
+# Memories of older releases
+
+_CLASSIFY_SQL = """
+UPDATE page_authors SET trust = CASE
+    WHEN source GLOB 'http*://*' THEN 4
+    WHEN agent <> '' THEN 3
+    WHEN author IN ('', 'owner') THEN iif(source <> '', 2, 0)
+    WHEN author = 'import' THEN 2
+    WHEN page_id IN (SELECT p.id FROM pages AS p JOIN spaces AS s ON s.collection_id = p.collection_id)
+        THEN iif(author IN (SELECT person FROM spaces), 0, 2)
+    ELSE 3 END;
+
+UPDATE assertions SET trust = CASE
+    WHEN asserted_by IN ('agent', 'enrichment') OR author NOT IN ('', 'owner', 'import')
+        AND author NOT IN (SELECT person FROM spaces) THEN iif(source_ref GLOB 'http*://*', 4, 3)
+    WHEN asserted_by = 'import' OR author = 'import' THEN 2
+    ELSE 0 END;
+
+INSERT INTO page_trust (page_id, trust, highest, lowest)
+SELECT p.id, 2, 2, 2 FROM pages AS p JOIN collections AS c ON c.id = p.collection_id
+WHERE p.id NOT IN (SELECT page_id FROM page_authors) AND (c.kind = 'documents' OR (
+    SELECT import_id NOT GLOB 'sync-*' AND import_id NOT GLOB 'edit-*' FROM raw_imports
+    WHERE page_id = p.id ORDER BY id DESC LIMIT 1
+));
+"""
+
+
+def classify_all(tx: "Transaction") -> None:
+    """Give the versions, pages, lines and facts of an older memory the class that their recorded origin implies."""
+    tx.execute(_CLASSIFY_SQL)
+    rows = tx.rows(
+        "SELECT DISTINCT a.page_id, p.version, p.compiled_truth || char(10) || p.timeline, c.root_path IS NOT NULL"
+        " FROM page_authors AS a JOIN pages AS p ON p.id = a.page_id"
+        " JOIN collections AS c ON c.id = p.collection_id WHERE a.trust > 0"
+    )
+    for page_id, version, text, is_file in rows:
+        set_of_page(tx, page_id, _replayed(tx, page_id, version, text, bool(is_file)))
+
+
+def _replayed(tx: "Transaction", page_id: int, version: int, text: str, is_file: bool) -> LineTrust:
+    """Return the classes of the lines of a page by who wrote each of its stored versions."""
+    authors: dict[int, int] = dict(
+        tx.rows("SELECT version, trust FROM page_authors WHERE page_id = ?", (page_id,))
+    )
+    stored = tx.rows(
+        "SELECT page_version, CAST(raw_bytes AS TEXT), import_id GLOB 'sync-*' OR import_id GLOB 'edit-*'"
+        " FROM raw_imports WHERE page_id = ? AND page_version < ? ORDER BY page_version, id",
+        (page_id, version),
+    )
+    before = ""
+    classes: LineTrust | None = None
+    for number, after, is_edit in [*stored, (version, text, True)]:
+        # The text of a file has an author only if a client wrote exactly that version.
+        known = [own for own in authors if own == number or (own < number and not is_file)]
+        written = authors[max(known)] if known else PERSON if is_edit else IMPORTED
+        classes = LineTrust(written) if classes is None else classes.after_write(before, str(after), written)
+        before = str(after)
+    return classes or ALL_BY_PERSON
