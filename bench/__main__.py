@@ -33,6 +33,7 @@ NAMES = (
     "current",
     "links",
     "truth",
+    "poisoning",
     "notebook",
     "http",
     "dashboard",
