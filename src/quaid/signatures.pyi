@@ -366,7 +366,7 @@ class Operations:
     def query(self, query: str, *, depth: Literal["auto", "summary", "section", "full"] = "auto", token_budget: int | None = None, wing: str | None = None, type: str | None = None, tag: str | None = None, collection: str | None = None, since: str | None = None, until: str | None = None, trust: Literal["person", "observed", "imported", "derived"] | None = None, limit: int = 10, explain: bool = False) -> Answer:
         """Answer a question from pages, notebook, logs, conversations and knowledge base, within a token budget.
 
-        `origin` says where a result is stored, `strength` how well it answers: strong, weak or none. What has ended is marked superseded. `trust`: not written by the user. Filters other than dates and trust search only pages.
+        `origin` says where a result is stored, `strength` how well it answers: strong, weak or none. What has ended is marked superseded, and `trust` what the user did not write. Filters other than dates and trust search only pages.
 
         Command: `quaid query`.
 
@@ -500,7 +500,7 @@ class Operations:
         evidence_text: The words of the source.
         confidence: Confidence, from 0 to 1.
         asserted_by: Who states it [manual, or agent if an agent calls].
-        expires: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
+        expires: Forget it after this day or time, as in Friday.
         for_: Forget it after this period, as in 12h, 30d, 2w or 1y.
         expected_version: Fail unless this is its version.
         """
@@ -638,7 +638,7 @@ class Operations:
         Command: `quaid expire`.
 
         slug: The page, as in people/alice.
-        expires: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
+        expires: Forget it after this day or time, as in Friday.
         for_: Forget it after this period, as in 12h, 30d, 2w or 1y.
         never: Keep it, whatever the retention settings say.
         """
@@ -651,7 +651,7 @@ class Operations:
 
         items: Ids from the list, or pages; by default everything.
         keep: Bring it back, for good or with `expires` or `for`.
-        expires: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
+        expires: Forget it after this day or time, as in Friday.
         for_: Forget it after this period, as in 12h, 30d, 2w or 1y.
         now: Erase it now, without waiting for the grace period.
         yes: Do it without asking.
@@ -869,7 +869,7 @@ class Operations:
         category: The kind of note; by default chosen from the text.
         file: The file, as in reading or lists/reading.md.
         section: The heading to add it under; created if missing.
-        expires: Forget it after this day, as in 2026-11-20 or Friday, or at a time.
+        expires: Forget it after this day or time, as in Friday.
         for_: Forget it after this period, as in 12h, 30d, 2w or 1y.
         """
     def recall(self, query: str, *, limit: int | None = None, min_score: float | None = None) -> RecallResult:

@@ -23,12 +23,12 @@ def test_default_list_has_ten_tools_in_8_kb() -> None:
         *("memory_query", "memory_get", "remember", "memory_put", "memory_ingest", "memory_facts"),
         *("memory_briefing", "memory_correct", "memory_forget", "memory_status"),
     }
-    assert 1024 < size_of("core") <= 8_400
+    assert 1024 < size_of("core") <= 8_000
 
 
 def test_lean_list_has_five_tools_and_hides_none() -> None:
     assert {item["name"] for item in list_tools("lean")} == tools.LEAN_TOOLS
-    assert size_of("lean") <= 5_200
+    assert size_of("lean") <= 5_000
     assert tools.selected_tools("lean") is None
 
 

@@ -217,6 +217,7 @@ def build(home: Path, only: Only, outside: bool, models: "ModelCache | None" = N
     home.mkdir()
     with open_brain(home) as brain:
         brain.create(brain.settings.db_path, "0198c0de-0000-7000-8000-000000000000")
+        run(brain, "config set", key="agent_writes", value="direct")
         for name in inside:
             PARTS[name](brain, home, name.rpartition(":")[2])
         run(brain, "check", all=True)

@@ -272,12 +272,12 @@ _NEXT = {
 """What an agent can do about errors whose remedy on the command line does not help an agent."""
 
 RARE_ARGUMENTS: dict[str, frozenset[str]] = {
-    "memory_query": frozenset({"depth", "wing", "tag", "collection", "limit", "explain"}),
+    "memory_query": frozenset({"depth", "wing", "tag", "collection", "limit", "explain", "trust"}),
     "memory_put": frozenset({"replace_timeline"}),
     "memory_ingest": frozenset({"force"}),
     "memory_facts": frozenset({"limit"}),
     "memory_briefing": frozenset({"due", "limit", "short"}),
-    "remember": frozenset({"file", "section"}),
+    "remember": frozenset({"file", "section", "for"}),
 }
 """Arguments that the short lists leave out to save context. Calls may still use them."""
 

@@ -68,7 +68,7 @@ def type_notes(brain: Brain, type: str | None) -> tuple[str, ...]:
 
 
 ForPeriod = Annotated[str | None, Arg("Forget it after this period, as in 12h, 30d, 2w or 1y.", flag="--for")]
-ExpiryDay = Annotated[str | None, Arg("Forget it after this day, as in 2026-11-20 or Friday, or at a time.")]
+ExpiryDay = Annotated[str | None, Arg("Forget it after this day or time, as in Friday.")]
 
 
 def requested_moment(brain: Brain, day: str | None, period: str | None) -> str | None:

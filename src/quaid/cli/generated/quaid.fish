@@ -561,7 +561,7 @@ clear	@command	Close every open gap whose text is not stored
 --evidence-text	@any	The words of the source
 --confidence	@any	Confidence, from 0 to 1
 --asserted-by	agent|manual|import|enrichment	Who states it [manual, or agent if an agent calls]
---expires	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
+--expires	@any	Forget it after this day or time, as in Friday
 --for	@any	Forget it after this period, as in 12h, 30d, 2w or 1y
 --expected-version	@any	Fail unless this is its version
 --db	@files:db	the memory
@@ -677,7 +677,7 @@ clear	@command	Close every open gap whose text is not stored
 --help	-	help on a command'
     case 'expire'
         printf '%s\n' '1	@slugs	The page, as in people/alice
---expires	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
+--expires	@any	Forget it after this day or time, as in Friday
 --for	@any	Forget it after this period, as in 12h, 30d, 2w or 1y
 --never	-	Keep it, whatever the retention settings say
 --db	@files:db	the memory
@@ -687,7 +687,7 @@ clear	@command	Close every open gap whose text is not stored
     case 'expired'
         printf '%s\n' '*	@any	Ids from the list, or pages; by default everything
 --keep	-	Bring it back, for good or with --expires or --for
---expires	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
+--expires	@any	Forget it after this day or time, as in Friday
 --for	@any	Forget it after this period, as in 12h, 30d, 2w or 1y
 --now	-	Erase it now, without waiting for the grace period
 --yes	-	Do it without asking
@@ -883,7 +883,7 @@ undo	@command	Undo a write of an agent: restore the text that each page had befo
 --category	lists|reference|knowledge|contacts|preferences|standing-orders|todos|shopping|facts|patterns|list|contact|preference|order|todo|fact|pattern	The kind of note; by default chosen from the text
 --file	@notes	The file, as in reading or lists/reading.md
 --section	@any	The heading to add it under; created if missing
---expires	@any	Forget it after this day, as in 2026-11-20 or Friday, or at a time
+--expires	@any	Forget it after this day or time, as in Friday
 --for	@any	Forget it after this period, as in 12h, 30d, 2w or 1y
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
