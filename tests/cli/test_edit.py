@@ -77,6 +77,12 @@ def test_a_new_slug_starts_with_a_heading(edit: Edit) -> None:
     assert text_of("colours/dark-blue") == "# Dark blue\n\nDeep."
 
 
+def test_a_slug_like_another_is_not_created_by_mistake(edit: Edit) -> None:
+    status, _, err = edit("exit 1", "colours/red")
+    assert status == 3
+    assert "Did you mean red? `quaid put colours/red` creates it." in err
+
+
 def test_a_change_of_another_part_is_merged(edit: Edit, tmp_path: Path) -> None:
     status, _, err = edit(f"{save_meanwhile('A colour', 'A warm colour')}\nsed -i 's/roses/tulips/' \"$1\"")
     assert (status, "both changes are merged" in err) == (0, True)

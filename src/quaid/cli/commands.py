@@ -224,8 +224,13 @@ def _text_to_edit(brain: Brain, name: str) -> tuple[str, str, int]:
     try:
         page = _read_page(brain, name)
     except PageNotFound as error:
-        if error.facts.get("hint"):
-            raise  # the page was merged, erased or is in quarantine, or the name is similar to others
+        if hint := error.facts.get(
+            "hint"
+        ):  # it was merged, erased or is in quarantine, or has a similar name
+            if "Did you mean" in hint and "/" in name:
+                error.facts["hint"] = f"{hint} `quaid put {name}` creates it."
+                raise PageNotFound(**error.facts) from None
+            raise
         title = name.rpartition("/")[2].rpartition("::")[2].replace("-", " ")
         return name, f"# {title[:1].upper()}{title[1:]}\n\n", 0
     return _address(page), render(page), page.version
