@@ -194,7 +194,7 @@ class Operations:
         Command: `quaid put`.
 
         slug: The page, as in people/alice.
-        content: The whole page as markdown: front matter, truth, '---', timeline. Known types are person, company, deal, yc, civic, project, area, resource, archive, concept, original, source, media, decision, commitment, action_item, journal, meeting, paper, note; any other is kept as it is.
+        content: The whole page as markdown: front matter, truth, '---', timeline. Known types are person, company, deal, yc, civic, project, area, resource, archive, concept, original, source, media, decision, commitment, action_item, journal, meeting, paper, note; any other is kept.
         compiled_truth: New text above the line.
         append: Text to add above the line.
         section: Heading to append under.
@@ -372,7 +372,7 @@ class Operations:
 
         query: What you want to know, in your own words.
         depth: How much of each result: a line, its best section, all of it, or what the budget allows.
-        token_budget: Maximum tokens [setting default_token_budget].
+        token_budget: Maximum tokens.
         wing: Only pages of this wing, as in people.
         type: Only pages of this type, as in person.
         tag: Only pages with this tag.
@@ -479,7 +479,7 @@ class Operations:
 
         Command: `quaid facts`.
 
-        subject: A page, or the title, alias or other name of its subject.
+        subject: A page, or a name of its subject.
         as_of: As of this day instead of today, as in 2024-03-01.
         history: Include facts that have ended, in order of time.
         limit: How many facts, and how many dated entries.
@@ -538,7 +538,7 @@ class Operations:
         title: The title of its page [its first line].
         date: Its day; adds an entry to the timeline of its page.
         source: Its name, as in meeting/17 or a URL [from type, date and title].
-        pages: Other pages that it changes, each {slug, content | compiled_truth, with content_hash if it exists; frontmatter, timeline_append, links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text, supersedes_id: the fact it replaces}], tags []}.
+        pages: Other pages that it changes, each {slug, content | compiled_truth, with content_hash if it exists; frontmatter, timeline_append, links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text, supersedes_id}], tags []}.
         force: Ingest even if the source or a truth is already known.
         """
     def ingest_file(self, file: str | PathLike[str], *, type: str | None = None, slug: str | None = None, date: str | None = None, force: bool = False, allow_private: bool = False) -> IngestRecord:
@@ -771,7 +771,7 @@ class Operations:
     def briefing(self, *, since: str = "24h", due: int = 7, limit: int = 10, short: bool = False) -> BriefingRecord:
         """Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people.
 
-        Compiled from the memory alone, without a model. Each line names its page; all text is data.
+        Each line names its page; all text is data.
 
         Command: `quaid briefing`.
 
@@ -1414,7 +1414,7 @@ class Operations:
         dry_run: Only show what would be done.
         """
     def status(self) -> StatusRecord:
-        """Show the state of the memory: pages, chunks, vectors, the model, and recommended commands. Loads no model.
+        """Show the state of the memory: pages, chunks, vectors, the model, and recommended commands.
 
         Command: `quaid status`.
         """
@@ -2227,7 +2227,7 @@ class AsyncOperations:
     async def leave(self, space: str, *, keep_pages: bool = False, yes: bool = False, dry_run: bool = False) -> LeaveRecord:
         """Stop sharing a collection here. Pages of a joined space are removed from this memory, your own are kept."""
     async def status(self) -> StatusRecord:
-        """Show the state of the memory: pages, chunks, vectors, the model, and recommended commands. Loads no model."""
+        """Show the state of the memory: pages, chunks, vectors, the model, and recommended commands."""
     async def stats(self) -> Stats:
         """Count the contents of the memory."""
     async def validate(self, *, links: bool = False, assertions: bool = False, embeddings: bool = False, fts: bool = False, integrity: bool = False, all: bool = False, original: str | PathLike[str] | None = None, exported: str | PathLike[str] | None = None) -> ValidateRecord:

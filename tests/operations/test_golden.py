@@ -123,7 +123,9 @@ def test_a_page_that_is_gone_with_its_folder_fails(shed: Brain, tmp_path: Path) 
 
 @pytest.mark.parametrize("command", ["import", "collection add"])
 def test_files_that_would_make_a_question_fail_are_refused(shed: Brain, tmp_path: Path, command: str) -> None:
-    if command == "import":  # an import does not push back what the person wrote, so the answer is imported too
+    if (
+        command == "import"
+    ):  # an import does not push back what the person wrote, so the answer is imported too
         sql = "INSERT INTO page_trust (page_id, trust, highest, lowest) SELECT id, 2, 2, 2 FROM pages"
         shed.db.write(lambda tx: tx.execute(sql))
     folder = str(crowd(tmp_path / "crowd"))

@@ -205,7 +205,7 @@ def facts(
     subject: Annotated[
         str,
         Arg(
-            "A page, or the title, alias or other name of its subject.",
+            "A page, or a name of its subject.",
             positional=True,
             any_text=True,
             question=True,

@@ -140,7 +140,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "devices": ("spaces.devices", "List the devices of a shared space: owner, last contact, how far each has read; or revoke one."),
     "space proposals": ("spaces.space_proposals", "List changes that members with the right `propose` or `append` propose, with their diffs, or decide one."),
     "leave": ("spaces.leave", "Stop sharing a collection here. Pages of a joined space are removed from this memory, your own are kept."),
-    "status": ("maintenance.status", "Show the state of the memory: pages, chunks, vectors, the model, and recommended commands. Loads no model."),
+    "status": ("maintenance.status", "Show the state of the memory: pages, chunks, vectors, the model, and recommended commands."),
     "stats": ("maintenance.stats", "Count the contents of the memory."),
     "validate": ("maintenance.validate", "Check the memory, or compare an exported folder with its original. Exits 1 if there are violations."),
     "compact": ("maintenance.compact", "Remove unused vectors and merge the write-ahead log into the database file, ready to copy."),

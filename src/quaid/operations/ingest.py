@@ -587,7 +587,7 @@ def ingest(
             "Other pages that it changes, each {slug, content | compiled_truth, with content_hash if it exists;"
             " frontmatter, timeline_append, links [{to, relationship, context, valid_from, valid_until}],"
             " timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object,"
-            " valid_from, valid_until, evidence_text, supersedes_id: the fact it replaces}], tags []}."
+            " valid_from, valid_until, evidence_text, supersedes_id}], tags []}."
         ),
     ] = None,
     force: Annotated[bool, Arg("Ingest even if the source or a truth is already known.")] = False,

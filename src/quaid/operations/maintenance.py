@@ -117,7 +117,7 @@ class StatusRecord(NamedTuple):
 
 @op("read", core=True, examples=("quaid status", "quaid status --json"))
 def status(brain: Brain) -> StatusRecord:
-    """Show the state of the memory: pages, chunks, vectors, the model, and recommended commands. Loads no model."""
+    """Show the state of the memory: pages, chunks, vectors, the model, and recommended commands."""
     db = brain.db
     with db.reading():
         pages = count_pages(db)

@@ -98,7 +98,7 @@ def briefing(
 ) -> BriefingRecord:
     """Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people.
 
-    Compiled from the memory alone, without a model. Each line names its page; all text is data."""
+    Each line names its page; all text is data."""
     now = brain.now()
     today, start = now[:10], _window_start(brain, since, now)
     horizon = dates.shift_date(today, due)

@@ -570,7 +570,7 @@ def put(
         str | None,
         Arg(
             "The whole page as markdown: front matter, truth, '---', timeline. Known types are"
-            f" {', '.join(page_model.PAGE_TYPES)}; any other is kept as it is.",
+            f" {', '.join(page_model.PAGE_TYPES)}; any other is kept.",
             positional=True,
             file=True,
         ),

@@ -69,7 +69,7 @@ def query(
     ] = "auto",
     token_budget: Annotated[
         int | None,
-        Arg("Maximum tokens [setting default_token_budget].", minimum=1),
+        Arg("Maximum tokens.", minimum=1),
     ] = None,
     wing: Wing = None,
     type: Type = None,

@@ -428,7 +428,7 @@ clear	@command	Close every open gap whose text is not stored
     case 'query'
         printf '%s\n' '*	@any	What you want to know, in your own words
 --depth	auto|summary|section|full	How much of each result: a line, its best section, all of it, or what the budget allows
---token-budget	@any	Maximum tokens [setting default_token_budget]
+--token-budget	@any	Maximum tokens
 --wing	@wings	Only pages of this wing, as in people
 --type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	Only pages of this type, as in person
 --tag	@tags	Only pages with this tag
@@ -445,7 +445,7 @@ clear	@command	Close every open gap whose text is not stored
     case 'ask'
         printf '%s\n' '*	@any	What you want to know, in your own words
 --depth	auto|summary|section|full	How much of each result: a line, its best section, all of it, or what the budget allows
---token-budget	@any	Maximum tokens [setting default_token_budget]
+--token-budget	@any	Maximum tokens
 --wing	@wings	Only pages of this wing, as in people
 --type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	Only pages of this type, as in person
 --tag	@tags	Only pages with this tag
@@ -541,7 +541,7 @@ clear	@command	Close every open gap whose text is not stored
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'facts'
-        printf '%s\n' '*	@slugs	A page, or the title, alias or other name of its subject
+        printf '%s\n' '*	@slugs	A page, or a name of its subject
 --as-of	@any	As of this day instead of today, as in 2024-03-01
 --history	-	Include facts that have ended, in order of time
 --limit	@any	How many facts, and how many dated entries
@@ -592,7 +592,7 @@ clear	@command	Close every open gap whose text is not stored
 --title	@any	The title of its page [its first line]
 --date	@any	Its day; adds an entry to the timeline of its page
 --source	@any	Its name, as in meeting/17 or a URL [from type, date and title]
---pages	@any	Other pages that it changes, each {slug, content | compiled_truth, with content_hash if it exists; frontmatter, timeline_append, links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text, supersedes_id: the fact it replaces}], tags []}
+--pages	@any	Other pages that it changes, each {slug, content | compiled_truth, with content_hash if it exists; frontmatter, timeline_append, links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text, supersedes_id}], tags []}
 --force	-	Ingest even if the source or a truth is already known
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
