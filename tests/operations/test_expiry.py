@@ -537,6 +537,7 @@ def test_a_hidden_line_survives_a_round_trip_of_the_page_by_an_agent(brain: Brai
 def test_an_agent_cannot_let_what_others_wrote_be_erased(brain: Brain, clock: HandClock) -> None:
     run(brain, "put", slug="people/boss", content="# Boss\n\nWritten by a person.\n")
     run(brain, "assert", slug="people/boss", predicate="lives_in", object="Oslo")
+    run(brain, "config set", key="agent_writes", value="direct")
     page = run(brain, "get", slug=["people/boss"])
     brain.agent = "codex"
     text = "---\nexpires: 2026-04-25\n---\n# Boss\n\nWritten by a person.\n"

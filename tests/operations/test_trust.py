@@ -184,6 +184,27 @@ def test_an_agent_proposes_to_change_lines_of_the_person_and_writes_its_own_at_o
     assert "Gone" in run(alice, "get", slug=["people/alice"]).compiled_truth
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"---\nexpires: 2099-01-01\n---\n{OWN}- Codes\n  - vault 7788\n",
+        f"---\nstatus: Deprecated\n---\n{OWN}- Codes\n  - vault 7788\n",
+        f"{OWN}- Codes\n- Other (expires 2099-01-01)\n  - vault 7788\n",
+    ],
+)
+def test_an_agent_proposes_to_let_text_of_the_person_expire(brain: Brain, text: str) -> None:
+    run(brain, "put", slug="people/alice", content=f"{OWN}- Codes\n  - vault 7788\n")
+    ask(brain, "memory_put", slug="notes/own", content=text)
+    asked = ask(brain, "memory_put", slug="people/alice", content=text, expected_version=1)
+    assert isinstance(asked, review.Proposed)
+    assert run(brain, "get", slug=["people/alice"]).version == 1
+    run(brain, "review", id=asked.proposal, accept=True)
+    again = f"{text}- more (expires 2099-01-01)\n"
+    assert not isinstance(
+        ask(brain, "memory_put", slug="people/alice", content=again, expected_version=2), review.Proposed
+    )
+
+
 def test_the_name_of_a_page_cannot_be_taken_by_pages_of_agents(alice: Brain) -> None:
     for number in range(3):
         text = "---\ntitle: Alice\n---\nShe lives in Bergen.\n"

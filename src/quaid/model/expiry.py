@@ -139,6 +139,14 @@ def visible_text(text: str, clock: Clock, gone: frozenset[str] = frozenset()) ->
     return without_expired(text, clock, gone)[0]
 
 
+def lasting_text(text: str) -> str:
+    """Return the text without the lines that expire, now or later."""
+    lines = text.split("\n")
+    for line in reversed(expiring_lines(text)):
+        del lines[line.number - 1 : line.end]
+    return "\n".join(lines)
+
+
 def with_mark(line: str, moment: str) -> str:
     """Return a line with the mark of a moment; "never" removes a mark that is there."""
     first, newline, rest = line.partition("\n")

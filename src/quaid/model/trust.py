@@ -26,6 +26,15 @@ _MARKS = re.compile(r"\A(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[ xX]\]\s+)?")
 _ADDRESS = re.compile(r"\bhttps?://", re.IGNORECASE)
 
 
+SUPERSEDED_STATUSES = frozenset({"superseded", "retracted", "replaced", "obsolete", "deprecated"})
+"""Values of `status`, in front matter or in a node of the knowledge base, that mean superseded."""
+
+
+def is_superseded(status: object) -> bool:
+    """Return True if a value of `status` means that the text is outdated."""
+    return str(status).strip().casefold() in SUPERSEDED_STATUSES
+
+
 def parse_class(name: str | None) -> int | None:
     """Return the number of a class, or None if no class is named."""
     return None if name is None else CLASSES.index(name)

@@ -27,6 +27,7 @@ from quaid.model.trust import (
     LineTrust,
     TrustName,
     escape_delimiters,
+    is_superseded,
     quotes_instructions,
 )
 from quaid.search import text as text_search
@@ -925,9 +926,6 @@ _TASK_WORDS = STOP_WORDS | {"task", "tasks", "todo", "todos", "dos", "thing", "t
 LONGEST_TIMELINE = 20_000
 """Of a longer timeline, only the first and last characters, half of this number each, are searched for an entry."""
 
-SUPERSEDED_STATUSES = frozenset({"superseded", "retracted", "replaced", "obsolete", "deprecated"})
-"""Values of `status`, in front matter or in a node of the knowledge base, that mean superseded."""
-
 
 def _origin(head: PageHead, kind: str) -> str:
     """Return the origin of a page in a collection of this kind."""
@@ -1063,7 +1061,7 @@ class _AnswerBuilder:
             latest = self._latest(shown)
             is_newer = result.part == "truth" or latest[:10] > shown.date
             result = result._replace(latest=latest if is_newer else "")
-        if is_outdated or shown.status in SUPERSEDED_STATUSES:
+        if is_outdated or is_superseded(shown.status):
             result = result._replace(status=SUPERSEDED)
         elif shown.status in CLOSED_STATUSES.get(shown.head.type, ()):
             result = result._replace(status=shown.status)

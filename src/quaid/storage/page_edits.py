@@ -411,6 +411,7 @@ def _update_trust(tx: Transaction, present: _ExistingPage, page: "Page") -> None
     """Give the new lines of a page the class of this write."""
     old, new = (f"{text.truth}\n{text.timeline}" for text in (present, page))
     trust.guard_lines(tx, present.id, old, new)
+    trust.guard_front(tx, present.id, json.loads(present.frontmatter), page.frontmatter)
     before = trust.of_page(tx, present.id)
     after = before.after_write(old, new, tx.trust)
     if (after := after.lowered(new, trust.of_new_lines(tx, page.frontmatter, old, new))) != before:
