@@ -24,7 +24,8 @@ def act(mine: Settings, tool: str, client: str = "Codex", session: str = "s1", *
             activity.flush(brain)
 
 
-def write(mine: Settings, text: str = "Wait <b>longer</b>.") -> None:
+def write(mine: Settings, text: str = "Wait <b>longer</b>.", mode: str = "direct") -> None:
+    call(mine, "config set", key="agent_writes", value=mode)
     version = call(mine, "get", slug=PAGE).version
     act(mine, "memory_put", slug=PAGE, content=f"# Patience\n\n{text}", expected_version=version)
 
@@ -99,8 +100,7 @@ def test_writes_are_accepted_and_proposals_decided(visitor: Visitor, mine: Setti
     write(mine, "Twice.")
     visitor.post("/agents/decide", session="s1", act="accept_session")
     assert "Accepted 2 writes." in visitor.get("/agents").text
-    call(mine, "config set", key="agent_writes", value="review")
-    write(mine, "Proposed.")
+    write(mine, "Proposed.", mode="review")
     assert "waits for you" in visitor.get("/agents").text
     visitor.post("/agents/decide", id=1, act="accept_proposal")
     assert "Proposed." in call(mine, "get", slug=PAGE).compiled_truth
