@@ -213,6 +213,27 @@ def test_grant_is_a_token_of_the_list_and_ends_there(person: Person) -> None:
     assert refreshed(person, id, tokens["refresh_token"]).json()["error"] == "invalid_grant"
 
 
+def test_grant_can_be_bound_to_a_part_of_the_memory(person: Person) -> None:
+    id, tokens = connected(person, name="claude", allowed="write", only="default, wing:people")
+    [listed] = call(person.settings, "token list").tokens
+    assert listed.only == ("default", "wing:people")
+    headers = {"Authorization": f"Bearer {tokens['access_token']}"}
+    grant = service.TokenReader(person.settings).find(tokens["access_token"], time.time())
+    assert grant is not None
+    assert grant.only == ("default", "wing:people")
+    assert person.program.get("/api/memory/memory_list", headers=headers).status_code == 401  # only /mcp
+    renewed = refreshed(person, id, tokens["refresh_token"]).json()["access_token"]
+    again = service.TokenReader(person.settings).find(renewed, time.time())
+    assert again is not None
+    assert again.only == ("default", "wing:people")
+
+
+def test_a_part_of_the_memory_without_a_name_is_refused(person: Person) -> None:
+    response = answered(person, asked(registered(person)), only="work,,")
+    assert response.status_code == 400
+    assert "names of collections" in response.text
+
+
 def _seconds(timestamp: str | None) -> float:
     from datetime import datetime
 

@@ -54,6 +54,8 @@ class ApprovedAccess(NamedTuple):
     resource: str
     """The only address at which its tokens are accepted."""
     seconds: int
+    only: tuple[str, ...] = ()
+    """The part of the memory that it sees; () for all of it."""
 
 
 class IssuedTokens(NamedTuple):
@@ -122,7 +124,7 @@ def begin_grant(settings: Settings, access: ApprovedAccess, moment: float) -> Is
     for name, earlier in service.token_files(settings).items():
         if earlier and earlier.get("client_id") == client:
             service.unlink_token(os.path.join(folder, name + ".json"))
-    content = {
+    content: dict[str, Any] = {
         "scope": access.scope,
         "created_at": dates.timestamp(moment),
         "expires_at": dates.timestamp(moment + access.seconds),
@@ -131,6 +133,7 @@ def begin_grant(settings: Settings, access: ApprovedAccess, moment: float) -> Is
         "client_id": client,
         "resource": access.resource,
     }
+    content |= {"only": list(access.only)} if access.only else {}
     tokens = _issue(settings, content, moment)
     path = os.path.join(folder, access.name + ".json")
     with translate_os_errors(path):

@@ -27,6 +27,7 @@ from starlette.routing import Route
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, NotAllowed, QuaidError
 from quaid.model import dates
+from quaid.model.slug import parse_only
 from quaid.operations import grants
 from quaid.operations.grants import ApprovedAccess, OAuthClient
 from quaid.web import api, pages
@@ -331,6 +332,7 @@ def _ask(
         name=values.get("name") or grants.free_name(request.app.state.settings, asked.client),
         periods=PERIODS,
         period=values.get("period", DEFAULT_PERIOD),
+        only=values.get("only", ""),
         error=pages.browser_message(error) if error else "",
     )
 
@@ -349,10 +351,21 @@ def _approve(request: Request, asked: AuthorizationRequest, form: Mapping[str, s
         "write" if scope == "write" else "read",
         asked.issuer + MCP_PATH,
         dates.period_seconds(period) or 0,
+        _chosen_part(form.get("only", "")),
     )
     grants.check_access(request.app.state.settings, access)
     code: str = request.app.state.oauth_codes.add(access, asked.challenge)
     return code
+
+
+def _chosen_part(text: str) -> tuple[str, ...]:
+    """Return the part of the memory that the owner chose. A name that does not exist shows nothing."""
+    if not text.strip():
+        return ()
+    try:
+        return parse_only(text)
+    except ValueError as error:
+        raise InvalidArgument(name="only", problem=str(error)) from None
 
 
 def _checked_request(request: Request, values: Mapping[str, str]) -> AuthorizationRequest:
