@@ -27,7 +27,7 @@ from quaid.operations import (
 )
 from quaid.operations.language_model import LanguageModel, ModelSettings
 from quaid.operations.registry import Arg, op
-from quaid.operations.review import Evidence
+from quaid.operations.review import ProposalEvidence
 from quaid.search.direct_answer import stated_facts
 from quaid.search.query import name_spans
 from quaid.storage import briefing, collections, conversations, facts, leases, links, pages, proposals
@@ -70,7 +70,7 @@ class Suggestion(NamedTuple):
     tool: str
     arguments: dict[str, Any]
     summary: str
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[ProposalEvidence, ...]
 
     @property
     def fingerprint(self) -> str:
@@ -236,7 +236,7 @@ class _Dream:
                 *("duplicates" if by_text else "notes", "memory_merge"),
                 {"slug": pair.slug, "other": pair.other, "into": pair.slug, "reason": likeness},
                 f"Merge {pair.other} into {pair.slug}: {likeness}",
-                (Evidence(pair.slug, texts[0]), Evidence(pair.other, texts[1])),
+                (ProposalEvidence(pair.slug, texts[0]), ProposalEvidence(pair.other, texts[1])),
             )
 
     def _links(self) -> Iterator[Suggestion]:
@@ -304,7 +304,7 @@ class _Dream:
         arguments |= {"evidence_text": shorten(quote, LONGEST_QUOTE), "asserted_by": "enrichment"}
         yield Suggestion(
             *("facts", "memory_assert", arguments, f"{head.title}: {predicate.replace('_', ' ')} {value}"),
-            (Evidence(source, shorten(quote, LONGEST_QUOTE)),),
+            (ProposalEvidence(source, shorten(quote, LONGEST_QUOTE)),),
         )
 
     def _facts_by_model(self, model: LanguageModel) -> Iterator[Suggestion]:
@@ -352,7 +352,7 @@ class _Dream:
                 {"slug": address, "append": f"As of {news[0].date}: {text}"},
                 f"Bring {page.title} up to date: {text}",
                 tuple(
-                    Evidence(f"{address}, {entry.date}", shorten(entry.summary, LONGEST_QUOTE))
+                    ProposalEvidence(f"{address}, {entry.date}", shorten(entry.summary, LONGEST_QUOTE))
                     for entry in news
                 ),
             )
@@ -375,7 +375,9 @@ class _Dream:
             newer = left if side == "left" else right
             note = f"{newer.says or newer.quote} is newer"
             evidence = tuple(
-                Evidence(quote.slug, one_line(f"{quote.says or ''} {quote.since or ''}: {quote.quote}"))
+                ProposalEvidence(
+                    quote.slug, one_line(f"{quote.says or ''} {quote.since or ''}: {quote.quote}")
+                )
                 for quote in (left, right)
             )
             yield Suggestion(
@@ -397,7 +399,11 @@ class _Dream:
                     yield Suggestion(
                         *("groups", "memory_regroup", {"wing": tag, "slug": addresses}),
                         f"Make a group {tag} of {len(addresses)} of the {count} pages of {wing}",
-                        (Evidence(wing, f"{len(addresses)} of {count} pages have the tag {tag}: {shown}"),),
+                        (
+                            ProposalEvidence(
+                                wing, f"{len(addresses)} of {count} pages have the tag {tag}: {shown}"
+                            ),
+                        ),
                     )
                     break  # the next dream counts again
 
@@ -444,7 +450,7 @@ def _link_suggestion(source: PageHead, target: PageHead, sentence: str) -> Sugge
     return Suggestion(
         *("links", "memory_link", {"from_": start, "to": end, "context": sentence}),
         f"Link {start} to {end}",
-        (Evidence(start, sentence),),
+        (ProposalEvidence(start, sentence),),
     )
 
 

@@ -57,7 +57,7 @@ class Proposed(NamedTuple):
     note: str = "Not written yet: a person decides with `quaid review`. Your own queries find it until then."
 
 
-class Evidence(NamedTuple):
+class ProposalEvidence(NamedTuple):
     """Why something was proposed."""
 
     source: str
@@ -77,7 +77,7 @@ class OpenProposal(NamedTuple):
     diff: str
     kind: str = ""
     """The kind of a proposal of `quaid dream`; "" for proposals of agents."""
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[ProposalEvidence, ...] = ()
 
 
 class Decision(NamedTuple):
@@ -555,7 +555,7 @@ def _require_open(brain: Brain, id: int) -> ProposalRow:
 
 def _open_proposal(row: ProposalRow, now: str) -> OpenProposal:
     age = dates.age_text(row.created_at, now)
-    evidence = tuple(Evidence(*pair) for pair in json.loads(row.evidence))
+    evidence = tuple(ProposalEvidence(*pair) for pair in json.loads(row.evidence))
     return OpenProposal(
         *(row.id, row.author, row.tool, _target(row), row.created_at, age, row.summary, row.diff),
         *(row.kind, evidence),
@@ -569,7 +569,7 @@ def propose_call(
     tool: str,
     arguments: dict[str, Any],
     summary: str,
-    evidence: tuple[Evidence, ...],
+    evidence: tuple[ProposalEvidence, ...],
     fingerprint: str,
 ) -> int | None:
     """Store a call as a proposal with its evidence. Return its id, or None if it would change nothing."""

@@ -76,14 +76,14 @@ _TARGET = re.compile(
 _INDEX_HINT = re.compile(r"\s+INDEXED\s+BY\s+\w+", re.IGNORECASE)
 
 
-class Statement(NamedTuple):
+class RestrictedStatement(NamedTuple):
     sql: str
     indexes: tuple[str, ...]
     """The full-text indexes that the statement reads, and LINKS if it reads links."""
 
 
 @lru_cache(2_000)
-def restricted_statement(sql: str) -> Statement:
+def restricted_statement(sql: str) -> RestrictedStatement:
     """Return a statement for a restricted connection: it reads views and writes tables."""
     text = _INDEX_HINT.sub("", sql)
     target = _TARGET.match(text)
@@ -91,7 +91,7 @@ def restricted_statement(sql: str) -> Statement:
         text = f"{text[: target.end()]}main.{text[target.end() :]}"
     words = set(re.findall(r"\w+", text)) if not target else set()
     names = {word.removesuffix("_docsize").partition("_of_")[2] or word for word in words}
-    return Statement(text, tuple(name for name in (*_INDEXES, LINKS) if name in names))
+    return RestrictedStatement(text, tuple(name for name in (*_INDEXES, LINKS) if name in names))
 
 
 class _Condition:
