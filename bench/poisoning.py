@@ -60,7 +60,11 @@ def main() -> None:
     rows.append(("all", len(attacks), "", "", "", hit, f"{share:.1%}, {verdict(share, LIMIT)}"))
     head = ("attacks", "number", "answer", "prompt", "order", "any", "target")
     show("Poisoning", [tuple(map(str, row)) for row in rows], head)
-    show("Cost of trust in a query", [cost()], ("memory", "CPU with trust", "without", "share", "target"))
+    show(
+        "Cost of trust in a query",
+        [cost(0), cost(2)],
+        ("memory", "CPU with trust", "without", "share", "target"),
+    )
     print(
         f"Of {ground.orders_found} results of queries that quote an order, {ground.orders_recognised} are recognised"
         " as instructions and say so.\n"
@@ -187,8 +191,11 @@ class Ground:
         return effects + [f"order: {order}" for order in missing]
 
 
-def cost(rounds: int = 100) -> tuple[str, ...]:
-    """Return the CPU time of queries with and without reading trust classes, in turns in one process."""
+def cost(every: int, rounds: int = 100) -> tuple[str, ...]:
+    """Return the CPU time of queries with and without reading trust classes, in turns in one process.
+
+    In every page with a number divisible by `every`, an agent has added a line; 0 for none.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "memory.db")
         with Brain(config.read_settings(path, {"HOME": folder}, folder), clock=Clock()) as brain:
@@ -196,7 +203,7 @@ def cost(rounds: int = 100) -> tuple[str, ...]:
             for number in range(600):
                 text = f"# Topic {number}\n\nThe crane {number} of the harbour was painted in colour {number % 7}.\n"
                 call(brain, "put", slug=f"notes/{number}", content=text)
-                if number % 2:
+                if every and number % every == 0:
                     more = f"The harbour crane {number} needs oil."
                     call(brain, "memory_put", "attacker", slug=f"notes/{number}", append=more)
             readers: dict[str, Any] = {"with": trust.of_pages, "without": lambda _db, _ids: {}}
@@ -211,7 +218,8 @@ def cost(rounds: int = 100) -> tuple[str, ...]:
             trust.of_pages = readers["with"]
     share = seconds["with"] / seconds["without"] - 1
     each = [f"{1000 * spent / (2 * rounds):.2f} ms" for spent in seconds.values()]
-    return "600 pages, half of them mixed", *each, f"{share:+.1%}", verdict(round(share, 3), 0.03)
+    name = "600 pages, half of them with lines of an agent" if every else "600 pages of the person"
+    return name, *each, f"{share:+.1%}", verdict(round(share, 3), 0.03)
 
 
 def call(brain: Brain, name: str, agent: str = "", **arguments: Any) -> Any:

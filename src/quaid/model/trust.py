@@ -89,6 +89,9 @@ class LineTrust(NamedTuple):
         """Return the lowest class of the lines of a text that an excerpt is taken from."""
         if not self.lines:
             return self.rest
+        rows = [line for line in text.splitlines() if excerpt in line] if excerpt else []
+        if rows:  # a sentence as it is written
+            return max(map(self.of_line, rows))
         part = _words(excerpt)
         rows = [
             line for line in text.splitlines() if (words := _words(line)) and (words in part or part in words)
@@ -187,8 +190,18 @@ _DELIMITER = re.compile(
 )
 
 
+_TRIGGERS = frozenset(
+    "ignore disregard override forget bypass ai assistant assistants agent agents model models bot bots"
+    " chatbot chatbots llm llms you from henceforth effective standing system new updated user owner whenever"
+    " when always never do don make developer instruction instructions prompt tool memory instruct".split()
+)
+"""Every text that _INSTRUCTION matches has one of these words. Looking for them is much faster."""
+
+
 def quotes_instructions(text: str) -> bool:
     """Return True if a text seems to give instructions to an agent."""
+    if _TRIGGERS.isdisjoint(re.findall(r"[^\W_]+", text.lower())):
+        return False
     return _INSTRUCTION.search(text) is not None
 
 

@@ -810,7 +810,11 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
         row
         for row in rows.values()
         if row.page_id in heads
-        and (_repeats_title(row, heads[row.page_id]) or _is_minor(db, row, heads[row.page_id], asked))
+        and (
+            _repeats_title(row, heads[row.page_id])
+            or _is_minor(db, row, heads[row.page_id], asked)
+            or _is_less_trusted(row, classes.get(row.page_id, ALL_BY_PERSON))
+        )
     ]
     rows |= _chunks_with_text(db, ranked, minor)
     dates = chunks.chunk_dates(db, {row.id: (row.page_id, row.position) for row in rows.values()})
@@ -840,16 +844,15 @@ def _with_trusted(db: Database, page_ids: list[int], limit: int) -> tuple[list[i
     """
     first = page_ids[:limit]
     classes = trust.of_pages(db, first)
-    if len(page_ids) <= limit or not classes:
+    lower = [page for page in first if page in classes and classes[page].highest > PERSON]
+    if len(page_ids) <= limit or 2 * len(lower) <= len(first):
         return first, classes
     compared = page_ids[limit:PAGES_COMPARED]
-    of_others = trust.of_pages(db, compared)
-    every = {**classes, **of_others}
+    every = {**classes, **trust.of_pages(db, compared)}
     highest = {page: every[page].highest if page in every else PERSON for page in (*first, *compared)}
     best = min(highest.values())
-    lower = [page for page in first if highest[page] > best]
-    better = [page for page in compared if highest[page] == best]
-    better = better[: min(MOST_TRUSTED_ADDED, len(lower))] if len(lower) * 2 > len(first) else []
+    lower = [page for page in lower if highest[page] > best]
+    better = [page for page in compared if highest[page] == best][: min(MOST_TRUSTED_ADDED, len(lower))]
     dropped = set(lower[len(lower) - len(better) :])
     return [page for page in first if page not in dropped] + better, every
 
@@ -857,6 +860,11 @@ def _with_trusted(db: Database, page_ids: list[int], limit: int) -> tuple[list[i
 def _repeats_title(row: ChunkRow, head: PageHead) -> bool:
     """Return True for a chunk of a timeline whose text is only the title of its page."""
     return row.kind != TRUTH_KIND and _ENTRY_MARK.sub("", row.text.strip()).strip() == head.title
+
+
+def _is_less_trusted(row: ChunkRow, classes: LineTrust) -> bool:
+    """Return True for an entry of a timeline of a lower trust class than other lines of its page."""
+    return row.kind != TRUTH_KIND and bool(classes.lines) and classes.of_text(row.text) > classes.highest
 
 
 def _is_minor(db: Database, row: ChunkRow, head: PageHead, asked: frozenset[str]) -> bool:
@@ -1043,7 +1051,7 @@ class _AnswerBuilder:
             rank_score=1.0 if exact else round(self._ranked.ranking.pages.get(head.id, 0.0), 4),
             date=shown.date,
             origin=_origin(head, shown.kind),
-            trust=CLASSES[shown.classes.of_text(chunk.text) if chunk else shown.classes.lowest],
+            trust=CLASSES[shown.classes.rest],  # entry() compares the lines of a page with several classes
         )
 
     def entry(self, shown: _ShownPage, depth: str) -> _Entry:
@@ -1069,11 +1077,12 @@ class _AnswerBuilder:
             result = result._replace(strength="weak")
         line = result.summary or line if depth == "summary" else line
         if shown.classes.lines:
-            full_class = shown.classes.lowest if depth == "full" else PERSON
-            result = result._replace(trust=CLASSES[max(shown.classes.of_text(section), full_class)])
+            is_whole = depth == "full" or not section
+            own = shown.classes.lowest if is_whole else shown.classes.of_text(section)
+            result = result._replace(trust=CLASSES[own])
         named = self._ranked.candidates.named
         is_named = shown.head.id in named.exact or shown.head.id in named.mentioned
-        line_class = shown.classes.of_excerpt(line, f"{shown.truth}\n{shown.timeline}")
+        line_class = shown.classes.of_excerpt(line, section)
         return _Entry(result, line, section, full, frozenset(self._held(shown)), is_named, line_class)
 
     def _best_line(self, shown: _ShownPage) -> tuple[str, bool]:
