@@ -53,7 +53,7 @@ def test_demo_answers_ten_questions_and_removes_its_files(home: Path) -> None:
     assert re.findall(r"^(\d+)\. .+\?$", done.stdout, re.M) == [str(number) for number in range(1, 11)]
     for answer in (
         "people/bodil-anselm  Bodil Anselm",
-        "1. decisions/brewery-over-gas  Brewery heat over gas (decision, weak)",
+        "1. decisions/brewery-over-gas  Brewery heat over gas (decision, weak, imported)",
         "# Ines Karvonen",
         "lives_in Turku: since 2019-08-01, until 2026-02-01",
         "superseded by fact 2",

@@ -65,6 +65,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("memory_revert", {"slug": "people/mia", "to": 1, "expected_version": "now"}),
     ("memory_rename", {"slug": "people/noa", "new_slug": "people/noa-holm", "expected_version": "now"}),
     ("memory_distinct", {"slug": "people/mia", "other": "people/noa-holm"}),
+    ("memory_regroup", {"wing": "crew", "slug": ["people/noa-holm"]}),
     ("memory_correct", {"about": "Mia Holm", "was": "Oslo", "now": "Bergen"}),
     ("memory_ingest", {"content": "Mia agreed to the plan.", "type": "meeting", "source": "meeting/1"}),
     ("memory_gap", {"query": QUESTION}),

@@ -839,8 +839,8 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
 def _with_trusted(db: Database, page_ids: list[int], limit: int) -> tuple[list[int], dict[int, LineTrust]]:
     """Return the first pages, and the classes of those that the person has not written alone.
 
-    If many pages of a lower class match, the last places are for the best ones of a higher class, so that copies of
-    a text cannot keep out what the person wrote.
+    If most of them are of a lower class, the best ones of a higher class among the next pages are added, so that copies
+    of a text cannot keep out what the person wrote. They become results only if they have about as much evidence.
     """
     first = page_ids[:limit]
     classes = trust.of_pages(db, first)
@@ -851,10 +851,9 @@ def _with_trusted(db: Database, page_ids: list[int], limit: int) -> tuple[list[i
     every = {**classes, **trust.of_pages(db, compared)}
     highest = {page: every[page].highest if page in every else PERSON for page in (*first, *compared)}
     best = min(highest.values())
-    lower = [page for page in lower if highest[page] > best]
-    better = [page for page in compared if highest[page] == best][: min(MOST_TRUSTED_ADDED, len(lower))]
-    dropped = set(lower[len(lower) - len(better) :])
-    return [page for page in first if page not in dropped] + better, every
+    if not any(highest[page] > best for page in lower):
+        return first, classes
+    return first + [page for page in compared if highest[page] == best][:MOST_TRUSTED_ADDED], every
 
 
 def _repeats_title(row: ChunkRow, head: PageHead) -> bool:
