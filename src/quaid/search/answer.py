@@ -839,8 +839,9 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
 def _with_trusted(db: Database, page_ids: list[int], limit: int) -> tuple[list[int], dict[int, LineTrust]]:
     """Return the first pages, and the classes of those that the person has not written alone.
 
-    If most of them are of a lower class, the best ones of a higher class among the next pages are added, so that copies
-    of a text cannot keep out what the person wrote. They become results only if they have about as much evidence.
+    If most of them are of a lower class, the best ones of a higher class among the next pages are added, so that
+    copies of a text cannot keep out what the person wrote. They become results only if they have about as much
+    evidence.
     """
     first = page_ids[:limit]
     classes = trust.of_pages(db, first)
