@@ -12,7 +12,7 @@ import pytest
 
 from quaid.app import Brain
 from quaid.errors import Cancelled, DreamRunning, InvalidArgument
-from quaid.operations import dispatch, dream, language_model, review
+from quaid.operations import dispatch, dream, review
 from quaid.storage import collections, conversations, leases, proposals
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.worker import Supervisor, WorkerProcess
@@ -328,7 +328,7 @@ def test_facts_of_a_model_are_proposed_with_their_quote(memory: Brain) -> None:
     assert found.evidence[0].quote == TURN
     assert "keeps bees" in found.diff
     assert TURN in requests[0]["messages"][1]["content"]
-    assert 100 <= record.tokens == language_model.spent_today(memory)
+    assert 100 <= record.tokens == dream.spent_today(memory)
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_useless_answers_do_no_harm(memory: Brain, reply: tuple[int, Any]) -> No
 
 
 def test_a_model_that_stalls_is_given_up(memory: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(language_model.LanguageModel.__init__, "__defaults__", (0.3,))
+    monkeypatch.setattr(dream.LanguageModel.__init__, "__defaults__", (0.3,))
     over = threading.Event()
     for number in range(40):
         say(memory, f"Nothing of note, number {number}.")
@@ -389,7 +389,7 @@ def test_a_model_that_stalls_is_given_up(memory: Brain, monkeypatch: pytest.Monk
     with model_server(memory, stall) as requests:
         record = run(memory, "dream", kind=["facts"])
         over.set()
-    assert len(requests) == language_model.MAX_FAILURES
+    assert len(requests) == dream.MAX_FAILURES
     assert "did not answer within" in record.notes[0]
 
 
@@ -401,7 +401,7 @@ def test_a_model_never_exceeds_its_budget_by_more_than_one_answer(memory: Brain)
         assert "the budget of 10,000 tokens a day is used up" in record.notes[0]
         assert 1 < len(requests) <= 4
         assert run(memory, "dream", kind=["facts"]).tokens == 0
-    assert language_model.spent_today(memory) <= 10_000 + 3_000
+    assert dream.spent_today(memory) <= 10_000 + 3_000
 
 
 def test_a_model_that_reports_no_tokens_pays_by_length(memory: Brain) -> None:
@@ -410,7 +410,7 @@ def test_a_model_that_reports_no_tokens_pays_by_length(memory: Brain) -> None:
     with model_server(memory, lambda _: (200, completion([], total=0)), tokens=10_000) as requests:
         run(memory, "dream", kind=["facts"])
     assert len(requests) < 20
-    assert 5_000 < language_model.spent_today(memory) <= 10_000
+    assert 5_000 < dream.spent_today(memory) <= 10_000
 
 
 @pytest.mark.parametrize("is_broken", [True, False])
@@ -421,14 +421,12 @@ def test_turns_that_the_model_could_not_read_are_read_by_the_next_dream(
     fact = {"note": 1, "subject": "Alice Moreau", "predicate": "keeps", "object": "bees", "quote": TURN}
     if not is_broken:
         memory.db.write(
-            lambda tx: collections.set_setting(
-                tx, language_model.SPENT_SETTING, f"{memory.local()[:10]} 9999999"
-            )
+            lambda tx: collections.set_setting(tx, dream.SPENT_SETTING, f"{memory.local()[:10]} 9999999")
         )
     with model_server(memory, lambda _: (500, {})) as requests:
         assert run(memory, "dream", kind=["facts"]).proposals == ()
         assert len(requests) == int(is_broken)
-    memory.db.write(lambda tx: collections.set_setting(tx, language_model.SPENT_SETTING, "2020-01-01 0"))
+    memory.db.write(lambda tx: collections.set_setting(tx, dream.SPENT_SETTING, "2020-01-01 0"))
     with model_server(memory, lambda _: (200, completion([fact]))) as requests:
         assert len(run(memory, "dream", kind=["facts"]).proposals) == 1
         run(memory, "dream", kind=["facts"])
@@ -436,8 +434,8 @@ def test_turns_that_the_model_could_not_read_are_read_by_the_next_dream(
 
 
 def test_a_new_day_has_a_new_budget(memory: Brain) -> None:
-    memory.db.write(lambda tx: collections.set_setting(tx, language_model.SPENT_SETTING, "2020-01-01 999999"))
-    assert language_model.spent_today(memory) == 0
+    memory.db.write(lambda tx: collections.set_setting(tx, dream.SPENT_SETTING, "2020-01-01 999999"))
+    assert dream.spent_today(memory) == 0
 
 
 def test_a_model_writes_news_only_with_names_and_numbers_of_the_page(memory: Brain) -> None:

@@ -47,7 +47,6 @@ def test_subjects_are_the_modules_that_hold_operations() -> None:
         "receipts",
         "filters",
         "home",
-        "language_model",
         "grants",
     }
     modules = {name[:-3] for name in os.listdir(folder) if name.endswith(".py")}
