@@ -25,9 +25,10 @@ from quaid.notebook.layout import RecallResult as RecallResult
 from quaid.notebook.layout import SessionPrompt as SessionPrompt
 from quaid.operations.activity import ActivityDecision as ActivityDecision
 from quaid.operations.activity import ActivityRecord as ActivityRecord
-from quaid.operations.bench import BenchRecord as BenchRecord
 from quaid.operations.cleanup import DistinctRecord as DistinctRecord
 from quaid.operations.cleanup import DupesRecord as DupesRecord
+from quaid.operations.cleanup import ExpireRecord as ExpireRecord
+from quaid.operations.cleanup import ExpiredRecord as ExpiredRecord
 from quaid.operations.cleanup import ForgetRecord as ForgetRecord
 from quaid.operations.cleanup import MergeRecord as MergeRecord
 from quaid.operations.cleanup import RenameRecord as RenameRecord
@@ -58,12 +59,11 @@ from quaid.operations.dream import DreamModelRecord as DreamModelRecord
 from quaid.operations.dream import DreamRecord as DreamRecord
 from quaid.operations.dream import RegroupRecord as RegroupRecord
 from quaid.operations.encryption import EncryptionRecord as EncryptionRecord
-from quaid.operations.expiry import ExpireRecord as ExpireRecord
-from quaid.operations.expiry import ExpiredRecord as ExpiredRecord
 from quaid.operations.facts import AssertRecord as AssertRecord
 from quaid.operations.facts import CheckRecord as CheckRecord
 from quaid.operations.facts import ContradictionsRecord as ContradictionsRecord
 from quaid.operations.facts import FactsRecord as FactsRecord
+from quaid.operations.golden import BenchRecord as BenchRecord
 from quaid.operations.golden import GoldenRun as GoldenRun
 from quaid.operations.golden import GoldenSuggestion as GoldenSuggestion
 from quaid.operations.golden import GoldenTry as GoldenTry

@@ -617,7 +617,7 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
         OperationRunner().run()
         return 0
     from quaid.folders import watcher
-    from quaid.operations import background, collections, dream, expiry, spaces
+    from quaid.operations import background, cleanup, collections, dream, spaces
 
     if hasattr(os, "nice"):
         os.nice(NICENESS[job])
@@ -630,7 +630,7 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
             if job == "embed":
                 background.embed_missing(brain)
             elif job == "expire":
-                expiry.erase_past_grace(brain)
+                cleanup.erase_past_grace(brain)
             elif job == "sync":
                 spaces.follow_spaces(brain, stop, _ignore_event)
             elif job == "dream":

@@ -8,7 +8,7 @@ import pytest
 from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.operations import dispatch
-from quaid.operations.bench import held_out_words
+from quaid.operations.golden import held_out_words
 
 
 def call(brain: Brain, command: str, **arguments: Any) -> Any:

@@ -12,7 +12,7 @@ from quaid.formats import markdown
 from quaid.kb import git as git_cli, layout
 from quaid.model import merge as merging, slug as slugs, timeline
 from quaid.model.bundle import Bundle, json_text
-from quaid.model.page import Page, build_page
+from quaid.model.page import Page
 from quaid.model.sync_plan import copied_path
 from quaid.operations import history, pages
 from quaid.operations.clients import launch_command
@@ -284,7 +284,7 @@ def _merge_into_page(brain: Brain, address: str, copy: markdown.MarkdownDocument
         result = merging.merge(before, ours, same, "conflict copy", "this file")
         conflicts = len(result.conflicts)
         new = result.bundle
-        return build_page(old.slug, new.frontmatter, new.truth, new.timeline, fallback_title=old.title)
+        return pages.rebuild_page(old, frontmatter=new.frontmatter, truth=new.truth, lines=new.timeline)
 
     pages.edit_page(brain, address, None, change)
     return conflicts, base

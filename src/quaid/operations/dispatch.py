@@ -81,9 +81,9 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
             return brain.runner(operation, arguments, scope)
         result = _run_or_create(brain, operation, checked)
         if scope == "owner" and operation.scope == "write" and brain.has_past_grace():
-            from quaid.operations import expiry  # imported late, because it is rarely needed
+            from quaid.operations import cleanup  # imported late, because it is rarely needed
 
-            expiry.erase_and_report(brain)
+            cleanup.erase_and_report(brain)
         return result
 
     try:

@@ -1,20 +1,30 @@
-"""Golden questions: what the memory has to answer, and a check before something changes the answers."""
+"""Quality of the search on the user's own memory: golden questions, a check of changes, and a benchmark."""
 
 import json
 import os
+import re
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from shlex import quote
-from typing import Annotated, NamedTuple, TypeVar
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from quaid.app import Brain
-from quaid.errors import FileTrouble, GoldenFails, InvalidArgument, QuaidError
+from quaid.errors import Cancelled, FileTrouble, GoldenFails, InvalidArgument, QuaidError
 from quaid.model import slug as slugs
+from quaid.model.chunker import split_statements
+from quaid.model.markdown_text import strip_markdown, visible_text
 from quaid.model.plain_text import count_noun
 from quaid.model.similarity import fold_question, question_hash
+from quaid.operations.pages import get, require_page
+from quaid.operations.query import query as ask
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import embedding_queue, gaps, golden as store
+from quaid.operations.search import open_words, seal_words, search
+from quaid.search.plan import STOP_WORDS
+from quaid.storage import chunks, embedding_queue, gaps, golden as store, pages
 from quaid.storage.golden import GoldenQuestion
+from quaid.storage.sqlite import backup as backups
 
 T = TypeVar("T")
 
@@ -92,8 +102,6 @@ def golden_add(
     A change that would make it fail is refused: an import, a folder, a rebuild, another model. `golden run` asks
     all of them again.
     """
-    from quaid.operations.pages import require_page
-
     question = " ".join(query.split())
     if not fold_question(question):
         raise InvalidArgument(name="query", problem="is empty; write the question")
@@ -134,15 +142,13 @@ def golden_run(brain: Brain) -> GoldenRun:
 
 def ask_all(brain: Brain, questions: list[GoldenQuestion]) -> GoldenRun:
     """Ask questions as `query` does, without recording gaps, and compare the results with the expected pages."""
-    from quaid.operations.query import query  # imports all of the search
-
     started, results = time.process_time(), []
     notes: dict[str, None] = {}
     leaves_marks, brain.leaves_marks = brain.leaves_marks, False
     try:
         for done, row in enumerate(questions):
             brain.progress(done, len(questions), "Asking golden questions")
-            answer = query(
+            answer = ask(
                 brain, row.question, depth="summary", token_budget=RESULT_TOKENS, limit=max(10, row.within)
             )
             notes |= dict.fromkeys(answer.notes)
@@ -237,10 +243,6 @@ def golden_try(
 
     The copy is migrated if that version needs it, and deleted afterwards. Exits 1 if a question that passes now
     fails."""
-    from tempfile import TemporaryDirectory
-
-    from quaid.storage.sqlite import backup as backups
-
     questions = store.listing(brain.db)
     if not questions:
         raise InvalidArgument(
@@ -256,21 +258,20 @@ def golden_try(
         version = _run_other(path, "version").partition("\n")[0]
         text = _run_other(path, "golden", "run", "--json", "--db", copy, *options)
     try:
-        found = {row["question"]: row for row in json.loads(text)["results"]}
-        other = [GoldenResult(**{**found[row.question], "expected": row.expected}) for row in questions]
+        output = json.loads(text)
+        answers = {row["question"]: row for row in output["results"]}
+        other = [GoldenResult(**{**answers[row.question], "expected": row.expected}) for row in questions]
     except (ValueError, KeyError, TypeError):
         raise FileTrouble(path=path, problem="did not answer as Quaid does; name its command") from None
     passing = {result.question for result in now.results if result.passed}
     worse = tuple(result.question for result in other if not result.passed and result.question in passing)
     failed = sum(not result.passed for result in other)
-    run = GoldenRun(tuple(other), len(other) - failed, failed, json.loads(text).get("cpu_seconds", 0.0))
+    run = GoldenRun(tuple(other), len(other) - failed, failed, output.get("cpu_seconds", 0.0))
     return GoldenTry(path, version, run, worse)
 
 
 def _run_other(program: str, *words: str) -> str:
     """Run a command of another version and return its output."""
-    import subprocess
-
     try:
         done = subprocess.run(
             [program, *words], capture_output=True, text=True, timeout=TRY_SECONDS, stdin=subprocess.DEVNULL
@@ -306,18 +307,13 @@ def golden_suggest(
             continue
         step = f"quaid golden add {quote(question)} --expect {quote(slug)}"
         proposals[question_hash(question), slug] = GoldenSuggestion(question, slug, times, reason, step)
-    note = (
-        ""
-        if brain.option("log_opened") == "words"
-        else " `quaid config set log_opened words` records what you open."
-    )
+    note = " `quaid config set log_opened words` records what you open."
+    note = "" if brain.option("log_opened") == "words" else note
     rows = sorted(proposals.values(), key=lambda row: -row.times)[:limit]
     return Named("suggestions", tuple(rows), f"Nothing to propose.{note}")
 
 
 def _opened_questions(brain: Brain) -> list[tuple[str, str, int, str]]:
-    from quaid.operations.search import open_words
-
     rows = store.opened_results(brain.db)
     return [
         (words, row.address, row.times, f"opened {count_noun(row.times, 'time')}, last on {row.last_at[:10]}")
@@ -327,8 +323,6 @@ def _opened_questions(brain: Brain) -> list[tuple[str, str, int, str]]:
 
 
 def _answered_gaps(brain: Brain) -> list[tuple[str, str, int, str]]:
-    from quaid.operations.pages import require_page
-
     answered = []
     for gap in gaps.listing(brain.db, 10_000, resolved=True, with_text=True)[0]:
         if gap.query_text and gap.resolved_by_slug:
@@ -351,12 +345,212 @@ def golden_opened(
 
     The dashboard does this. Nothing is recorded unless the setting `log_opened` is words; then the question is stored
     encrypted, with a key beside the memory. `forget` deletes all of these questions."""
-    from quaid.operations.pages import require_page
-    from quaid.operations.search import seal_words
-
     page, now = require_page(brain, slug), brain.now()
     sealed = seal_words(brain, query.strip(), "log_opened") if fold_question(query) else None
     if sealed is None:
         return Named("recorded", False, "Not recorded; the setting log_opened is off")
     brain.db.write(lambda tx: store.log_opened(tx, question_hash(query), page.id, sealed, now))
     return Named("recorded", True, f"Recorded: {page.slug}")
+
+
+# The benchmark
+
+
+SAMPLE = 100
+"""At most this many pages are asked for."""
+MIN_WORDS, MAX_WORDS = 3, 8
+MAX_TEXT = 20_000
+"""Sentences are taken from the first so many characters of a page."""
+TOP = 5
+GOOD_SHARE = 0.8
+SLOW_MS = 300
+
+_WORD = re.compile(r"[^\W_]{2,}")
+
+
+class Speed(NamedTuple):
+    """CPU and elapsed time of one operation, in milliseconds."""
+
+    runs: int
+    cpu_p50: float
+    cpu_p95: float
+    wall_p50: float
+    wall_p95: float
+
+
+class Quality(NamedTuple):
+    """How often the page from which a question was made is found."""
+
+    asked: int
+    first: int
+    """Number of questions whose page is the first result."""
+    top: int
+    """Number of questions whose page is among the first five results."""
+
+
+class BenchRecord(NamedTuple):
+    pages: int
+    chunks: int
+    vectors: int
+    size: int
+    model: str
+    by_title: Quality
+    """Questions: the titles of pages."""
+    by_words: Quality
+    """Questions: some words of one sentence of a page, without those of its title, asked with `query`."""
+    by_words_search: Quality
+    """The same questions, asked with `search`."""
+    golden_passed: int
+    golden_asked: int
+    load_ms: float
+    """CPU time of the first question, which loads the model and the vectors."""
+    speeds: dict[str, Speed]
+    seconds: float
+    stopped: bool
+    """True if it was stopped before all questions were asked."""
+    next_steps: tuple[str, ...]
+
+    @property
+    def exit_status(self) -> int:
+        return 130 if self.stopped else 0
+
+
+@op("owner", examples=("quaid bench", "quaid bench --seconds 20 --json"))
+def bench(
+    brain: Brain,
+    seconds: Annotated[int, Arg("Stop after this many seconds.", minimum=1, maximum=3_600)] = 60,
+) -> BenchRecord:
+    """Measure quality and speed of the search on this memory, offline. Writes nothing; Ctrl-C shows what there is.
+
+    Asks for up to 100 pages by their titles and by words of one of their sentences, and all golden questions.
+    Questions with a page's own words are easier than yours: compare the figures of two days or two models, not of two
+    memories.
+    """
+    with brain.beside(brain.db.path) as other:
+        other.db.writable = False  # nothing is indexed, embedded, synced or recorded
+        other.leaves_marks = False
+        return _Bench(other, seconds).run()
+
+
+class _Bench:
+    def __init__(self, brain: Brain, seconds: int) -> None:
+        self._brain = brain
+        self._began = time.monotonic()
+        self._until = self._began + seconds
+        self._times: dict[str, list[tuple[float, float]]] = {"get": [], "search": [], "query": []}
+        self._ranks: dict[str, list[int]] = {"title": [], "words": [], "search": []}
+        self._load = 0.0
+        self._golden: GoldenRun | None = None
+        self._is_stopped = False
+
+    def run(self) -> BenchRecord:
+        try:
+            self._measure()
+        except (KeyboardInterrupt, Cancelled):
+            self._is_stopped = True
+        return self._record()
+
+    def _measure(self) -> None:
+        brain = self._brain
+        sample = store.sample_pages(brain.db, SAMPLE)
+        if sample:
+            before = time.process_time()
+            ask(brain, sample[0][1])
+            self._load = (time.process_time() - before) * 1000
+            ask(brain, sample[0][1])  # the second question puts the vectors into RAM
+            search(brain, sample[0][1])
+            get(brain, [sample[0][0]])
+        questions = store.listing(brain.db)
+        if questions:
+            self._golden = ask_all(brain, questions)
+        for done, (address, title, text) in enumerate(sample):
+            if time.monotonic() > self._until:
+                break
+            brain.progress(done, len(sample), "Asking for pages")
+            self._timed("get", get, [address])
+            if title:
+                self._ranks["title"].append(_rank(self._timed("query", ask, title).results, address))
+            words = held_out_words(title, text)
+            if words:
+                self._ranks["words"].append(_rank(self._timed("query", ask, words).results, address))
+                self._ranks["search"].append(_rank(self._timed("search", search, words).hits, address))
+        brain.progress(len(sample), len(sample), "Asking for pages")
+
+    def _timed(self, name: str, operation: Callable[..., Any], argument: Any) -> Any:
+        cpu, wall = time.process_time(), time.perf_counter()
+        result = operation(self._brain, argument)
+        self._times[name].append((time.process_time() - cpu, time.perf_counter() - wall))
+        return result
+
+    def _record(self) -> BenchRecord:
+        brain = self._brain
+        model = brain.model_name
+        vectors = embedding_queue.ChunkQueue(brain.db, model).coverage()[0] if model else 0
+        asked = self._golden.results if self._golden else ()
+        record = BenchRecord(
+            pages=pages.count(brain.db),
+            chunks=chunks.count(brain.db),
+            vectors=vectors,
+            size=os.path.getsize(brain.db.path),
+            model=model,
+            by_title=_quality(self._ranks["title"]),
+            by_words=_quality(self._ranks["words"]),
+            by_words_search=_quality(self._ranks["search"]),
+            golden_passed=sum(result.passed for result in asked),
+            golden_asked=len(asked),
+            load_ms=round(self._load, 1),
+            speeds={name: _speed(times) for name, times in self._times.items() if times},
+            seconds=round(time.monotonic() - self._began, 1),
+            stopped=self._is_stopped,
+            next_steps=(),
+        )
+        return record._replace(next_steps=tuple(_next_steps(record)))
+
+
+def held_out_words(title: str, text: str) -> str:
+    """Return every second word of the longest sentence of a text, without words of the title.
+
+    Return "" if there are too few. The search has to find the page without the other words.
+    """
+    known = {word.lower() for word in _WORD.findall(title)} | STOP_WORDS
+    best: list[str] = []
+    for statement in split_statements(visible_text(text[:MAX_TEXT])):
+        words = [word for word in _WORD.findall(strip_markdown(statement)) if word.lower() not in known]
+        best = max(best, words, key=len)
+    chosen = best[::2][:MAX_WORDS]
+    return " ".join(chosen) if len(chosen) >= MIN_WORDS else ""
+
+
+def _rank(results: Any, address: str) -> int:
+    """Return the place of a page among results, from 1, or 0."""
+    addresses = [slugs.address(result.collection, result.slug) for result in results]
+    return addresses.index(address) + 1 if address in addresses else 0
+
+
+def _quality(ranks: list[int]) -> Quality:
+    return Quality(len(ranks), ranks.count(1), sum(0 < rank <= TOP for rank in ranks))
+
+
+def _speed(times: list[tuple[float, float]]) -> Speed:
+    def at(share: float, place: int) -> float:
+        ordered = sorted(pair[place] for pair in times)
+        return round(ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000, 2)
+
+    return Speed(len(times), at(0.5, 0), at(0.95, 0), at(0.5, 1), at(0.95, 1))
+
+
+def _next_steps(record: BenchRecord) -> Iterator[str]:
+    if not record.pages:
+        yield "`quaid import FOLDER` fills the memory; there is nothing to measure yet"
+    elif not record.model:
+        yield "semantic search is off; `quaid embeddings status` says how to turn it on"
+    elif record.vectors < record.chunks:
+        yield f"`quaid embed` makes the {record.chunks - record.vectors:,} missing vectors, then measure again"
+    if record.golden_passed < record.golden_asked:
+        yield "`quaid golden run` shows which golden questions fail"
+    elif record.pages and not record.golden_asked:
+        yield "`quaid golden add QUESTION --expect SLUG` adds questions of your own, which say more than these"
+    if record.by_words.asked and record.by_words.top < GOOD_SHARE * record.by_words.asked:
+        yield "many pages are alike or very short; `quaid dupes` lists pages that could be merged"
+    if (speed := record.speeds.get("query")) and speed.cpu_p95 > SLOW_MS:
+        yield "questions are slow; `quaid compact` removes unused space, `quaid serve` keeps the model loaded"

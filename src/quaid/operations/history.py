@@ -9,7 +9,7 @@ from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.folders import indexer
 from quaid.formats import markdown
-from quaid.model import dates, expiry as model, page as page_model, timeline
+from quaid.model import dates, expiry as model, timeline
 from quaid.model.page import Page
 from quaid.model.trust import CLASSES, IMPORTED, PERSON, TrustName
 from quaid.operations import pages
@@ -499,8 +499,8 @@ def _page_of_version(old: PageRow, path: str, data: bytes) -> Page:
     if indexer.is_org(path):
         return indexer.with_slug(indexer.parse_file(path, data).page, old.slug)
     document = markdown.parse(markdown.decode(data)[0])
-    return page_model.build_page(
-        old.slug, document.frontmatter, document.truth, document.timeline, fallback_title=old.title
+    return pages.rebuild_page(
+        old, frontmatter=document.frontmatter, truth=document.truth, lines=document.timeline
     )
 
 

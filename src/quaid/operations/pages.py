@@ -215,12 +215,17 @@ def refuse_page_of_folder(brain: Brain, address: str, collection: str, act: str)
 
 
 def rebuild_page(
-    old: PageRow, *, frontmatter: dict[str, Any] | None = None, lines: str | None = None
+    old: PageRow,
+    *,
+    frontmatter: dict[str, Any] | None = None,
+    truth: str | None = None,
+    lines: str | None = None,
 ) -> Page:
+    """Return a stored page with its front matter, compiled truth or timeline replaced."""
     return page_model.build_page(
         old.slug,
         old.frontmatter if frontmatter is None else frontmatter,
-        old.truth,
+        old.truth if truth is None else truth,
         old.timeline if lines is None else lines,
         fallback_title=old.title,
     )

@@ -14,7 +14,7 @@ from quaid.errors import InvalidArgument, InvalidSlug, NotFound, PageNotFound, Q
 from quaid.formats import markdown
 from quaid.model import dates, merge as merging, slug as slugs
 from quaid.model.merge import ALL_SIDES
-from quaid.model.page import Page, build_page
+from quaid.model.page import Page
 from quaid.model.slug import aliases, fold_name
 from quaid.notebook import layout
 from quaid.operations import cleanup, corrections, dispatch, golden, pages
@@ -521,7 +521,7 @@ def _review_conflicts(
         for conflict in having or chosen:  # an unknown name is refused, unless another conflict has it
             truth, front = merging.resolve_conflict(truth, front, conflict, keep)
             resolved += 1
-        return build_page(old.slug, front, truth, old.timeline, fallback_title=old.title)
+        return pages.rebuild_page(old, frontmatter=front, truth=truth)
 
     if keep is not None:
         address, expected = _keep_slug(brain, address, number, keep, expected)
