@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from quaid.app import Brain
+from quaid.clients.config_files import launch_command
 from quaid.clients.known import CLIENTS
 from quaid.config import Settings
 from quaid.errors import ClientFile, InvalidArgument
@@ -144,21 +145,16 @@ def test_another_memory_is_reported_and_replaced(there: Brain, home: Path) -> No
     assert entry["args"][-3:] == ["serve", "--db", str(home / "other.db")]
 
 
-def test_quaid_is_started_by_the_program_that_was_called(
-    there: Brain, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_quaid_is_started_by_the_program_that_was_called(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = home / "bin" / "quaid"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "argv", ["pytest"])
-    assert clients.launch_command(there).command == sys.executable
-    assert clients.launch_command(there).args == ("-m", "quaid")
-    there.settings = there.settings._replace(environ={"PATH": str(program.parent)})
-    assert clients.launch_command(there).command == str(program)
-    there.settings = there.settings._replace(environ={})
+    assert launch_command("memory.db", {})[:2] == (sys.executable, ("-m", "quaid"))
+    assert launch_command("memory.db", {"PATH": str(program.parent)}).command == str(program)
     monkeypatch.setattr(sys, "argv", [str(program), "connect"])
-    assert clients.launch_command(there)[:2] == (str(program), ())
+    assert launch_command("memory.db", {})[:2] == (str(program), ())
 
 
 def test_the_names_are_those_of_the_clients() -> None:

@@ -20,7 +20,7 @@ from tests.web.test_auth import VISIT
 
 from quaid.config import Settings
 from quaid.http_server import ServerAddress
-from quaid.operations import grants, service
+from quaid.operations import service
 from quaid.web import app as web_app, oauth
 
 LOOPBACK = "http://127.0.0.1:33418/callback"
@@ -296,7 +296,7 @@ def test_refresh_token_that_was_replaced_ends_the_grant(
     # Two processes of one program may refresh at once; the second gets nothing, and the first goes on.
     assert refreshed(person, id, first["refresh_token"]).json()["error"] == "invalid_grant"
     assert ping(person, second["access_token"]) == 200
-    later(monkeypatch, grants.LATE_REFRESH_SECONDS + 1)
+    later(monkeypatch, service.LATE_REFRESH_SECONDS + 1)
     assert refreshed(person, id, first["refresh_token"]).json()["error"] == "invalid_grant"
     assert ping(person, second["access_token"]) == 401
     assert refreshed(person, id, second["refresh_token"]).json()["error"] == "invalid_grant"
@@ -305,7 +305,7 @@ def test_refresh_token_that_was_replaced_ends_the_grant(
 
 def test_tokens_expire(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     id, tokens = connected(person, period="7d")
-    later(monkeypatch, grants.ACCESS_SECONDS + 1)
+    later(monkeypatch, service.ACCESS_SECONDS + 1)
     assert ping(person, tokens["access_token"]) == 401
     tokens = refreshed(person, id, tokens["refresh_token"]).json()
     assert ping(person, tokens["access_token"]) == 200
@@ -598,9 +598,9 @@ def test_revoked_grant_does_not_return_with_a_refresh_at_the_same_time(person: P
     folder = Path(service.owner_token_path(person.settings)).parent
     content = service.token_files(person.settings)["claude"]
     assert content
-    grants._issue(person.settings, content, time.time())
+    service._issue(person.settings, content, time.time())
     call(person.settings, "token revoke", name="claude")
-    late = grants._issue(person.settings, content, time.time())  # as a refresh that had read the file before
+    late = service._issue(person.settings, content, time.time())  # as a refresh that had read the file before
     assert ping(person, late.access) == 401
     assert refreshed(person, id, late.refresh).status_code == 400
     id, _ = connected(person)

@@ -6,7 +6,9 @@ that another program changes at the same time, is left unchanged.
 
 import os
 import shlex
+import shutil
 import stat
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -41,6 +43,16 @@ class LaunchCommand(NamedTuple):
     @property
     def only_args(self) -> list[str]:
         return [word for part in self.only for word in ("--only", part)]
+
+
+def launch_command(db: str, environ: Mapping[str, str]) -> LaunchCommand:
+    """Return the command for this installation: the running program, `quaid` on PATH, or `python -m quaid`."""
+    db = os.path.abspath(db)
+    called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
+    if os.path.basename(called).split(".")[0] == "quaid" and os.access(called, os.X_OK):
+        return LaunchCommand(called, (), db)
+    program = shutil.which("quaid", path=environ.get("PATH", ""))
+    return LaunchCommand(program, (), db) if program else LaunchCommand(sys.executable, ("-m", "quaid"), db)
 
 
 def add_server(client: Client, text: str, launch: LaunchCommand) -> str:

@@ -1,8 +1,6 @@
 """Connect other programs to this memory: settings of MCP clients, agent instructions and skills."""
 
 import os
-import shutil
-import sys
 from collections.abc import Callable
 from difflib import unified_diff
 from typing import Annotated, Literal, NamedTuple
@@ -10,15 +8,15 @@ from typing import Annotated, Literal, NamedTuple
 from quaid import skills
 from quaid.app import Brain
 from quaid.clients import config_files, known as known_clients
-from quaid.clients.config_files import ConfigChange, LaunchCommand, ShellQuote, kb_instructions
+from quaid.clients.config_files import ConfigChange, LaunchCommand, ShellQuote
 from quaid.clients.known import Client, ClientPaths
 from quaid.errors import ClientFile, InvalidArgument, NotFound, QuaidError
 from quaid.formats.config_text import UnreadableConfig
-from quaid.kb.layout import KbCheck
-from quaid.operations import kb
 from quaid.operations.dispatch import suggestion
 from quaid.operations.instructions import instructions_for_file
+from quaid.operations.kb import client_paths, kb_rule
 from quaid.operations.registry import Arg, op
+from quaid.operations.service import check_only
 from quaid.skills import Extracted, Layer, Problem, Skill
 
 ClientName = Literal[
@@ -85,12 +83,8 @@ def connect(
     if client is None:
         states = tuple(_client_record(brain, client) for client in known_clients.CLIENTS.values())
         return ConnectRecord("", "", False, dry_run, (), "", states)
-    chosen, where, started = known_clients.find_client(client), _client_paths(brain), launch_command(brain)
-    parts: tuple[str, ...] = ()
-    if only is not None:
-        from quaid.operations.service import check_only  # that module imports this one
-
-        parts = check_only(brain, only)
+    chosen, where, started = known_clients.find_client(client), client_paths(brain), _launch_command(brain)
+    parts = () if only is None else check_only(brain, only)
     started = started._replace(tools="core,kb" if kb else "", only=parts)
     is_missing = not project and not _is_present(chosen, where)
     changes = [
@@ -109,7 +103,7 @@ def connect(
         changes.append(_change(path, lambda text: config_files.add_instructions(text, body)))
     if kb:
         path = where.path(_rules_file(chosen, project))
-        changes.append(_change(path, lambda text: config_files.add_instructions(text, _kb_rule(brain))))
+        changes.append(_change(path, lambda text: config_files.add_instructions(text, kb_rule(brain))))
     record = _apply_changes(brain, chosen, changes, dry_run, connected=True)
     if is_missing and record.next_step:
         place = where.path(chosen.marks[0])
@@ -127,7 +121,7 @@ def disconnect(
     brain: Brain, client: ClientArg, dry_run: DryRun = False, project: InProject = False
 ) -> ConnectRecord:
     """Remove this memory from a client's settings: its server, hooks and instructions, and nothing else."""
-    chosen, where = known_clients.find_client(client), _client_paths(brain)
+    chosen, where = known_clients.find_client(client), client_paths(brain)
     servers = _server_file(chosen, where, project)
     before = config_files.text_before_install(
         servers, lambda text: config_files.find_server(chosen, text) is not None
@@ -147,56 +141,6 @@ def disconnect(
     return _apply_changes(brain, chosen, changes, dry_run, connected=False)
 
 
-def kb_checks(brain: Brain) -> list[KbCheck]:
-    """Check that connected clients have the knowledge base rule and can start the server."""
-    where, checks = _client_paths(brain), []
-    for client in known_clients.CLIENTS.values():
-        rule = where.path(client.rules) if client.rules else ""
-        text = config_files.read_config(rule) if rule else None
-        path = where.path(client.servers)
-        try:
-            entry = config_files.find_server(client, config_files.read_config(path) or "")
-        except (QuaidError, UnreadableConfig):
-            entry = None  # `quaid connect` reports unreadable settings
-        has_tools = isinstance(entry, dict) and "kb" in _tools_argument(entry.get("args")).split(",")
-        if text is None and not has_tools:
-            continue
-        problem = ""
-        if rule and text is None:
-            problem = f"it has the tools, but not the rule {rule}"
-        elif text is not None and _is_outdated(text, _kb_rule(brain)):
-            problem = "the rule is outdated"
-        elif isinstance(entry, dict) and not _is_installed(str(entry.get("command", "")), brain):
-            problem = f"the program {entry.get('command')} in {path} is missing"
-        detail = f"{client.title}: {rule if text is not None else path}{problem and ': '}{problem}"
-        remedy = f"`quaid connect {client.name} --kb` writes it"
-        checks.append(KbCheck("adapter", not problem, detail, remedy))
-    nothing = "none; `quaid connect claude-code --kb` writes it"
-    return checks or [KbCheck("adapter", True, nothing, missing=True)]
-
-
-def _kb_rule(brain: Brain) -> str:
-    """Return the knowledge base rule that is written into a client's rules file."""
-    return kb_instructions(kb.kb_root_of(brain.settings), brain.settings.user_home)
-
-
-def _tools_argument(args: object) -> str:
-    """Return the value of --tools in a server's arguments, or ""."""
-    words = args if isinstance(args, list) else []
-    return str(words[words.index("--tools") + 1]) if "--tools" in words[:-1] else ""
-
-
-def _is_outdated(text: str, rule: str) -> bool:
-    try:
-        return config_files.add_instructions(text, rule) != text
-    except UnreadableConfig:
-        return True
-
-
-def _is_installed(command: str, brain: Brain) -> bool:
-    return shutil.which(command, path=brain.settings.environ.get("PATH", "")) is not None
-
-
 def _rules_file(client: Client, project: bool) -> str:
     """Return the path pattern of the client's rules file. Raises InvalidArgument if the client has none."""
     pattern = client.project_rules if project else client.rules
@@ -206,19 +150,8 @@ def _rules_file(client: Client, project: bool) -> str:
     return pattern
 
 
-def _client_paths(brain: Brain) -> ClientPaths:
-    settings = brain.settings
-    return ClientPaths(settings.user_home, settings.cwd, settings.platform, settings.environ)
-
-
-def launch_command(brain: Brain) -> LaunchCommand:
-    """Return the command for this installation: the running program, `quaid` on PATH, or `python -m quaid`."""
-    db = os.path.abspath(brain.settings.db_path)
-    called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
-    if os.path.basename(called).split(".")[0] == "quaid" and os.access(called, os.X_OK):
-        return LaunchCommand(called, (), db)
-    program = shutil.which("quaid", path=brain.settings.environ.get("PATH", ""))
-    return LaunchCommand(program, (), db) if program else LaunchCommand(sys.executable, ("-m", "quaid"), db)
+def _launch_command(brain: Brain) -> LaunchCommand:
+    return config_files.launch_command(brain.settings.db_path, brain.settings.environ)
 
 
 def _server_file(client: Client, where: ClientPaths, project: bool) -> str:
@@ -284,7 +217,7 @@ def _unified_difference(change: ConfigChange) -> str:
 
 
 def _client_record(brain: Brain, client: Client) -> ClientRecord:
-    where, started = _client_paths(brain), launch_command(brain)
+    where, started = client_paths(brain), _launch_command(brain)
     path = reading = where.path(client.servers)
 
     def record(state: str, detail: str = "") -> ClientRecord:

@@ -5,6 +5,7 @@ import shlex
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
+from quaid.clients.config_files import launch_command
 from quaid.errors import GitFailed, InvalidArgument, QuaidError
 from quaid.folders import atomic_write, indexer
 from quaid.folders.scanner import Folder
@@ -15,7 +16,6 @@ from quaid.model.bundle import Bundle, json_text
 from quaid.model.page import Page
 from quaid.model.sync_plan import copied_path
 from quaid.operations import history, pages
-from quaid.operations.clients import launch_command
 from quaid.operations.collections import collection_sync
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections as store, files as durable_files
@@ -123,7 +123,7 @@ def git_setup(
         )
     if os.path.isdir(os.path.join(git_folder, layout.OWN_FOLDER)):
         raise InvalidArgument(name="folder", problem="is a knowledge base, which has its own way to merge")
-    launch = launch_command(brain)
+    launch = launch_command(brain.settings.db_path, brain.settings.environ)
     driver = shlex.join([launch.command, *launch.args, "merge-driver"]) + " %O %A %B %P"
     attributes = os.path.join(root, ".gitattributes")
     changed = [

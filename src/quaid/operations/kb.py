@@ -1,14 +1,17 @@
 """The knowledge base: query, show, remember, curate, lint, commit, push and administer nodes."""
 
 import os
+import shutil
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.clients.known import ClientPaths
+from quaid.clients import config_files
+from quaid.clients.known import CLIENTS, ClientPaths
 from quaid.config import Settings
 from quaid.embedding import backfill
-from quaid.errors import FileTrouble, InvalidArgument, StoreLocked, StoreMissing
+from quaid.errors import FileTrouble, InvalidArgument, QuaidError, StoreLocked, StoreMissing
+from quaid.formats.config_text import UnreadableConfig
 from quaid.kb import (
     catalog as catalogs,
     edits,
@@ -698,13 +701,66 @@ def kb_commit(brain: Brain, message: Annotated[str, Arg("The commit message.")] 
 @op("owner", command="kb doctor", examples=("ai-kb doctor",))
 def kb_doctor(brain: Brain) -> Named[tuple[KbCheck, ...]]:
     """Check the store and its setup on this machine, with a remedy for each problem. Exits 1 if there is one."""
-    from quaid.operations import clients  # imports this module
-
     settings = brain.settings
     checks = health.check_store(
         open_store(brain), settings.environ, settings.user_home, settings.platform, now=brain.now()
     )
-    return Named("checks", (*checks, *clients.kb_checks(brain)))
+    return Named("checks", (*checks, *_client_checks(brain)))
+
+
+def _client_checks(brain: Brain) -> list[KbCheck]:
+    """Check that connected clients have the knowledge base rule and can start the server."""
+    where, checks = client_paths(brain), []
+    for client in CLIENTS.values():
+        rule = where.path(client.rules) if client.rules else ""
+        text = config_files.read_config(rule) if rule else None
+        path = where.path(client.servers)
+        try:
+            entry = config_files.find_server(client, config_files.read_config(path) or "")
+        except (QuaidError, UnreadableConfig):
+            entry = None  # `quaid connect` reports unreadable settings
+        has_tools = isinstance(entry, dict) and "kb" in _tools_argument(entry.get("args")).split(",")
+        if text is None and not has_tools:
+            continue
+        problem = ""
+        if rule and text is None:
+            problem = f"it has the tools, but not the rule {rule}"
+        elif text is not None and _is_outdated(text, kb_rule(brain)):
+            problem = "the rule is outdated"
+        elif isinstance(entry, dict) and not _is_installed(str(entry.get("command", "")), brain):
+            problem = f"the program {entry.get('command')} in {path} is missing"
+        detail = f"{client.title}: {rule if text is not None else path}{problem and ': '}{problem}"
+        remedy = f"`quaid connect {client.name} --kb` writes it"
+        checks.append(KbCheck("adapter", not problem, detail, remedy))
+    nothing = "none; `quaid connect claude-code --kb` writes it"
+    return checks or [KbCheck("adapter", True, nothing, missing=True)]
+
+
+def client_paths(brain: Brain) -> ClientPaths:
+    settings = brain.settings
+    return ClientPaths(settings.user_home, settings.cwd, settings.platform, settings.environ)
+
+
+def kb_rule(brain: Brain) -> str:
+    """Return the knowledge base rule that is written into a client's rules file."""
+    return config_files.kb_instructions(kb_root(brain), brain.settings.user_home)
+
+
+def _tools_argument(args: object) -> str:
+    """Return the value of --tools in a server's arguments, or ""."""
+    words = args if isinstance(args, list) else []
+    return str(words[words.index("--tools") + 1]) if "--tools" in words[:-1] else ""
+
+
+def _is_outdated(text: str, rule: str) -> bool:
+    try:
+        return config_files.add_instructions(text, rule) != text
+    except UnreadableConfig:
+        return True
+
+
+def _is_installed(command: str, brain: Brain) -> bool:
+    return shutil.which(command, path=brain.settings.environ.get("PATH", "")) is not None
 
 
 @op("owner", command="kb curate", examples=("ai-kb curate --dry-run", "ai-kb curate"))
@@ -812,11 +868,9 @@ def _read_capture(brain: Brain, source: str) -> bytes:
 @op("owner", command="kb install-timer", examples=("ai-kb install-timer",))
 def kb_install_timer(brain: Brain) -> KbTimerReport:
     """Push the knowledge base every 15 minutes, with a systemd user timer, launchd, or a line for cron."""
-    from quaid.operations.clients import launch_command
-
     settings = brain.settings
     git = open_store(brain)
-    started = launch_command(brain)
+    started = config_files.launch_command(settings.db_path, settings.environ)
     command = ["env", f"AI_KB_DIR={git.root}", started.command, *started.args, "kb", "push"]
     return setup.install_timer(command, settings.environ, settings.user_home, settings.platform)
 
@@ -1008,10 +1062,8 @@ def _notes_naming(brain: Brain, ids: list[str]) -> tuple[str, ...]:
         return ()
     import glob
 
-    settings = brain.settings
-    where = ClientPaths(settings.user_home, settings.cwd, settings.platform, settings.environ)
     paths = []
-    pattern = os.path.join(glob.escape(where.path("CLAUDE/projects")), "*", "memory", "*.md")
+    pattern = os.path.join(glob.escape(client_paths(brain).path("CLAUDE/projects")), "*", "memory", "*.md")
     for path in sorted(glob.glob(pattern))[:MAX_NOTES]:
         try:
             with open(path, encoding="utf-8", errors="replace") as file:

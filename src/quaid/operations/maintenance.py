@@ -34,6 +34,7 @@ from quaid.operations import background, dispatch, golden, notebook as noting
 from quaid.operations.dispatch import suggestion
 from quaid.operations.registry import Arg, Named, op
 from quaid.operations.search import can_seal
+from quaid.operations.service import check_only
 from quaid.storage import (
     SCHEMA_VERSION,
     briefing,
@@ -559,8 +560,6 @@ def _checked_parts(brain: Brain, key: str, value: str) -> str:
         raise InvalidArgument(name=key, problem="needs the name of a client, as in client_only.codex")
     if value.strip() in ("", "everything"):
         return ""
-    from quaid.operations.service import check_only  # few commands need it
-
     return ",".join(check_only(brain, [value], key))
 
 

@@ -28,8 +28,8 @@ from quaid.config import Settings
 from quaid.errors import InvalidArgument, NotAllowed, QuaidError
 from quaid.model import dates
 from quaid.model.slug import parse_only
-from quaid.operations import grants
-from quaid.operations.grants import ApprovedAccess, OAuthClient
+from quaid.operations import service
+from quaid.operations.service import ApprovedAccess, OAuthClient
 from quaid.web import api, pages
 from quaid.web.auth import SAFE_METHODS, media_type
 
@@ -101,7 +101,7 @@ class AuthorizationCodes:
             self._codes.popitem(last=False)
         return code
 
-    def redeem(self, settings: Settings, form: Mapping[str, str], issuer: str) -> grants.IssuedTokens:
+    def redeem(self, settings: Settings, form: Mapping[str, str], issuer: str) -> service.IssuedTokens:
         """Return the tokens for a code. A code that is used twice ends its grant, because it may have been stolen."""
         digest = _digest(form.get("code", ""))
         pending = self._codes.get(digest)
@@ -109,7 +109,7 @@ class AuthorizationCodes:
         if pending is None or pending.access.client.id != form.get("client_id"):
             raise wrong
         if pending.grant:
-            grants.end_grant(settings, pending.grant)
+            service.end_grant(settings, pending.grant)
         access, moment = pending.access, time.time()
         if pending.grant or moment > pending.until:
             raise wrong
@@ -122,7 +122,7 @@ class AuthorizationCodes:
         if access.resource != issuer + MCP_PATH:
             raise wrong
         del self._codes[digest]
-        tokens = grants.begin_grant(settings, access, moment)
+        tokens = service.begin_grant(settings, access, moment)
         self._codes[digest] = pending._replace(grant=tokens.grant)
         return tokens
 
@@ -188,14 +188,14 @@ async def show_server(request: Request) -> Response:
 
 
 async def register(request: Request) -> Response:
-    """Register a client (RFC 7591). Nothing is stored; see quaid.operations.grants."""
+    """Register a client (RFC 7591). Nothing is stored; see quaid.operations.service."""
     try:
         if media_type(request.headers) != "application/json":
             raise OAuthProblem("invalid_client_metadata", "Send application/json.")
         name, uris = _checked_registration(await request.body())
     except OAuthProblem as problem:
         return _problem_response(problem)
-    client = grants.register_client(request.app.state.settings, name, uris)
+    client = service.register_client(request.app.state.settings, name, uris)
     answer = {
         "client_id": client.id,
         "client_id_issued_at": int(time.time()),
@@ -325,11 +325,11 @@ def _ask(
         request,
         status=error.http_status if error else 200,
         client=asked.client,
-        place=grants.redirect_place(asked.redirect_uri),
+        place=service.redirect_place(asked.redirect_uri),
         is_local=asked.redirect_uri.startswith("http:"),
         fields=fields,
         may_write=asked.may_write,
-        name=values.get("name") or grants.free_name(request.app.state.settings, asked.client),
+        name=values.get("name") or service.free_name(request.app.state.settings, asked.client),
         periods=PERIODS,
         period=values.get("period", DEFAULT_PERIOD),
         only=values.get("only", ""),
@@ -353,7 +353,7 @@ def _approve(request: Request, asked: AuthorizationRequest, form: Mapping[str, s
         dates.period_seconds(period) or 0,
         _chosen_part(form.get("only", "")),
     )
-    grants.check_access(request.app.state.settings, access)
+    service.check_access(request.app.state.settings, access)
     code: str = request.app.state.oauth_codes.add(access, asked.challenge)
     return code
 
@@ -370,7 +370,7 @@ def _chosen_part(text: str) -> tuple[str, ...]:
 
 def _checked_request(request: Request, values: Mapping[str, str]) -> AuthorizationRequest:
     """Return a client's request, or raise OAuthProblem if a part of it is missing or wrong."""
-    client = grants.find_client(request.app.state.settings, values.get("client_id", ""))
+    client = service.find_client(request.app.state.settings, values.get("client_id", ""))
     if client is None:
         problem = (
             "The program is not registered with this memory. Remove its connection there, and add it again."
@@ -432,8 +432,8 @@ async def issue_tokens(request: Request) -> Response:
     return api.json_response(answer)
 
 
-def _refreshed(settings: Settings, form: Mapping[str, str], issuer: str) -> grants.IssuedTokens:
-    tokens = grants.refresh_grant(
+def _refreshed(settings: Settings, form: Mapping[str, str], issuer: str) -> service.IssuedTokens:
+    tokens = service.refresh_grant(
         settings, form["client_id"], issuer + MCP_PATH, form.get("refresh_token", ""), time.time()
     )
     if tokens is None:
@@ -449,7 +449,7 @@ async def revoke(request: Request) -> Response:
         form = await _token_form(request)
     except OAuthProblem as problem:
         return _problem_response(problem)
-    grants.revoke_token(request.app.state.settings, form["client_id"], form.get("token", ""))
+    service.revoke_token(request.app.state.settings, form["client_id"], form.get("token", ""))
     return Response(status_code=200)
 
 
@@ -458,7 +458,7 @@ async def _token_form(request: Request) -> dict[str, str]:
     if media_type(request.headers) != "application/x-www-form-urlencoded":
         raise OAuthProblem("invalid_request", "Send application/x-www-form-urlencoded.")
     form = _single_values((await request.body()).decode("utf-8", "replace"))
-    if grants.find_client(request.app.state.settings, form.get("client_id", "")) is None:
+    if service.find_client(request.app.state.settings, form.get("client_id", "")) is None:
         raise OAuthProblem("invalid_client", "The client_id is not registered here.", 401)
     return form
 
