@@ -26,8 +26,7 @@ from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.model.bundle import Bundle, digest, encode
 from quaid.model.merge import find_conflicts
 from quaid.operations import dispatch, spaces as operations
-from quaid.spaces.connection import InvitationLink, hash_secret, new_token
-from quaid.spaces.protocol import Push
+from quaid.spaces.protocol import InvitationLink, Push, hash_secret, new_token
 from quaid.spaces.replica import Replica, SyncedSpace
 from quaid.storage import collections, spaces
 

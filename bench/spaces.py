@@ -26,9 +26,8 @@ from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.hub.store import OPERATOR
 from quaid.model.bundle import Bundle, digest, encode
 from quaid.operations import dispatch, spaces
-from quaid.spaces.connection import InvitationLink, format_link, hash_secret, new_token
 from quaid.spaces.http_client import HttpHub
-from quaid.spaces.protocol import Push
+from quaid.spaces.protocol import InvitationLink, Push, format_link, hash_secret, new_token
 from quaid.storage import spaces as space_table
 
 RUNS, QUICK_RUNS = 300, 50

@@ -16,9 +16,8 @@ from tests.hub.running import HubProcess, RunningHub, bundle_of, push_of, runnin
 from quaid.errors import HubUnreachable
 from quaid.hub import server
 from quaid.hub.sqlite_store import SqliteHubStore
-from quaid.spaces.connection import REQUESTS, hash_secret, new_token, types_of
 from quaid.spaces.http_client import HttpHub
-from quaid.spaces.protocol import RIGHTS, Push, to_json
+from quaid.spaces.protocol import REQUESTS, RIGHTS, Push, hash_secret, new_token, to_json, types_of
 
 pytestmark = pytest.mark.promise("a hub keeps what is pushed, and to itself")
 BATCH = 100

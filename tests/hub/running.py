@@ -18,9 +18,8 @@ from quaid.hub.replicas import SpaceCopies
 from quaid.hub.server import build_app
 from quaid.hub.store import OPERATOR, HubStore
 from quaid.model.bundle import Bundle, digest, encode
-from quaid.spaces.connection import hash_secret, new_token
 from quaid.spaces.http_client import HttpHub
-from quaid.spaces.protocol import Push, Right, Space
+from quaid.spaces.protocol import Push, Right, Space, hash_secret, new_token
 
 
 class RunningHub:

@@ -2,7 +2,7 @@
 
 from quaid.hub.direct import StoreHub
 from quaid.hub.store import OPERATOR, HubStore
-from quaid.spaces.connection import HubConnection, hash_secret, new_token
+from quaid.spaces.protocol import HubConnection, hash_secret, new_token
 
 
 def join(store: HubStore, person: str, device: str, is_admin: bool = False) -> StoreHub:

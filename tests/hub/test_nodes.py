@@ -9,8 +9,8 @@ from tests.hub.running import HubProcess, bundle_of, push_of, uuid_of
 
 from quaid.errors import DeviceRevoked, HubUnreachable
 from quaid.hub.postgres_store import PostgresHubStore
-from quaid.spaces.connection import hash_secret, new_token
 from quaid.spaces.http_client import HttpHub
+from quaid.spaces.protocol import hash_secret, new_token
 
 
 class TwoNodes:

@@ -14,9 +14,8 @@ from tests.hub.running import RunningHub, bundle_of, push_of, running, uuid_of, 
 from quaid.hub.replicas import READS, SpaceCopies
 from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.operations import dispatch
-from quaid.spaces.connection import hash_secret
 from quaid.spaces.http_client import HttpHub
-from quaid.spaces.protocol import Caller
+from quaid.spaces.protocol import Caller, hash_secret
 
 ENVIRON = {"QUAID_EMBEDDING_PLUGIN": "off"}
 

@@ -40,9 +40,8 @@ from quaid.errors import (
 from quaid.hub import server
 from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.model.bundle import decode
-from quaid.spaces.connection import REQUESTS, hash_secret, new_token
 from quaid.spaces.http_client import HttpHub
-from quaid.spaces.protocol import Push, Space
+from quaid.spaces.protocol import REQUESTS, Push, Space, hash_secret, new_token
 
 
 @pytest.fixture

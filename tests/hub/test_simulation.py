@@ -23,8 +23,7 @@ from quaid.errors import HubUnreachable, PageMoved, QuaidError
 from quaid.hub.direct import StoreHub
 from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.operations import dispatch, spaces as operations
-from quaid.spaces.connection import InvitationLink
-from quaid.spaces.protocol import Caller, Push
+from quaid.spaces.protocol import Caller, InvitationLink, Push
 from quaid.spaces.replica import Replica, SyncedSpace
 from quaid.storage import collections, spaces
 from quaid.storage.sqlite.connection import Database

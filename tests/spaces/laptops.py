@@ -13,7 +13,7 @@ from quaid.hub.store import HubStore
 from quaid.model.bundle import decode, encode
 from quaid.operations import dispatch, spaces
 from quaid.operations.dispatch import json_value
-from quaid.spaces.connection import InvitationLink
+from quaid.spaces.protocol import InvitationLink
 from quaid.spaces.replica import SyncedSpace
 from quaid.storage import collections, spaces as store
 

@@ -6,24 +6,22 @@ from typing import Any
 import pytest
 
 from quaid.errors import InvalidArgument
-from quaid.spaces.connection import (
-    REQUESTS,
-    InvitationLink,
-    format_link,
-    hash_code,
-    new_code,
-    parse_link,
-    types_of,
-)
 from quaid.spaces.protocol import (
+    REQUESTS,
     Change,
     ChangePage,
     Device,
+    InvitationLink,
     Push,
     PushResult,
     Space,
+    format_link,
     from_json,
+    hash_code,
+    new_code,
+    parse_link,
     to_json,
+    types_of,
 )
 
 CHANGE = Change(7, "u1", 2, 1, "ab", b"\0\xff{}", "people/mira", False, False, "ana", "", "d1", "2026-11-01")

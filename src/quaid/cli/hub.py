@@ -16,8 +16,7 @@ from quaid.cli.render import format_table
 from quaid.errors import FileTrouble, InvalidArgument, NotFound
 from quaid.hub.direct import StoreHub, open_store
 from quaid.hub.store import OPERATOR, HubStore
-from quaid.spaces.connection import InvitationLink, format_link
-from quaid.spaces.protocol import RIGHTS, Right, to_json
+from quaid.spaces.protocol import RIGHTS, InvitationLink, Right, format_link, to_json
 
 DEFAULT_PORT = 4399
 STORE_VARIABLE = "QUAID_HUB_STORE"

@@ -8,20 +8,16 @@ from quaid.errors import InvalidArgument, InvalidBundle, InvitationRefused, NotF
 from quaid.hub.store import HubStore
 from quaid.model.bundle import Bundle, decode
 from quaid.model.merge import is_addition
-from quaid.spaces.connection import (
-    PROTOCOL,
-    HubInfo,
-    InvitationCode,
-    Joined,
-    hash_code,
-    new_code,
-)
 from quaid.spaces.protocol import (
+    PROTOCOL,
     Caller,
     Change,
     ChangePage,
     Device,
+    HubInfo,
     Invitation,
+    InvitationCode,
+    Joined,
     Member,
     Proposal,
     Purge,
@@ -30,6 +26,8 @@ from quaid.spaces.protocol import (
     Right,
     Space,
     SpaceKind,
+    hash_code,
+    new_code,
 )
 
 INVITATION_HOURS = 24

@@ -43,8 +43,7 @@ from quaid.http_server import MAX_HEAD, RequestLimits, ServerAddress
 from quaid.hub.direct import NOBODY, StoreHub
 from quaid.hub.replicas import SpaceCopies
 from quaid.hub.store import HubStore
-from quaid.spaces.connection import HUB_ID_HEADER, REQUESTS, hash_secret, types_of
-from quaid.spaces.protocol import Caller, from_json, to_json
+from quaid.spaces.protocol import HUB_ID_HEADER, REQUESTS, Caller, from_json, hash_secret, to_json, types_of
 
 PUBLIC_REQUESTS = ("about", "redeem")
 MAX_BODY = 32 * 1024 * 1024

@@ -29,17 +29,22 @@ from quaid.model.plain_text import count_noun
 from quaid.operations import collections as folders
 from quaid.operations.registry import Arg, Named, op
 from quaid.spaces import credentials
-from quaid.spaces.connection import (
+from quaid.spaces.credentials import Credentials, HubToken, Seal
+from quaid.spaces.protocol import (
+    Device,
     HubConnection,
     InvitationLink,
     Joined,
+    Member,
+    Proposal,
+    Right,
+    Space,
+    SpaceKind,
     format_link,
     hash_secret,
     new_token,
     parse_link,
 )
-from quaid.spaces.credentials import Credentials, HubToken, Seal
-from quaid.spaces.protocol import Device, Member, Proposal, Right, Space, SpaceKind
 from quaid.spaces.replica import Replica, SyncedSpace
 from quaid.storage import collections, erase as erasure, spaces as store, vectors
 from quaid.storage.collections import DEFAULT_COLLECTION, Collection

@@ -27,11 +27,15 @@ from quaid.errors import (
     QuaidError,
     UntrustworthyHub,
 )
-from quaid.spaces.connection import HUB_ID_HEADER, PROTOCOL, HubInfo, InvitationCode, Joined
 from quaid.spaces.protocol import (
+    HUB_ID_HEADER,
+    PROTOCOL,
     Change,
     ChangePage,
     Device,
+    HubInfo,
+    InvitationCode,
+    Joined,
     Member,
     Proposal,
     Purge,

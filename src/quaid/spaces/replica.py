@@ -31,9 +31,8 @@ from quaid.model import bundle as bundles, dates, page as page_model, slug as sl
 from quaid.model.bundle import Bundle
 from quaid.model.merge import PageConflict, is_addition, merge
 from quaid.model.page import Page
-from quaid.spaces.connection import HubConnection
 from quaid.spaces.credentials import Seal
-from quaid.spaces.protocol import Change, Push, PushResult
+from quaid.spaces.protocol import Change, HubConnection, Push, PushResult
 from quaid.storage import chunks, erase as erasure, history, page_edits, pages, spaces, trust, vectors
 from quaid.storage.collections import Collection
 from quaid.storage.erase import Erasure
