@@ -42,11 +42,14 @@ def render(record: Any, width: int | None = None) -> str:
     if name in SENTENCES:
         sentence = SENTENCES[name]
         return sentence.format(record) if isinstance(sentence, str) else sentence(record)
-    return "\n".join(_renderers.get(name, _field_lines)(record))
+    return "\n".join(filter(None, _renderers.get(name, _field_lines)(record)))
 
 
 def _renders(*names: str) -> Callable[[Callable[[Any], Lines]], Callable[[Any], Lines]]:
-    """Register a function for records by class name, so that their modules need not be imported here."""
+    """Register a function for records by class name, so that their modules need not be imported here.
+
+    Empty lines that it yields are left out. A blank line is written as a line break before or after another line.
+    """
 
     def register(function: Callable[[Any], Lines]) -> Callable[[Any], Lines]:
         _renderers.update(dict.fromkeys(names, function))
@@ -134,6 +137,11 @@ def format_table(rows: Iterable[Sequence[Any]], indent: int = 0) -> list[str]:
         lines.append("  ".join([*cells, last[0]]).rstrip())
         lines += [" " * start + text for text in last[1:]]
     return lines
+
+
+def _key_values(*rows: tuple[str, Any]) -> list[str]:
+    """Return a table of names and values, without the rows whose value is empty."""
+    return format_table(row for row in rows if row[1])
 
 
 MIN_COLUMN = 20
@@ -224,19 +232,18 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _indented(text: str, width: int) -> Lines:
-    if text.strip("\n"):
-        yield textwrap.indent(text.strip("\n"), " " * width)
+def _indented(text: str, width: int) -> str:
+    return textwrap.indent(text.strip("\n"), " " * width)
 
 
-def _wrapped(text: str) -> Lines:
-    yield from _indented(
-        textwrap.fill(_one_line(text), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False), 4
-    )
+def _wrapped(text: str) -> str:
+    lines = textwrap.fill(_one_line(text), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return _indented(lines, 4)
 
 
-def _counts(pairs: Iterable[tuple[int, str]]) -> str:
-    return ", ".join(f"{number:,} {noun}" for number, noun in pairs if number)
+def _counts(numbers: dict[str, int]) -> str:
+    """Return the numbers that are not 0, each with its description."""
+    return ", ".join(f"{number:,} {text}" for text, number in numbers.items() if number)
 
 
 def _count(number: int, noun: str, plural: str = "") -> str:
@@ -301,6 +308,11 @@ def _window(record: Any, shown: int, items: str) -> str:
     return first + items + _more(last, record.total, f"; next: --offset {last}")
 
 
+def _part_of(shown: int, total: int) -> str:
+    """Return "3 of " if only 3 of all items are shown, else ""."""
+    return f"{shown:,} of " if shown < total else ""
+
+
 def _more(shown: int, total: int, text: str) -> str:
     """Return `text` if fewer than `total` items are shown, else ""."""
     return text if shown < total else ""
@@ -338,18 +350,17 @@ def _entry(entry: Any) -> str:
 
 
 def _removed_front_matter(record: Any) -> Lines:
-    parts = (
-        _optional("keys {}", ", ".join(record.keys_removed)),
-        _optional("tags {}", ", ".join(record.tags_removed)),
-    )
-    if any(parts):
-        yield f"Removed with the front matter that the new text leaves out: {'; '.join(filter(None, parts))}"
+    keys = _optional("keys {}", ", ".join(record.keys_removed))
+    tags = _optional("tags {}", ", ".join(record.tags_removed))
+    if keys or tags:
+        parts = "; ".join(filter(None, (keys, tags)))
+        yield f"Removed with the front matter that the new text leaves out: {parts}"
         yield f"`quaid history {_address(record)}` lists the version that has them"
 
 
 def _removed_entries(record: Any) -> Lines:
     if record.timeline_removed:
-        yield from (f"Removed from the timeline: {entry}" for entry in record.timeline_removed)
+        yield from map("Removed from the timeline: {}".format, record.timeline_removed)
         yield f"`quaid history {_address(record)}` lists the version that has them"
 
 
@@ -459,6 +470,8 @@ SENTENCES: dict[str, str | Callable[[Any], str]] = {
     "DaemonStatusRecord": lambda record: (
         f"{record.state}{_optional(' ({})', record.detail)}{_optional(': {}', record.path)}"
     ),
+    "InviteRecord": "{0.link}\n"
+    "For one person or device, with the right {0.right}, until {0.expires_at}: `quaid join LINK`",
     "KbMapRecord": "{0.dot}",
     "MergeDriverRecord": lambda record: (
         f"{record.path}: {count_noun(record.conflicts, 'conflict')}"
@@ -472,11 +485,18 @@ SENTENCES: dict[str, str | Callable[[Any], str]] = {
     "NotebookReadRecord": "{0.text}",
     "LinesRecord": "{0.text}",
     "PageRecord": lambda page: markdown.render(page.frontmatter, page.compiled_truth, page.timeline),
+    "Proposed": "Proposal {0.proposal} for {0.slug}: {0.summary}\n{0.note}",
     "QuarantineExportRecord": lambda record: (
         f"Wrote {count_noun(len(record.pages), 'page')} to {record.folder}: {count_noun(record.files, 'file')}"
     ),
     "QuarantineRestoreRecord": "Restored {0.path} as {0.collection}::{0.slug}, version {0.version}",
+    "SeenRecord": "Changes up to {0.seen_until} are seen.",
     "Setting": lambda setting: "" if setting.value is None else str(setting.value),
+    "SessionPrompt": lambda prompt: (
+        prompt.text
+        or ("Nothing fits into so few tokens." if prompt.parts else "")
+        or "reference/ and the logs of the last two days are empty."
+    ),
     "SkillRecord": "{0.text}",
     "LoginCodeRecord": "{0.code}\nType this code at the dashboard's login page within {0.minutes} minutes."
     " It works once.",
@@ -498,8 +518,7 @@ SENTENCES: dict[str, str | Callable[[Any], str]] = {
 def _sync_all(record: Any) -> Lines:
     for space in record.spaces:
         yield from _synced_space(space)
-    for folder in record.folders:
-        yield render(folder)
+    yield from map(render, record.folders)
     if not record.spaces and not record.folders:
         yield "Nothing to sync: no collection is shared (`quaid share`, `quaid join`) or has a folder"
 
@@ -508,20 +527,15 @@ def _synced_space(space: Any) -> Lines:
     """Yield what a sync of a shared collection did, and what is left to do."""
     if space.problem:
         yield f"{space.collection}: {space.problem}"
-        if space.waiting:
-            yield f"  {count_noun(space.waiting, 'page')} to push when the hub can be reached"
+        yield _optional("  {} to push when the hub can be reached", _count(space.waiting, "page"))
         return
-    done = [
-        f"{number:,} {what}"
-        for number, what in (
-            (space.pulled, "pulled"),
-            (space.pushed, "pushed"),
-            (space.proposed, "proposed"),
-            (space.erased, "erased"),
-        )
-        if number
-    ]
-    yield f"{space.collection}: {', '.join(done) if done else 'up to date'}"
+    done = {
+        "pulled": space.pulled,
+        "pushed": space.pushed,
+        "proposed": space.proposed,
+        "erased": space.erased,
+    }
+    yield f"{space.collection}: {_counts(done) or 'up to date'}"
     if space.restored:
         yield "  The hub was restored from a backup; newer pages of this memory were offered to it again"
     for slug in space.rejected:
@@ -530,27 +544,26 @@ def _synced_space(space: Any) -> Lines:
         yield f"  {slug} has a conflict: both versions are in the page; `quaid review` resolves it"
     for old, new in space.renamed:
         yield f"  {old} is now {new}, because another page has that name; `quaid dupes` offers to merge them"
-    if space.pending:
-        yield f"  Forgotten pages are not yet erased on: {', '.join(space.pending)}"
-    for problem in space.problems:
-        yield f"  {problem}"
+    yield _optional("  Forgotten pages are not yet erased on: {}", ", ".join(space.pending))
+    yield from map("  {}".format, space.problems)
 
 
 @_renders("EncryptionRecord")
 def _encryption(record: Any) -> Lines:
+    results = {
+        "encrypted": "is encrypted now",
+        "decrypted": "is not encrypted any more",
+        "": "was encrypted already",
+    }
+    yield f"{record.path} {results.get(record.act, 'has a new key')}"
     if record.act:
-        what = {"encrypted": "is encrypted now", "decrypted": "is not encrypted any more"}
-        yield f"{record.path} {what.get(record.act, 'has a new key')}"
-    else:
-        yield f"{record.path} was encrypted already"
-    if record.act and record.key:
-        yield f"Key: {record.key}. Keep a copy of it elsewhere: without the key, the memory is lost"
-    yield from (f"Backup with the same key: {path}" for path in record.backups)
-    if record.images:
-        yield f"Images: {record.images:,} converted"
-    yield from (f"Not encrypted: {path}; delete it if it holds text of the memory" for path in record.left)
-    if record.note:
-        yield f"Note: {record.note}"
+        yield _optional(
+            "Key: {}. Keep a copy of it elsewhere: without the key, the memory is lost", record.key
+        )
+    yield from map("Backup with the same key: {}".format, record.backups)
+    yield _optional("Images: {:,} converted", record.images)
+    yield from map("Not encrypted: {}; delete it if it holds text of the memory".format, record.left)
+    yield _optional("Note: {}", record.note)
 
 
 @_renders("JoinRecord")
@@ -570,21 +583,14 @@ def _join(record: Any) -> Lines:
 
 @_renders("SpaceProposalsRecord")
 def _space_proposals(record: Any) -> Lines:
-    if record.decided:
-        yield record.decided
+    yield record.decided
     for proposal in record.proposals:
-        yield f"{proposal.id}  {proposal.slug}  by {proposal.author}, {proposal.at}"
-        yield textwrap.indent(proposal.diff.rstrip(), "   ")
+        diff = textwrap.indent(proposal.diff.rstrip(), "   ")
+        yield f"{proposal.id}  {proposal.slug}  by {proposal.author}, {proposal.at}\n{diff}"
     if record.proposals:
         yield f"`quaid space proposals {record.space} --accept ID` or `--reject ID` decides one"
     elif not record.decided:
         yield "No proposals"
-
-
-@_renders("InviteRecord")
-def _invite(record: Any) -> Lines:
-    yield record.link
-    yield f"For one person or device, with the right {record.right}, until {record.expires_at}: `quaid join LINK`"
 
 
 @_renders("LeaveRecord")
@@ -592,13 +598,13 @@ def _leave(record: Any) -> Lines:
     pages = count_noun(record.pages, "page")
     if record.waiting:
         yield f"{count_noun(record.waiting, 'page')} of {record.collection} changed here and the hub does not have it"
-    if not record.done and record.kept:
-        yield f"{pages} of {record.collection} would stay in this memory, and no longer be shared"
-    elif not record.done:
-        yield f"{pages} of {record.collection} would be removed from this memory; --keep-pages keeps them"
-    else:
+    if record.done:
         kept = f"its {pages} stay in this memory" if record.kept else f"{pages} removed from this memory"
         yield f"Left the space {record.space}: {kept}. The hub and other devices keep theirs"
+    elif record.kept:
+        yield f"{pages} of {record.collection} would stay in this memory, and no longer be shared"
+    else:
+        yield f"{pages} of {record.collection} would be removed from this memory; --keep-pages keeps them"
 
 
 # Pages
@@ -608,9 +614,8 @@ def _leave(record: Any) -> Lines:
 def _pages(record: Any) -> Lines:
     for page in record.pages:
         span = f", lines {page.lines} of {page.total_lines}" if hasattr(page, "lines") else ""
-        yield f"==> {_address(page)}, version {page.version}{span} <=="
-        yield render(page).rstrip("\n")
-        yield ""
+        text = render(page).rstrip("\n")
+        yield f"==> {_address(page)}, version {page.version}{span} <==\n{text}\n"
     for page in record.missing:
         about = f"There is no page {page.slug}."
         yield page.hint if page.hint.startswith(about) else f"{about}{_optional(' {}', page.hint)}"
@@ -627,11 +632,11 @@ def _put(record: Any) -> Lines:
     for fact in record.assertions:
         yield _fact_change(fact) + "".join(f"; ended fact {old}" for old in fact.superseded)
     if record.timeline_kept:
-        yield from (f"Kept in the timeline: {entry}" for entry in record.timeline_kept)
+        yield from map("Kept in the timeline: {}".format, record.timeline_kept)
         yield "Your text leaves them out; --replace-timeline removes them"
     yield from _removed_entries(record)
     yield from _removed_front_matter(record)
-    yield from (f"({note})" for note in record.notes)
+    yield from map("({})".format, record.notes)
     yield from _receipt(record)
 
 
@@ -639,14 +644,14 @@ def _receipt(record: Any) -> Lines:
     """Yield what a write contradicts, lines that still have an old value, and pages about the same thing."""
     for item in record.contradicts:
         yield f"Contradiction {item.id}: {item.description}"
-        yield from (f"  {quote}" for quote in item.quotes)
+        yield from map("  {}".format, item.quotes)
     if record.contradicts:
         yield f"`quaid check --resolve {record.contradicts[0].id} --keep left|right|both` resolves it"
-    yield from (f"{line.slug} still says: {line.says}" for line in getattr(record, "still_says", ()))
-    if getattr(record, "still_says", ()):
-        yield "`quaid correct` changes such a line"
-    if getattr(record, "similar", ()):
-        yield f"Perhaps the same thing: {', '.join(record.similar)}; `quaid dupes` and `quaid merge` help"
+    outdated = getattr(record, "still_says", ())
+    yield from (f"{line.slug} still says: {line.says}" for line in outdated)
+    yield "`quaid correct` changes such a line" if outdated else ""
+    similar = ", ".join(getattr(record, "similar", ()))
+    yield _optional("Perhaps the same thing: {}; `quaid dupes` and `quaid merge` help", similar)
 
 
 @_renders("ListRecord")
@@ -657,13 +662,11 @@ def _list(record: Any) -> Lines:
     pages = count_noun(record.total, "page")
     if record.pages:
         yield _window(record, len(record.pages), pages)
+    elif record.total:
+        yield f"There {'is' if record.total == 1 else 'are'} only {pages}."
     else:
-        yield (
-            f"There {'is' if record.total == 1 else 'are'} only {pages}."
-            if record.total
-            else "No pages match."
-        )
-    yield from (f"({note})" for note in record.notes)
+        yield "No pages match."
+    yield from map("({})".format, record.notes)
 
 
 @_renders("TagsRecord")
@@ -685,7 +688,7 @@ def _timeline(record: Any) -> Lines:
         return
     for entry in record.entries:
         yield _entry(entry)
-        yield from _indented(entry.detail, 4)
+        yield _indented(entry.detail, 4)
     if len(record.entries) < record.total:
         yield _limited(len(record.entries), record.total, "entry", "entries")
 
@@ -703,14 +706,12 @@ def _timeline_add(record: Any) -> Lines:
 def _raw(record: Any) -> Lines:
     if record.written:
         yield f"Stored the data of {record.data[0].source} for {_address(record)} (version {record.version})"
-    elif record.data:
-        texts = (
-            f"{item.source} ({item.fetched_at})\n{json.dumps(item.data, ensure_ascii=False, indent=2)}"
-            for item in record.data
-        )
-        yield "\n\n".join(texts)
-    else:
-        yield f"{_address(record)} has no raw data"
+        return
+    texts = (
+        f"{item.source} ({item.fetched_at})\n{json.dumps(item.data, ensure_ascii=False, indent=2)}"
+        for item in record.data
+    )
+    yield "\n\n".join(texts) or f"{_address(record)} has no raw data"
 
 
 @_renders("RenameRecord")
@@ -723,23 +724,21 @@ def _rename(record: Any) -> Lines:
 def _history(record: Any) -> Lines:
     origins = {"edit": "edited here", "sync": "read from its file", "import": "imported", "made": "created"}
     several = len({version.device for version in record.versions if version.device}) > 1
+    if several:
+        origins["edit"] = "edited"
     yield from format_table(
         (
             f"{version.version:>4}",
             version.since,
             f"{format_size(version.size):>10}",
-            (origins[version.by].removesuffix(" here") if several else origins[version.by])
-            + _by(version, several)
+            origins[version.by]
+            + (f" by {version.author}" if version.author not in ("", "sync", "import") else "")
+            + _with(version, several)
+            + _trust(version)
             + (", the current version" if version.is_present else ""),
         )
         for version in record.versions
     )
-
-
-def _by(version: Any, several_devices: bool) -> str:
-    """Return the author of a version, with the agent if it is not the author, and the device if there are several."""
-    author = f" by {version.author}" if version.author not in ("", "sync", "import") else ""
-    return author + _with(version, several_devices) + _trust(version)
 
 
 def _trust(record: Any) -> str:
@@ -750,6 +749,7 @@ def _trust(record: Any) -> str:
 
 
 def _with(version: Any, several_devices: bool) -> str:
+    """Return the agent of a version or line if it is not the author, and the device if there are several."""
     agent = f" with {version.agent}" if version.agent not in ("", version.author) else ""
     return agent + (_optional(" on {}", version.device) if several_devices else "")
 
@@ -762,38 +762,32 @@ def _correct(record: Any) -> Lines:
         return
     for row in record.replaced:
         yield f"No longer: {row.says} ({row.id}{_optional(', until {}', row.until)})"
-    if record.now:
-        yield f"Now: {record.now}"
-    place = record.path or slugs.address(record.collection, record.slug)
-    yield f"{place}, version {record.version}{_optional(', fact {}', record.fact)}"
+    yield _optional("Now: {}", record.now)
+    yield f"{record.path or _address(record)}, version {record.version}{_optional(', fact {}', record.fact)}"
     yield from (f"Still says: {row.says} ({row.id})" for row in record.still_says)
-    yield from filter(None, [record.note])
-
-
-@_renders("Proposed")
-def _proposed(record: Any) -> Lines:
-    yield f"Proposal {record.proposal} for {record.slug}: {record.summary}"
     yield record.note
+
+
+def _decision(decision: Any) -> Lines:
+    """Yield how a proposal was decided, and what that erased."""
+    outcome = "not carried out" if decision.outcome == "conflict" else decision.outcome
+    target, problem = _optional(" ({})", decision.target), _optional(": {}", decision.problem)
+    yield f"Proposal {decision.id}{target} {outcome}{problem}"
+    if decision.erased:
+        yield from (textwrap.indent(line, "  ") for line in _forget(decision.erased))
+    if removed := decision.removed:
+        for row in removed.replaced:
+            yield f"  Erased from {removed.path or _address(removed)}: {row.id if row.says == 'erased' else row.says}"
+        yield _optional("  {}", removed.note)
+    if decision.outcome == "conflict":
+        yield f"Proposed:\n{textwrap.indent(decision.diff.rstrip(), '  ')}"
+        yield f"Now it would be:\n{textwrap.indent(decision.diff_now.rstrip() or '(no change)', '  ')}"
 
 
 @_renders("ReviewRecord")
 def _review(record: Any) -> Lines:
     for decision in record.decided:
-        target = f" ({decision.target})" if decision.target else ""
-        problem = f": {decision.problem}" if decision.problem else ""
-        yield f"Proposal {decision.id}{target} {_OUTCOMES[decision.outcome]}{problem}"
-        if decision.erased:
-            yield from (textwrap.indent(line, "  ") for line in _forget(decision.erased))
-        if decision.removed:
-            place = decision.removed.path or slugs.address(decision.removed.collection, decision.removed.slug)
-            for row in decision.removed.replaced:
-                yield f"  Erased from {place}: {row.id if row.says == 'erased' else row.says}"
-            yield from filter(None, [_optional("  {}", decision.removed.note)])
-        if decision.outcome == "conflict":
-            yield "Proposed:"
-            yield textwrap.indent(decision.diff.rstrip(), "  ")
-            yield "Now it would be:"
-            yield textwrap.indent(decision.diff_now.rstrip() or "(no change)", "  ")
+        yield from _decision(decision)
     for proposal in record.proposals:
         yield f"{proposal.id}  {proposal.target}  by {proposal.author}, {proposal.age} ago, {proposal.tool}"
         if proposal.kind:
@@ -807,7 +801,7 @@ def _review(record: Any) -> Lines:
     if record.resolved:
         yield f"Resolved {count_noun(record.resolved, 'conflict')}"
     elif record.decided:
-        yield f"{count_noun(record.total, 'proposal')} left" if record.total else "No proposal is left"
+        yield f"{_count(record.total, 'proposal') or 'No proposal is'} left"
     elif not record.proposals and not record.conflicts:
         yield "No proposals and no conflicts"
     if record.proposals and not record.decided:
@@ -821,8 +815,7 @@ def _dream(record: Any) -> Lines:
     if record.kinds:
         yield from format_table([("kind", "proposed", "accepted", "known before"), *record.kinds])
     yield from record.notes
-    if record.tokens:
-        yield f"The language model used about {record.tokens:,} tokens"
+    yield _optional("The language model used about {:,} tokens", record.tokens)
     if record.waiting:
         yield f"{count_noun(record.waiting, 'proposal')} to decide: `quaid review` shows them with their evidence"
     elif record.kinds:
@@ -831,17 +824,16 @@ def _dream(record: Any) -> Lines:
 
 @_renders("DreamModelRecord")
 def _dream_model(record: Any) -> Lines:
-    if record.model is None:
+    model = record.model
+    if model is None:
         yield "Dreams work by rules, without a language model"
         return
-    model = record.model
     yield f"{model.model} at {model.url}{' (another machine)' if model.is_remote else ''}"
     yield f"{record.spent_today:,} of {model.daily_tokens:,} tokens used today"
 
 
 def _conflict(conflict: Any) -> Lines:
-    about = conflict.key or "text"
-    yield f"{conflict.page}  conflict {conflict.number}: {about}"
+    yield f"{conflict.page}  conflict {conflict.number}: {conflict.key or 'text'}"
     for side in conflict.sides:
         value = side.value if isinstance(side.value, str) else json.dumps(side.value, ensure_ascii=False)
         if conflict.part == "page":
@@ -851,18 +843,10 @@ def _conflict(conflict: Any) -> Lines:
         yield textwrap.indent("(removed)" if side.value in (None, "") else value, "     ")
 
 
-_OUTCOMES = {
-    "accepted": "accepted",
-    "rejected": "rejected",
-    "conflict": "not carried out",
-    "failed": "failed",
-}
-
-
 @_renders("BlameRecord")
 def _blame(record: Any) -> Lines:
     several = len({line.device for line in record.lines if line.device}) > 1
-    rows = [
+    yield from format_table(
         (
             f"{line.version:>4}" if line.version else "   -",
             line.since[:10] if line.since else f"before version {record.oldest_version}",
@@ -871,8 +855,7 @@ def _blame(record: Any) -> Lines:
             line.text,
         )
         for line in record.lines
-    ]
-    yield from format_table(rows)
+    )
 
 
 @_renders("RevertRecord")
@@ -889,14 +872,13 @@ def _revert(record: Any) -> Lines:
 def _diff(record: Any) -> Lines:
     if record.older:
         yield f"{_address(record)}: {record.older}"
+    elif record.from_version == record.to_version:
+        yield f"{_address(record)} has not changed since then (version {record.to_version})"
     if record.from_version == record.to_version:
-        if not record.older:
-            yield f"{_address(record)} has not changed since then (version {record.to_version})"
         return
     if record.same_text:
         yield f"Versions {record.from_version} and {record.to_version} of {_address(record)} have the same text"
-    if record.diff:
-        yield record.diff
+    yield record.diff
 
 
 # Search
@@ -908,11 +890,11 @@ def _search(record: Any) -> Lines:
         yield f"Nothing found for {record.query!r}. `quaid query` also searches by meaning."
     for hit in record.hits:
         partial = "" if hit.all_words else ", some of the words"
-        heading = f", {hit.heading}" if hit.heading else ""
         trust = f", {hit.trust}" if hit.trust != "person" else ""
+        heading = _optional(", {}", hit.heading)
         yield f"{_address(hit)}  {hit.title} ({hit.type}{partial}{trust}){heading}"
-        yield from _wrapped(hit.snippet or hit.summary)
-    yield from (f"({note})" for note in record.notes)
+        yield _wrapped(hit.snippet or hit.summary)
+    yield from map("({})".format, record.notes)
 
 
 LONG_CONTENT = 300
@@ -928,41 +910,21 @@ STRENGTH_NOTES = {
 @_renders("Answer")
 def _answer(record: Any) -> Lines:
     if record.results:
-        yield STRENGTH_NOTES[record.strength]
-        yield ""
-        if record.direct:
-            yield record.direct.line
-            if record.direct.is_read:
-                yield f"  “{record.direct.facts[0].quote}”"
-            yield from (f"  before: {fact.says}" for fact in record.direct.before)
-            yield ""
+        yield f"{STRENGTH_NOTES[record.strength]}\n"
+        if direct := record.direct:
+            quotes = [f"  “{direct.facts[0].quote}”"] if direct.is_read else []
+            before = [f"  before: {fact.says}" for fact in direct.before]
+            yield "\n".join((direct.line, *quotes, *before, ""))
         if record.facts:
-            yield from (f"* {line}" for line in record.facts)
-            yield ""
+            yield "\n".join((*map("* {}".format, record.facts), ""))
         for number, result in enumerate(record.results, 1):
-            rating = "unlikely" if result.strength == "none" else result.strength
-            trust = result.trust if result.trust not in ("person", "observed") else ""
-            about = ", ".join(filter(None, (result.type, rating, result.date, result.status, trust)))
-            heading = result.heading_path.rpartition(" > ")[2].lstrip("#* ")
-            heading = f"{heading}, " if heading not in ("", result.title) else ""
-            place = f"[{heading}{result.part} {result.start_line}-{result.end_line}]" if result.part else ""
-            yield f"{number}. {_address(result) if result.slug else result.session}  {result.title} ({about})"
-            yield f"   {result.reason} {place}".rstrip()
-            if result.line and len(result.content) > LONG_CONTENT:
-                yield f"   > {result.line}"
-            yield from _indented(result.text or result.summary, 5)
-            if result.now:
-                yield f"     now: {result.now}"
-            if result.latest:
-                yield f"     latest: {result.latest}"
-            yield ""
+            yield "\n".join(filter(None, _answer_result(number, result))) + "\n"
         if record.lanes:
-            yield from _lane_table(record.lanes)
-            yield ""
+            yield "\n".join(_lane_table(record.lanes)) + "\n"
         yield f"{count_noun(record.total_tokens, 'token')}, {record.budget_remaining:,} left"
     elif not any("budget is too small" in note for note in record.notes):
         yield f"Nothing found for {record.question[:200]!r}. `quaid list` shows what the memory has."
-    yield from (f"({note})" for note in record.notes)
+    yield from map("({})".format, record.notes)
 
 
 def _lane_table(lanes: Any) -> list[str]:
@@ -982,11 +944,26 @@ def _lane_table(lanes: Any) -> list[str]:
     return format_table([("slug", "line", "words", "rank", "page", "cosine", "rank", "boost"), *rows])
 
 
+def _answer_result(number: int, result: Any) -> Lines:
+    rating = "unlikely" if result.strength == "none" else result.strength
+    trust = result.trust if result.trust not in ("person", "observed") else ""
+    about = ", ".join(filter(None, (result.type, rating, result.date, result.status, trust)))
+    heading = result.heading_path.rpartition(" > ")[2].lstrip("#* ")
+    heading = f"{heading}, " if heading not in ("", result.title) else ""
+    place = f"[{heading}{result.part} {result.start_line}-{result.end_line}]" if result.part else ""
+    page = _address(result) if result.slug else result.session
+    yield f"{number}. {page}  {result.title} ({about})\n" + f"   {result.reason} {place}".rstrip()
+    if len(result.content) > LONG_CONTENT:
+        yield _optional("   > {}", result.line)
+    yield _indented(result.text or result.summary, 5)
+    yield _optional("     now: {}", result.now)
+    yield _optional("     latest: {}", result.latest)
+
+
 @_renders("GlanceRecord")
 def _glance(record: Any) -> Lines:
     if record.recalled and (record.recalled.notebook or record.recalled.daily):
-        yield render(record.recalled)
-        yield ""
+        yield f"{render(record.recalled)}\n"
     yield render(record.answer)
 
 
@@ -995,9 +972,8 @@ def _glance(record: Any) -> Lines:
 
 @_renders("NotebookRecord")
 def _notebook(record: Any) -> Lines:
-    files = count_noun(record.files, "file") + _optional(
-        ", created {}", ", ".join(f"{name}/" for name in record.folders)
-    )
+    folders = ", ".join(f"{name}/" for name in record.folders)
+    files = f"{count_noun(record.files, 'file')}{_optional(', created {}', folders)}"
     if record.created:
         yield f"The notebook is {record.root} ({files})"
         yield "Next: quaid remember WORDS, quaid log WORDS, quaid recall WORDS"
@@ -1008,9 +984,8 @@ def _notebook(record: Any) -> Lines:
 
 @_renders("NotebookListRecord")
 def _notebook_list(record: Any) -> Lines:
-    yield from format_table((file.path, format_size(file.size)) for file in record.files)
-    if not record.files:
-        yield f"{record.root} has no files yet. `quaid remember WORDS` writes one."
+    rows = format_table((file.path, format_size(file.size)) for file in record.files)
+    yield from rows or [f"{record.root} has no files yet. `quaid remember WORDS` writes one."]
 
 
 @_renders("RememberRecord")
@@ -1021,11 +996,10 @@ def _remember(record: Any) -> Lines:
         if record.action == "replaced" and number == 0:
             word = "Struck"
         yield f"{word} {line.path}:{line.line}{_optional(' ({})', record.section)}: {line.text.partition(chr(10))[0]}"
-    if record.note:
-        yield record.note
+    yield record.note
     if record.near and record.action == "added":
         yield f"Filed as {record.category}; it could also be: {', '.join(record.near)}. --category decides."
-    yield from (f"Nearly the same: {line}" for line in record.similar)
+    yield from map("Nearly the same: {}".format, record.similar)
     yield from (f"No longer: {row.says} ({row.id})" for row in record.replaced if row.until)
     yield from (f"{row.slug} says otherwise: {row.says} ({row.id})" for row in record.contradicts)
     yield from (f"{row.slug} still says: {row.says}" for row in record.still_says)
@@ -1044,34 +1018,20 @@ def _notebook_write(record: Any) -> Lines:
 @_renders("RecallResult")
 def _recall(record: Any) -> Lines:
     """Yield the hits in the notebook and in the daily logs as a tree."""
-    if record.missing:
-        yield f"From the index alone. {record.missing}"
-    if not record.semantic:
-        yield _words_only(record.note)
-    groups = [(name, hits) for name, hits in (("NOTEBOOK", record.notebook), ("DAILY", record.daily)) if hits]
+    yield _optional("From the index alone. {}", record.missing)
+    yield "" if record.semantic else _words_only(record.note)
+    groups = {name: hits for name, hits in (("NOTEBOOK", record.notebook), ("DAILY", record.daily)) if hits}
     if not groups:
         yield f"Nothing found for {record.query!r}. `quaid search` searches all pages."
-    for name, hits in groups:
-        is_last = name == groups[-1][0]
-        yield f"{'└' if is_last else '├'}── {name} ({count_noun(len(hits), 'result')})"
-        margin = "    " if is_last else "│   "
+    for name, hits in groups.items():
+        corner, margin = ("└", "    ") if name == list(groups)[-1] else ("├", "│   ")
+        yield f"{corner}── {name} ({count_noun(len(hits), 'result')})"
         for hit in hits:
             branch, stem = "└ " if hit is hits[-1] else "├│"
-            where = f"{hit.path}:{hit.start_line}" + (
-                f"-{hit.end_line}" if hit.end_line > hit.start_line else ""
-            )
+            last = f"-{hit.end_line}" if hit.end_line > hit.start_line else ""
+            where = f"{hit.path}:{hit.start_line}{last}"
             yield f"{margin}{branch}── {where} {'.' * max(3, 52 - len(where))} {hit.score:.2f}"
             yield f'{margin}{stem}   "{hit.snippet}"'
-
-
-@_renders("SessionPrompt")
-def _prompt(record: Any) -> Lines:
-    if record.text:
-        yield record.text
-    elif record.parts:
-        yield "Nothing fits into so few tokens."
-    else:
-        yield "reference/ and the logs of the last two days are empty."
 
 
 MIGRATION_OUTCOMES = {
@@ -1093,31 +1053,30 @@ def _migrate(record: Any) -> Lines:
     )
 
 
+def _new_turns(report: Any) -> str:
+    """Return what an import of transcripts has added."""
+    new = count_noun(report.conversations, "new conversation")
+    return f"{count_noun(report.turns, 'new turn')} in {new}{_optional(' and {:,} that continued', report.grown)}"
+
+
+def _masked_secrets(report: Any) -> str:
+    return _optional("  {} masked", _count(report.masked, "secret"))
+
+
 @_renders("ReadingRecord")
 def _transcripts(record: Any) -> Lines:
     report = record.report
+    no_transcript = "no transcript" if report.other == 1 else "no transcripts"
     other = _counts(
-        (
-            (report.unchanged, "unchanged"),
-            (report.other, "no transcript" if report.other == 1 else "no transcripts"),
-            (report.gone, "deleted since"),
-        )
+        {"unchanged": report.unchanged, no_transcript: report.other, "deleted since": report.gone}
     )
-    turns, conversations = (
-        count_noun(report.turns, "new turn"),
-        count_noun(report.conversations, "new conversation"),
-    )
-    grown = f" and {report.grown:,} that continued" if report.grown else ""
-    yield f"{count_noun(report.files, 'file')}{_optional(' ({})', other)}: {turns} in {conversations}{grown}"
-    if report.masked:
-        yield f"  {count_noun(report.masked, 'secret')} masked"
-    if report.broken:
-        yield f"  {count_noun(report.broken, 'broken line')} skipped"
-    if report.removed:
-        yield f"  skipped {count_noun(report.removed, 'conversation')} that you removed; --again adds such ones again"
-    yield from (f"  `quaid conversations sync` reads {path} from now on" for path in record.watched)
-    if record.unwatched:
-        yield f"  {record.unwatched}"
+    yield f"{count_noun(report.files, 'file')}{_optional(' ({})', other)}: {_new_turns(report)}"
+    yield _masked_secrets(report)
+    yield _optional("  {} skipped", _count(report.broken, "broken line"))
+    removed = _count(report.removed, "conversation")
+    yield _optional("  skipped {} that you removed; --again adds such ones again", removed)
+    yield from map("  `quaid conversations sync` reads {} from now on".format, record.watched)
+    yield _optional("  {}", record.unwatched)
     yield from _first(report.problems, _note, "  and {} more; --json lists all")
 
 
@@ -1149,10 +1108,8 @@ def _conversation(record: Any) -> Lines:
     for turn in turns:
         time = (turn.said_at or "").replace("T", " ").removesuffix("Z")
         mark = " <<<" if turn.turn == record.around else ""
-        yield f"\n[{turn.turn}] {turn.role}{_optional(', {} UTC', time)}{mark}"
-        yield turn.text
-        if turn.left_out:
-            yield f"… {count_noun(turn.left_out, 'more character')}; --full shows them"
+        yield f"\n[{turn.turn}] {turn.role}{_optional(', {} UTC', time)}{mark}\n{turn.text}"
+        yield _optional("… {}; --full shows them", _count(turn.left_out, "more character"))
     last = turns[-1].turn if turns else row.turns
     if left := row.turns - last:
         # The centre of the next window, which has the same size and starts after the last turn shown.
@@ -1162,12 +1119,10 @@ def _conversation(record: Any) -> Lines:
 
 @_renders("ConversationSearchRecord")
 def _conversation_search(record: Any) -> Lines:
-    if record.note:
-        yield (
-            f"{record.note}; `quaid embed --all` makes the missing ones."
-            if record.semantic
-            else _words_only(record.note)
-        )
+    if record.note and record.semantic:
+        yield f"{record.note}; `quaid embed --all` makes the missing ones."
+    elif record.note:
+        yield _words_only(record.note)
     if not record.hits:
         hint = "" if record.conversations else "; `quaid conversations add PATH` adds transcripts"
         where = count_noun(record.conversations, "conversation")
@@ -1175,17 +1130,18 @@ def _conversation_search(record: Any) -> Lines:
     for hit in record.hits:
         place = f"{hit.role}  {hit.client} {hit.session[:12]} turn {hit.turn}"
         yield f"{_day(hit.date) or 'no date'}  {place}{_optional('  {}', shorten(hit.title, 60))}"
-        yield from _wrapped(hit.snippet)
+        yield _wrapped(hit.snippet)
 
 
 @_renders("ConversationRemoveRecord")
 def _conversation_remove(record: Any) -> Lines:
     row = record.conversation
-    act, note = (
-        ("Removed", ". The transcript file was not changed.") if record.done else ("To be removed:", "")
-    )
-    yield f"{act} {count_noun(row.turns, 'turn')} of {row.client} {row.session} ({row.title}){note}"
-    if record.done and record.problem:
+    what = f"{count_noun(row.turns, 'turn')} of {row.client} {row.session} ({row.title})"
+    if not record.done:
+        yield f"To be removed: {what}"
+        return
+    yield f"Removed {what}. The transcript file was not changed."
+    if record.problem:
         problem = record.problem.rstrip(".")
         yield f"Bytes of it may be left in the file: {problem}. `quaid forget --finish` removes them."
 
@@ -1195,12 +1151,11 @@ def _conversation_remove(record: Any) -> Lines:
 
 @_renders("LinkRecord")
 def _link(record: Any) -> Lines:
-    link = record.link
-    text = (
-        f"{_link_source(link)} {link.relationship} {_link_target(link)}{_optional(' ({})', validity(link))}"
-    )
+    link, source = record.link, _link_source(record.link)
     act = "Closed" if record.closed else "Linked"
-    yield f"{act} {text}: link {link.id} ({_link_source(link)} is at version {record.version})"
+    time = _optional(" ({})", validity(link))
+    target = f"{_link_target(link)}{time}: link {link.id}"
+    yield f"{act} {source} {link.relationship} {target} ({source} is at version {record.version})"
     yield from _receipt(record)
 
 
@@ -1318,10 +1273,8 @@ def _facts(record: Any) -> Lines:
     heading = "the whole history" if record.history else f"as of {record.as_of}"
     yield f"{record.subject}{_optional(' ({})', record.slug)}: {heading}"
     for fact in record.facts:
-        yield (
-            f"  {fact.subject} {fact.predicate} {fact.object}: since {fact.since or 'an unknown day'}"
-            f"{_optional(', until {}', fact.until)}"
-        )
+        since = f"since {fact.since or 'an unknown day'}{_optional(', until {}', fact.until)}"
+        yield f"  {fact.subject} {fact.predicate} {fact.object}: {since}"
         place = _optional(", {}", fact.part) + _optional(" {}", fact.part and fact.line)
         if fact.version:
             place += f"{'' if fact.part else ','} of version {fact.version}"
@@ -1341,8 +1294,7 @@ def _facts(record: Any) -> Lines:
         yield f"  {_limited(len(record.facts), record.total, 'fact')}"
     if record.entries:
         yield "Dated entries:"
-        for entry in record.entries:
-            yield f"  {_entry(entry)}  ({entry.slug}, timeline {entry.line})"
+        yield from (f"  {_entry(entry)}  ({entry.slug}, timeline {entry.line})" for entry in record.entries)
         if len(record.entries) < record.total_entries:
             yield f"  {_limited(len(record.entries), record.total_entries, 'entry', 'entries')}"
 
@@ -1354,16 +1306,14 @@ def _fact_change(fact: Any) -> str:
     if not fact.changed:
         return f"Fact {fact.id} was already there"
     until = fact.fact.valid_until if hasattr(fact, "fact") else None
-    changes = []
+    change = ""
     if fact.ended_before:
-        changes.append(
-            f"Moved the end of fact {fact.id} from {fact.ended_before}" + _optional(" to {}", until)
-        )
+        change = f"Moved the end of fact {fact.id} from {fact.ended_before}{_optional(' to {}', until)}"
     elif fact.ended:
-        changes.append(f"Ended fact {fact.id}" + _optional(" on {}", until))
+        change = f"Ended fact {fact.id}{_optional(' on {}', until)}"
     if fact.witnessed:
-        changes.append("added another source" if changes else f"Added another source to fact {fact.id}")
-    return "; ".join(changes) or f"Changed fact {fact.id}"
+        return f"{change}; added another source" if change else f"Added another source to fact {fact.id}"
+    return change or f"Changed fact {fact.id}"
 
 
 @_renders("AssertRecord")
@@ -1409,12 +1359,9 @@ def _check(record: Any) -> Lines:
         others = f"; {count:,} of other types {'is' if count == 1 else 'are'} open"
     shown, total = len(record.contradictions), record.total
     if shown:
-        yield (
-            _more(shown, total, f"{shown:,} of ")
-            + f"{total:,} open{where}"
-            + _more(shown, total, f"; more: --limit {total}")
-            + f"{others}; `quaid check --resolve ID --keep SIDE` resolves one (SIDE: left, right or both)"
-        )
+        more = _more(shown, total, f"; more: --limit {total}")
+        remedy = "`quaid check --resolve ID --keep SIDE` resolves one (SIDE: left, right or both)"
+        yield f"{_part_of(shown, total)}{total:,} open{where}{more}{others}; {remedy}"
     elif record.type:
         yield f"No {record.type} contradiction{where}{others or '; other types were not checked'}"
     else:
@@ -1431,15 +1378,13 @@ def _resolution(record: Any) -> Lines:
     if record.kept == "both":
         yield "  Both statements are kept; --keep left or --keep right would end the other one"
     for change in record.changed:
+        state = "has not ended" if change.kind == "link" else f"holds since {change.since}"
         if change.never_held:
             state = "never held"
         elif change.until:
             state = f"ended on {change.until}"
-        else:
-            state = "has not ended" if change.kind == "link" else f"holds since {change.since}"
         yield f"  {change.kind} {change.id}, {change.says}: {state} ({change.slug})"
-    for quote in record.written:
-        yield f"  {_quote_place(quote)} still says: {quote.quote}"
+    yield from (f"  {_quote_place(quote)} still says: {quote.quote}" for quote in record.written)
 
 
 @_renders("ContradictionsRecord")
@@ -1491,16 +1436,11 @@ def _kb_query(record: Any) -> Lines:
     if not record.matches:
         yield f"No node matches {shorten(record.context, 80)!r}."
     for match in record.matches:
-        details = (
-            " ".join(match.projects),
-            match.status,
-            match.updated,
-            match.path,
-            f"source {match.source}" if match.source.startswith("raw/") else None,
-            f"{', '.join(match.match)} {match.score:g}",
-            f"relevance {match.relevance:.2f}" if match.relevance is not None else None,
-        )
-        yield f"{_node(match)}: {match.summary}  [{'; '.join(text for text in details if text is not None)}]"
+        details = [" ".join(match.projects), match.status, match.updated, match.path]
+        details += [f"source {match.source}"] if match.source.startswith("raw/") else []
+        details += [f"{', '.join(match.match)} {match.score:g}"]
+        details += [] if match.relevance is None else [f"relevance {match.relevance:.2f}"]
+        yield f"{_node(match)}: {match.summary}  [{'; '.join(details)}]"
 
 
 def _linked_node(node: Any) -> str:
@@ -1509,15 +1449,12 @@ def _linked_node(node: Any) -> str:
 
 @_renders("KbShowRecord")
 def _kb_show(record: Any) -> Lines:
-    if record.note:
-        yield f"! {record.note}"
+    yield _optional("! {}", record.note)
     if record.text is None:  # only the backlinks were asked for
         yield from map(_linked_node, record.backlinks)
-        if not record.backlinks:
-            yield f"No node links to {_node(record.node)}."
+        yield "" if record.backlinks else f"No node links to {_node(record.node)}."
         return
-    yield f"; {record.node.path}"
-    yield record.text.rstrip()
+    yield f"; {record.node.path}\n{record.text.rstrip()}"
     if record.backlinks:
         yield "\n; linked from"
         yield from (f";   {_linked_node(node)}" for node in record.backlinks)
@@ -1546,10 +1483,8 @@ def _kb_edit(record: Any) -> Lines:
     if record.commit:
         yield f"Saved {_node(record.node)}"
         yield f"  {record.node.path}, commit {record.commit[:10]}"
-    elif not record.changed:
-        yield "Nothing was changed."
     else:
-        yield "Nothing was saved."
+        yield "Nothing was saved." if record.changed else "Nothing was changed."
 
 
 @_renders("KbRememberRecord")
@@ -1571,7 +1506,7 @@ def _kb_remember(record: Any) -> Lines:
 @_renders("KbStatus")
 def _kb_status(record: Any) -> Lines:
     changed = ", ".join(record.uncommitted[:3]) + (" …" if len(record.uncommitted) > 3 else "")
-    rows = (
+    yield from _key_values(
         ("store", record.root),
         ("nodes", f"{record.nodes:,}{_optional(', {} contested', record.contested)}"),
         ("remote", f"{record.remote or 'none'}, ahead {record.ahead}, behind {record.behind}"),
@@ -1582,16 +1517,14 @@ def _kb_status(record: Any) -> Lines:
         ("fetch", _optional("failed: {}", record.remote_problem)),
         ("push", _optional("failed: {}", record.push_problem)),
     )
-    yield from format_table(row for row in rows if row[1])
-    if record.nudge:
-        yield record.nudge
+    yield record.nudge
 
 
 @_renders("KbInitReport")
 def _kb_init(record: Any) -> Lines:
     if record.commit:
         yield f"Created a knowledge base in {record.root}" if record.created else f"Repaired {record.root}"
-        yield from (f"  {file}" for file in record.files)
+        yield from map("  {}".format, record.files)
         if not record.remote:
             yield "It has no remote: `ai-kb init --remote URL` sets a private one to push to."
         yield "Next: `ai-kb remember`, `ai-kb query WORDS`, `ai-kb install-timer`."
@@ -1606,23 +1539,16 @@ def _kb_init(record: Any) -> Lines:
 @_renders("KbLintRecord")
 def _kb_lint(record: Any) -> Lines:
     yield from _findings(record.findings)
-    result = (
-        f"{count_noun(record.fatal, 'finding')} that would stop a commit" if record.fatal else "No errors"
-    )
-    if style_findings := len(record.findings) - record.fatal:
-        result += f", {count_noun(style_findings, 'remark')} on style"
+    result = _optional("{} that would stop a commit", _count(record.fatal, "finding")) or "No errors"
+    result += _optional(", {} on style", _count(len(record.findings) - record.fatal, "remark"))
     yield f"{result}; checked {count_noun(record.files, 'file')}, {count_noun(record.nodes, 'node')}."
 
 
 @_renders("KbIndexRecord")
 def _kb_index(record: Any) -> Lines:
-    yield from (f"Added {path}, which was not committed" for path in record.taken_up)
-    nodes = count_noun(record.nodes, "node")
-    result = (
-        f"Wrote {', '.join(record.files)} for {nodes}"
-        if record.files
-        else f"The index of {nodes} is up to date"
-    )
+    yield from map("Added {}, which was not committed".format, record.taken_up)
+    nodes, files = count_noun(record.nodes, "node"), ", ".join(record.files)
+    result = f"Wrote {files} for {nodes}" if record.files else f"The index of {nodes} is up to date"
     yield result + (f", commit {record.commit[:10]}" if record.commit else ".")
 
 
@@ -1640,38 +1566,29 @@ def _kb_curate(record: Any) -> Lines:
     if record.stamped:
         yield f"Marked {count_noun(record.stamped, 'node')} as reviewed."
         return
-    for title, lines in _curation_sections(record.report):
-        yield f"{title} ({len(lines)})"
-        yield from _first(lines, "  {}".format, "  … and {} more; --json lists all", most=10)
+    report = record.report
+    sections = {
+        "Duplicates": [f"{_node(pair.one)} / {_node(pair.other)}: {pair.why}" for pair in report.duplicates],
+        "Contested": map(_node, report.contested),
+        "Superseded": map(_superseded_node, report.superseded),
+        "Orphans": map(_node, report.orphans),
+        "Over-broad": map(_node, report.broad),
+        "Not edited for long": [f"{_node(node)} since {node.updated}" for node in report.untouched],
+        "Raw captures without a node": report.raw_unused,
+        "Large raw files": report.raw_large,
+        "Next to review": [f"{_node(node)} {node.last_curated or 'never'}" for node in report.batch],
+    }
+    for title, items in sections.items():
+        if lines := list(items):
+            yield f"{title} ({len(lines)})"
+            yield from _first(lines, "  {}".format, "  … and {} more; --json lists all", most=10)
     yield "Curation is due." if record.due else "Curation is not due yet."
 
 
-def _curation_sections(report: Any) -> Iterator[tuple[str, list[str]]]:
-    """Yield the findings of a curation report as titled lists of lines."""
-
-    def superseded(item: Any) -> str:
-        by = _optional(" by {}", ", ".join(node.title for node in item.by))
-        linked = _optional("; still linked from {}", ", ".join(node.title for node in item.linked_from))
-        return f"{_node(item.node)}{by}{linked}"
-
-    sections: tuple[tuple[str, Sequence[Any], Callable[[Any], str]], ...] = (
-        (
-            "Duplicates",
-            report.duplicates,
-            lambda pair: f"{_node(pair.one)} / {_node(pair.other)}: {pair.why}",
-        ),
-        ("Contested", report.contested, _node),
-        ("Superseded", report.superseded, superseded),
-        ("Orphans", report.orphans, _node),
-        ("Over-broad", report.broad, _node),
-        ("Not edited for long", report.untouched, lambda node: f"{_node(node)} since {node.updated}"),
-        ("Raw captures without a node", report.raw_unused, str),
-        ("Large raw files", report.raw_large, str),
-        ("Next to review", report.batch, lambda node: f"{_node(node)} {node.last_curated or 'never'}"),
-    )
-    for title, items, line in sections:
-        if items:
-            yield title, list(map(line, items))
+def _superseded_node(item: Any) -> str:
+    by = _optional(" by {}", ", ".join(node.title for node in item.by))
+    linked = _optional("; still linked from {}", ", ".join(node.title for node in item.linked_from))
+    return f"{_node(item.node)}{by}{linked}"
 
 
 @_renders("KbPushRecord")
@@ -1703,24 +1620,23 @@ def _kb_sync(record: Any) -> Lines:
 
 @_renders("KbTimerReport")
 def _kb_timer(record: Any) -> Lines:
-    yield from (f"Wrote {path}" for path in record.written)
-    yield from (f"{path} is up to date" for path in record.unchanged)
+    yield from map("Wrote {}".format, record.written)
+    yield from map("{} is up to date".format, record.unchanged)
     if record.enabled:
         yield "The knowledge base is pushed every 15 minutes."
-    if record.problem:
-        yield f"! {record.problem}"
+    yield _optional("! {}", record.problem)
     if record.to_run:
         yield "Add this line to your crontab (`crontab -e`):" if record.kind == "cron" else "Then run:"
-        yield from (f"  {command}" for command in record.to_run)
+        yield from map("  {}".format, record.to_run)
 
 
 @_renders("KbChangeRecord")
 def _kb_change(record: Any) -> Lines:
     yield f"Done: {record.act}, commit {record.commit[:10]}" if record.done else f"To be done: {record.act}"
-    yield from (f"  {file}" for file in record.files)
+    yield from map("  {}".format, record.files)
     if record.pointers:
         yield "Project notes that refer to it by its ID:"
-        yield from (f"  {pointer}" for pointer in record.pointers)
+        yield from map("  {}".format, record.pointers)
 
 
 # Overviews
@@ -1751,63 +1667,50 @@ def _stats(record: Any) -> Lines:
 @_renders("BriefingRecord")
 def _briefing(record: Any) -> Lines:
     yield f"As of {record.as_of}: new since {record.since}, due until {record.due_until}."
-    empty = []
     for title, part in record.parts.items():
         if not part.items:
-            empty.append(title.lower())
             continue
-        shown = len(part.items)
-        yield f"\n{title} ({_more(shown, part.total, f'{shown:,} of ')}{part.total:,})"
+        yield f"\n{title} ({_part_of(len(part.items), part.total)}{part.total:,})"
         for item in part.items:
             page = item.slug if item.id is None else f"{item.slug} [{item.id}]".strip()
             text = f"{item.state}{_optional(': {}', item.text)}{_optional(' ({})', item.owner)}"
             yield f"  {item.day or 'no day':10}  {page}  {text}"
-    if empty:
-        yield f"\nNothing under: {', '.join(empty)}."
-    yield from (f"({note})" for note in record.notes)
+    empty = ", ".join(title.lower() for title, part in record.parts.items() if not part.items)
+    yield _optional("\nNothing under: {}.", empty)
+    yield from map("({})".format, record.notes)
     if record.next_steps:
         yield "\nNext"
-        yield from (f"  {step}" for step in record.next_steps)
+        yield from map("  {}".format, record.next_steps)
 
 
 @_renders("TodayRecord")
 def _today(record: Any) -> Lines:
     yield f"{record.day}. New since {record.since}."
-    if record.due or record.later or record.undated:
+    items = (*record.due, *record.later, *record.undated)
+    if items:
         later = f", {record.later_total:,} later" if record.later else ""
         yield f"\nDue ({record.due_total:,}{later}), and {count_noun(record.undated_total, 'item')} without a day"
-        for item in (*record.due, *record.later, *record.undated):
-            late = " overdue" if item.day and item.day < record.day else ""
-            place = f"{item.kind}, {item.slug}{_optional(', {}', item.owner)}"
-            yield f"  {item.day or 'no day':10}{late}  {item.words} ({place})"
+    for item in items:
+        late = " overdue" if item.day and item.day < record.day else ""
+        place = f"{item.kind}, {item.slug}{_optional(', {}', item.owner)}"
+        yield f"  {item.day or 'no day':10}{late}  {item.words} ({place})"
     if record.log:
         yield "\nLog of today"
-        yield from (
-            f"  {entry.source or '--:--':5}  {_one_line(entry.text)}" for entry in reversed(record.log)
-        )
+    for entry in reversed(record.log):
+        yield f"  {entry.source or '--:--':5}  {_one_line(entry.text)}"
     if record.changed:
         yield f"\nChanged ({record.changed_total:,})"
-        for group in record.changed:
-            titles = ", ".join(page.title for page in group.items) + _more(
-                len(group.items), group.pages, ", …"
-            )
-            yield f"  {group.who}{_optional(' ({})', group.source)}, {count_noun(group.pages, 'page')}: {titles}"
+    for group in record.changed:
+        titles = ", ".join(page.title for page in group.items)
+        titles += _more(len(group.items), group.pages, ", …")
+        yield f"  {group.who}{_optional(' ({})', group.source)}, {count_noun(group.pages, 'page')}: {titles}"
     if record.facts:
         yield "\nFacts"
         yield from (f"  {line.day:10}  {line.state}: {line.text} ({line.slug})" for line in record.facts)
     if record.waiting:
         yield "\nWaiting for you"
         yield from (f"  {item.text} ({item.cost})" for item in record.waiting)
-    empty = (
-        record.due,
-        record.later,
-        record.undated,
-        record.log,
-        record.changed,
-        record.facts,
-        record.waiting,
-    )
-    if not any(empty):
+    if not any((items, record.log, record.changed, record.facts, record.waiting)):
         yield "Nothing is due, nothing changed, and nothing waits for you."
 
 
@@ -1815,11 +1718,6 @@ def _today(record: Any) -> Lines:
 def _tick(record: Any) -> Lines:
     state = "done" if record.done else "open"
     yield f"{record.text}: {state if record.changed else f'was {state} before'}"
-
-
-@_renders("SeenRecord")
-def _seen(record: Any) -> Lines:
-    yield f"Changes up to {record.seen_until} are seen."
 
 
 @_renders("DaysRecord")
@@ -1833,7 +1731,7 @@ def _days(record: Any) -> Lines:
             yield f"  {item.slug}  {kind} {_one_line(item.text) or item.title}"
     if record.more:
         yield f"More: --offset {record.offset + len(record.dated)}"
-    yield from (f"({note})" for note in record.notes)
+    yield from map("({})".format, record.notes)
 
 
 @_renders("WingsRecord")
@@ -1845,15 +1743,14 @@ def _wings(record: Any) -> Lines:
         yield title
         yield from format_table((f"  {item.name}", f"{item.pages:>7,}") for item in counts)
     yield "Collections"
-    yield from (f"  {name}" for name in record.collections)
+    yield from map("  {}".format, record.collections)
 
 
 @_renders("WingRecord")
 def _wing(record: Any) -> Lines:
     yield from (f"{node.slug}  {node.title} ({node.type})" for node in record.nodes)
     yield from (f"  {link.from_slug} -[{link.relationship}]-> {link.to_slug}" for link in record.links)
-    shown = len(record.nodes)
-    pages = _more(shown, record.pages, f"{shown:,} of ") + count_noun(record.pages, "page")
+    pages = _part_of(len(record.nodes), record.pages) + count_noun(record.pages, "page")
     yield f"{pages} in {record.wing}, {count_noun(len(record.links), 'link')} between them"
 
 
@@ -1872,8 +1769,7 @@ def _map(record: Any) -> Lines:
     yield from format_table(
         (f"{node.links:>6,}", node.slug, f"{node.title} ({node.type})") for node in record.nodes
     )
-    shown = len(record.nodes)
-    pages = _more(shown, record.pages, f"{shown:,} of ") + count_noun(record.pages, "page")
+    pages = _part_of(len(record.nodes), record.pages) + count_noun(record.pages, "page")
     yield f"{pages}, {count_noun(len(record.links) // 6, 'link')} between them"
 
 
@@ -1906,7 +1802,7 @@ def _golden_run(record: Any) -> Lines:
         yield f"{'ok  ' if row.passed else 'FAIL'}  {row.id:>3}  {_one_line(row.question)}"
         problem = "" if None in row.ranks and not row.problem.endswith("memory") else row.problem
         yield f"           {'; '.join(filter(None, (ranks, problem)))}"
-    yield from (f"Note: {note}" for note in record.notes)
+    yield from map("Note: {}".format, record.notes)
     if not record.results:
         yield "No golden questions. `quaid golden add QUESTION --expect SLUG` adds one."
         return
@@ -1929,13 +1825,10 @@ def _bench(record: Any) -> Lines:
         return f"{number * 100 // asked} % ({number} of {asked})" if asked else "not measured"
 
     title, words, search = record.by_title, record.by_words, record.by_words_search
+    stored = f"{count_noun(record.pages, 'page')}, {count_noun(record.chunks, 'chunk')}"
     rows = [
         ("what", "figure", "meaning"),
-        (
-            "memory",
-            format_size(record.size),
-            f"{count_noun(record.pages, 'page')}, {count_noun(record.chunks, 'chunk')}",
-        ),
+        ("memory", format_size(record.size), stored),
         ("vectors", f"{record.vectors:,}", record.model or "semantic search is off"),
         ("by title", share(title.first, title.asked), "query finds the page first"),
         ("by words, first", share(words.first, words.asked), "query with words of one sentence of a page"),
@@ -1945,13 +1838,11 @@ def _bench(record: Any) -> Lines:
         ("first question", f"{record.load_ms:.0f} ms CPU", "loads the model; a server does this once"),
     ]
     for name, speed in record.speeds.items():
-        figure = f"{speed.cpu_p50:.1f} ms CPU, p95 {speed.cpu_p95:.1f}"
-        rows.append(
-            (name, figure, f"median of {speed.runs}; elapsed {speed.wall_p50:.1f}, p95 {speed.wall_p95:.1f}")
-        )
+        meaning = f"median of {speed.runs}; elapsed {speed.wall_p50:.1f}, p95 {speed.wall_p95:.1f}"
+        rows.append((name, f"{speed.cpu_p50:.1f} ms CPU, p95 {speed.cpu_p95:.1f}", meaning))
     yield from format_table(rows)
     yield f"{'Stopped after' if record.stopped else 'Took'} {record.seconds} s; nothing was written."
-    yield from (f"Next: {step}" for step in record.next_steps)
+    yield from map("Next: {}".format, record.next_steps)
 
 
 @_renders("GapsRecord")
@@ -1963,10 +1854,8 @@ def _gaps(record: Any) -> Lines:
         times = "once" if gap.times_seen == 1 else f"{gap.times_seen} times"
         details = f"{gap.sensitivity}, asked {times}, last on {_day(gap.last_seen_at)}"
         yield f"{gap.id:>4}  {_gap_question(gap)}  ({details})"
-        if gap.redacted_query and gap.query_text:
-            yield f"      may be asked outside as: {gap.redacted_query}"
-        if gap.context:
-            yield f"      {gap.context}"
+        yield _optional("      may be asked outside as: {}", gap.query_text and gap.redacted_query)
+        yield _optional("      {}", gap.context)
         if gap.resolved_at:
             yield f"      resolved on {_day(gap.resolved_at)}{_optional(' by {}', gap.resolved_by_slug)}"
     yield _limited(len(record.gaps), record.total, "gap")
@@ -1988,13 +1877,9 @@ def _gap(record: Any) -> Lines:
 
 @_renders("GapsClearRecord")
 def _gaps_clear(record: Any) -> Lines:
-    closed = count_noun(record.closed, "gap")
-    result = (
-        f"Closed {closed} whose words are not stored"
-        if record.closed
-        else "The words of all open gaps are stored"
-    )
-    yield result + (f"; {record.open:,} with their words stay open" if record.open else "")
+    closed = _optional("Closed {} whose words are not stored", _count(record.closed, "gap"))
+    left = _optional("; {:,} with their words stay open", record.open)
+    yield f"{closed or 'The words of all open gaps are stored'}{left}"
 
 
 # Import, export and ingest
@@ -2017,23 +1902,19 @@ IMPORT_OUTCOMES = {
 @_renders("ImportRecord")
 def _import(record: Any) -> Lines:
     report = record.report
-    if record.conversations:
-        talks = record.conversations
-        turns, new = count_noun(talks.turns, "new turn"), count_noun(talks.conversations, "new conversation")
-        yield f"{turns} in {new}" + (f" and {talks.grown:,} that continued" if talks.grown else "")
-        yield from (f"  {count_noun(talks.masked, 'secret')} masked" for _ in range(bool(talks.masked)))
-        yield from _first(talks.problems, _note, "  and {} more; --json lists all")
+    more = "  and {} more; --json lists all"
+    if talks := record.conversations:
+        yield _new_turns(talks)
+        yield _masked_secrets(talks)
+        yield from _first(talks.problems, _note, more)
     if record.unread:
         yield f"Not read: {count_noun(len(record.unread), 'part')}"
         yield from (f"  {number:>7,}  {reason}" for reason, number in (record.reasons or {}).items())
-        yield from _first(
-            record.unread, lambda part: f"  {part.path}: {part.reason}", "  and {} more; --json lists all"
-        )
+        yield from _first(record.unread, lambda part: f"  {part.path}: {part.reason}", more)
     if not report.files_seen:
         yield f"{report.folder} has no {'files' if record.reasons is None else 'notes or memories'}."
         return
-    what = "file" if record.reasons is None else "page"
-    yield f"{report.folder}: {count_noun(report.files_seen, what)}"
+    yield f"{report.folder}: {count_noun(report.files_seen, 'file' if record.reasons is None else 'page')}"
     for name, text in IMPORT_OUTCOMES.items():
         if number := report.outcomes[name]:
             yield f"  {number:>7,}  {_noun(number, text)}"
@@ -2041,10 +1922,8 @@ def _import(record: Any) -> Lines:
     yield from (_note(note, "") for note in report.notes)
     for conflict in report.conflicts:
         yield f"{conflict.path}: the file and the page have both changed; to take the file: {conflict.remedy}"
-    if report.gone:
-        yield f"deleted since the last import: {count_noun(len(report.gone), 'file')}; their pages stay"
-    if report.images:
-        yield f"images copied: {report.images:,}"
+    yield _optional("deleted since the last import: {}; their pages stay", _count(len(report.gone), "file"))
+    yield _optional("images copied: {:,}", report.images)
     if report.import_id is None:
         yield f"Nothing was changed ({record.cpu_seconds:.2f} s CPU)"
     else:
@@ -2052,8 +1931,7 @@ def _import(record: Any) -> Lines:
         if report.outcomes["links_and_facts"]:
             yield f"links restored: {report.links:,}, facts restored: {report.facts:,}"
         yield f"Import {report.import_id} done ({record.cpu_seconds:.2f} s CPU)"
-    if record.next_step:
-        yield f"Next: {record.next_step}"
+    yield _optional("Next: {}", record.next_step)
 
 
 @_renders("ExportReport")
@@ -2072,19 +1950,20 @@ def _export(record: Any) -> Lines:
         )
     if record.links or record.facts:
         beside = f"{count_noun(record.links, 'link')} and {count_noun(record.facts, 'fact')}"
-        places = {"markdown": "in", "okf": "in", "obsidian": "at the end of each note and in"}
-        yield f"Not in the texts: {beside}, " + (
-            f"{places[record.format]} {record.folder}/.quaid/links-and-facts.json"
-            if record.format in places
-            else "as lines of their own"
-            if record.format == "jsonl"
-            else "below the heading Facts"
-        )
+        file = f"{record.folder}/.quaid/links-and-facts.json"
+        places = {
+            "markdown": f"in {file}",
+            "okf": f"in {file}",
+            "obsidian": f"at the end of each note and in {file}",
+            "jsonl": "as lines of their own",
+        }
+        yield f"Not in the texts: {beside}, {places.get(record.format, 'below the heading Facts')}"
     if record.trouble:
         yield f"Links and facts are missing: {record.trouble.rstrip('.')}"
-    if record.quarantined:
-        pages = count_noun(record.quarantined, "page")
-        yield f"Not written: {pages} in quarantine; `quaid collection quarantine export` writes them"
+    quarantined = _count(record.quarantined, "page")
+    yield _optional(
+        "Not written: {} in quarantine; `quaid collection quarantine export` writes them", quarantined
+    )
     if record.unread:
         yield f"Damaged, and left out: {count_noun(len(record.unread), 'page')}: {', '.join(record.unread)}"
 
@@ -2101,10 +1980,10 @@ def _git_setup(record: Any) -> Lines:
 @_renders("ConflictCopiesRecord")
 def _conflict_copies(record: Any) -> Lines:
     for copy in record.copies:
-        page = f" of {copy.page}" if copy.page else ""
+        conflicts = _optional(", {} to decide with `quaid review`", _count(copy.conflicts, "conflict"))
         notes = {
-            "found": f"a conflict copy{page}",
-            "merged": f"merged into {copy.page}{_optional(', {} to decide with `quaid review`', _conflicts(copy))}",
+            "found": f"a conflict copy{_optional(' of {}', copy.page)}",
+            "merged": f"merged into {copy.page}{conflicts}",
             "left": f"not merged: {copy.problem}",
         }
         yield f"{copy.collection}/{copy.path}: {notes[copy.state]}"
@@ -2112,10 +1991,6 @@ def _conflict_copies(record: Any) -> Lines:
         yield "No conflict copies"
     elif any(copy.state == "found" for copy in record.copies):
         yield "`quaid collection conflicts --merge` merges them"
-
-
-def _conflicts(copy: Any) -> str:
-    return count_noun(copy.conflicts, "conflict") if copy.conflicts else ""
 
 
 @_renders("IngestRecord")
@@ -2133,31 +2008,27 @@ def _ingest(record: Any) -> Lines:
     for page in record.pages:
         yield f"{acts[page.outcome]} {page.slug}, version {page.version}{_ingested_parts(page)}"
         yield from _removed_front_matter(page)
-        yield from (f"({note})" for note in page.notes)
-    yield from (f"Skipped, because this source has already changed it: {slug}" for slug in record.known_pages)
+        yield from map("({})".format, page.notes)
+    yield from map("Skipped, because this source has already changed it: {}".format, record.known_pages)
     source = f"{record.source_type} {record.source_ref}"
     yield f"Source stored: {source} as {record.source_page} (import {record.import_id})"
-    yield from (f"Gap {gap} is answered" for gap in record.gaps_resolved)
+    yield from map("Gap {} is answered".format, record.gaps_resolved)
     yield from (f"No link from {link.page} to {link.slug}: {link.why}" for link in record.links_skipped)
     yield from _receipt(record)
-    if record.next_step:
-        yield f"Next: {record.next_step}"
+    yield _optional("Next: {}", record.next_step)
 
 
 def _ingested_parts(page: Any) -> str:
     """Return what an ingest changed in a page, in parentheses."""
-    counts = (
-        (page.timeline_entries, "timeline entry", "timeline entries"),
-        (page.tags, "tag", "tags"),
-        (page.links, "link", "links"),
-        (page.assertions, "fact", "facts"),
+    parts = (
+        _optional("truth: {}", page.outcome != "created" and page.truth),
+        _count(page.timeline_entries, "timeline entry", "timeline entries"),
+        _count(page.tags, "tag"),
+        _count(page.links, "link"),
+        _count(page.assertions, "fact"),
+        "--force also writes the truth" if page.truth == "same words" else "",
     )
-    parts = [count_noun(*count) for count in counts if count[0]]
-    if page.truth and page.outcome != "created":
-        parts.insert(0, f"truth: {page.truth}")
-    if page.truth == "same words":
-        parts.append("--force also writes the truth")
-    return _optional(" ({})", "; ".join(parts))
+    return _optional(" ({})", "; ".join(filter(None, parts)))
 
 
 # What agents did
@@ -2166,28 +2037,21 @@ def _ingested_parts(page: Any) -> str:
 @_renders("ActivityRecord")
 def _activity(record: Any) -> Lines:
     for session in record.sessions:
-        failed = f", {session.failed:,} failed" if session.failed else ""
         began, ended = session.began_at[:16].replace("T", " "), session.ended_at[11:16]
-        yield (
-            f"{session.client}  {began}–{ended}  {count_noun(session.reads, 'read')},"
-            f" {count_noun(session.writes, 'write')}{failed}  session {session.session}"
-        )
+        counts = f"{count_noun(session.reads, 'read')}, {count_noun(session.writes, 'write')}"
+        counts += _optional(", {:,} failed", session.failed)
+        yield f"{session.client}  {began}–{ended}  {counts}  session {session.session}"
         for call in session.calls:
             state = call.decision or ("" if call.outcome == "done" else call.outcome)
-            number = f"{call.id:>6}" if call.is_write else " " * 6
-            places = ", ".join(page.slug for page in (*call.written, *call.read)[:5])
-            more = len(call.written) + len(call.read) - 5
-            places += f" and {more} more" if more > 0 else ""
             if call.proposal and not call.decision:
                 state = f"proposal {call.proposal}"
+            number = f"{call.id:>6}" if call.is_write else " " * 6
+            pages = [page.slug for page in (*call.written, *call.read)]
+            places = ", ".join(pages[:5]) + (f" and {len(pages) - 5} more" if len(pages) > 5 else "")
             yield f"{number}  {call.at[11:16]}  {call.tool}{_optional('  {}', places)}{_optional('  ({})', state)}"
-            for page in call.written:
-                if page.diff:
-                    yield textwrap.indent(page.diff, " " * 10)
+            yield from (textwrap.indent(page.diff, " " * 10) for page in call.written)
     if not record.sessions:
-        yield "No calls of agents" + (
-            " are recorded" if record.is_on else ": the setting log_activity is off"
-        )
+        yield f"No calls of agents{' are recorded' if record.is_on else ': the setting log_activity is off'}"
     elif any(call.is_write for session in record.sessions for call in session.calls):
         yield "`quaid activity accept ID` marks a write as seen, `quaid activity undo ID` restores the text before it"
 
@@ -2196,12 +2060,10 @@ def _activity(record: Any) -> Lines:
 def _activity_decision(record: Any) -> Lines:
     if record.accepted or not (record.undone or record.erased or record.would_erase):
         yield f"Accepted {count_noun(record.accepted, 'write')}"
-    if record.undone:
-        yield f"Restored the text before this write: {', '.join(record.undone)}"
-    if record.erased:
-        yield f"Erased {', '.join(record.erased)}"
-    if record.would_erase:
-        yield f"The write created {', '.join(record.would_erase)}: undoing it erases what it created"
+    yield _optional("Restored the text before this write: {}", ", ".join(record.undone))
+    yield _optional("Erased {}", ", ".join(record.erased))
+    created = ", ".join(record.would_erase)
+    yield _optional("The write created {}: undoing it erases what it created", created)
 
 
 # Cleaning up
@@ -2224,32 +2086,23 @@ def _dupes(record: Any) -> Lines:
 
 @_renders("MergeRecord")
 def _merge(record: Any) -> Lines:
-    moved, aliases = record.moved, record.aliases
-    yield (
-        f"Merged {record.gone} into {record.kept}:"
-        if record.done
-        else f"Merging {record.gone} into {record.kept}:"
+    moved = record.moved
+    yield f"{'Merged' if record.done else 'Merging'} {record.gone} into {record.kept}:"
+    joined = _optional(
+        ", {:,} joined with one of the same relationship whose time overlaps", moved.links_joined
     )
-    joined = (
-        f", {moved.links_joined:,} joined with one of the same relationship whose time overlaps"
-        if moved.links_joined
-        else ""
-    )
-    same = f", {moved.assertions_same:,} of which both pages had" if moved.assertions_same else ""
+    same = _optional(", {:,} of which both pages had", moved.assertions_same)
+    renamed = _optional(", renamed: {}", ", ".join(moved.raw_data_renamed))
+    tags, aliases = (_optional(": {}", ", ".join(names)) for names in (record.tags, record.aliases))
     counts = (
         (record.entries, "timeline entry", "timeline entries", ""),
-        (len(record.tags), "tag", "tags", _optional(": {}", ", ".join(record.tags))),
-        (len(aliases), "alias", "aliases", _optional(": {}", ", ".join(aliases))),
+        (len(record.tags), "tag", "tags", tags),
+        (len(record.aliases), "alias", "aliases", aliases),
         (moved.links, "added link", "added links", joined),
         (moved.links_in_texts, "link in the text of another page", "links in texts of other pages", ""),
         (moved.links_between, "link between the two, which goes", "links between the two, which go", ""),
         (moved.assertions, "fact", "facts", same),
-        (
-            moved.raw_data,
-            "raw data of a source",
-            "raw data of sources",
-            _optional(", renamed: {}", ", ".join(moved.raw_data_renamed)),
-        ),
+        (moved.raw_data, "raw data of a source", "raw data of sources", renamed),
         (moved.imports, "imported file, as history", "imported files, as history", ""),
         (moved.contradictions, "contradiction", "contradictions", ""),
         (moved.gaps, "gap that it answered", "gaps that it answered", ""),
@@ -2261,10 +2114,9 @@ def _merge(record: Any) -> Lines:
         yield "  its text adds nothing"
     elif not record.done:
         yield "  text that is added:"
-        yield from _indented(shorten(record.truth, 2000), 4)
-    yield f"{record.gone} redirects to {record.kept}; " + (
-        f"version {record.version}" if record.done else "nothing is changed yet"
-    )
+        yield _indented(shorten(record.truth, 2000), 4)
+    version = f"version {record.version}" if record.done else "nothing is changed yet"
+    yield f"{record.gone} redirects to {record.kept}; {version}"
 
 
 @_renders("DistinctRecord")
@@ -2277,6 +2129,28 @@ def _distinct(record: Any) -> Lines:
     yield f"{record.slug} and {record.other} {state}"
 
 
+def _erasure(record: Any, layers: Sequence[Any]) -> Lines:
+    """Yield what was erased with a page, and where remains of it were searched for."""
+    yield f"Forgot {record.slug}{'.' if record.clean else ', but some of it is left.'}"
+    for layer in layers:
+        noun, left = _noun(layer.before, layer.name), count_noun(layer.after, "row")
+        yield f"  {layer.before:>7,}  {noun}: {left} now"
+    others = ", ".join(layer.name for layer in record.layers if layer not in layers)
+    yield _optional("           0 rows before and now: {}", others)
+    yield "Searched for remains:"
+    for proof in record.proof:
+        remains = f"{len(proof.found):,} found: {_some(proof.found)}" if proof.found else "none found"
+        yield f"  {proof.where}: {remains}"
+    yield from _first(
+        record.mentions,
+        lambda mention: f"  still mentioned by {_some(mention.said_by)}: {shorten(mention.text, 60)}",
+        "  and {} more; --json lists all",
+        most=8,
+    )
+    yield _optional("The page is gone from the memory, but bytes may be left in its file: {}", record.problem)
+    yield record.hub
+
+
 @_renders("ForgetRecord")
 def _forget(record: Any) -> Lines:
     if not record.slug:
@@ -2284,36 +2158,15 @@ def _forget(record: Any) -> Lines:
         return
     layers = [layer for layer in record.layers if layer.before or layer.after]
     if record.done:
-        yield f"Forgot {record.slug}{'.' if record.clean else ', but some of it is left.'}"
-        yield from (
-            f"  {layer.before:>7,}  {_noun(layer.before, layer.name)}: {count_noun(layer.after, 'row')} now"
-            for layer in layers
-        )
-        if others := [layer.name for layer in record.layers if layer not in layers]:
-            yield f"           0 rows before and now: {', '.join(others)}"
-        yield "Searched for remains:"
-        for proof in record.proof:
-            yield f"  {proof.where}: " + (
-                f"{len(proof.found):,} found: {_some(proof.found)}" if proof.found else "none found"
-            )
-        yield from _first(
-            record.mentions,
-            lambda mention: f"  still mentioned by {_some(mention.said_by)}: {shorten(mention.text, 60)}",
-            "  and {} more; --json lists all",
-            most=8,
-        )
-        if record.problem:
-            yield f"The page is gone from the memory, but bytes may be left in its file: {record.problem}"
-        if record.hub:
-            yield record.hub
+        yield from _erasure(record, layers)
     else:
         yield f"To be deleted: {record.slug} ({record.title})"
         yield from (f"  {layer.before:>7,}  {_noun(layer.before, layer.name)}" for layer in layers)
     for backup in record.backups:
         if backup.deleted or backup.holds_it:
             yield _backup_note(backup, record.done)
-    if record.files:
-        yield f"It was imported from {_some(record.files)}. The next import of that folder brings it back."
+    files = _some(record.files)
+    yield _optional("It was imported from {}. The next import of that folder brings it back.", files)
 
 
 @_renders("ExpireRecord")
@@ -2324,7 +2177,7 @@ def _expire(record: Any) -> Lines:
 
 @_renders("ExpiredRecord")
 def _expired(record: Any) -> Lines:
-    yield from (f"Kept {name}" for name in record.kept)
+    yield from map("Kept {}".format, record.kept)
     for erased in record.erased:
         yield from _forget(erased)
     yield from record.problems
@@ -2332,17 +2185,12 @@ def _expired(record: Any) -> Lines:
         yield "Nothing has expired."
     for item in record.items:
         name = item.slug if item.kind == "page" else f"{item.kind} of {item.slug}"
-        end = (
-            f"erased from {item.erased_on} on"
-            if item.erased_on
-            else "stays hidden until you keep or erase it"
-        )
+        end = _optional("erased from {} on", item.erased_on) or "stays hidden until you keep or erase it"
         yield f"{item.id:>5}  {name} ({item.title}), expired: {item.reason}; {end}"
         yield from (f"       {line}" for line in item.text.rstrip("\n").split("\n") if item.text)
     if record.items and not record.ask:
         yield f"`quaid expired ID --keep` brings one back; `--now` erases. Grace period: {record.grace}."
-    for key, period in record.retention:
-        yield f"{key}: {period} after the last change"
+    yield from (f"{key}: {period} after the last change" for key, period in record.retention)
 
 
 def _backup_note(backup: Any, done: bool) -> str:
@@ -2383,12 +2231,11 @@ def _collection_info(record: Any) -> Lines:
     if item.halted:
         confirm = " --confirm-deletes" if _is_confirmable(item.halted) else ""
         yield f"  Waits for you: {item.halted}. `quaid collection sync {item.name}{confirm}` continues."
-    if item.ignore_problem:
-        yield f"  .quaidignore is not in force: {item.ignore_problem}"
-    if ignored := [line for line in record.ignore_patterns.splitlines() if line.strip() and line[0] != "#"]:
-        yield f"  Ignored: {', '.join(ignored[:10])}"
+    yield _optional("  .quaidignore is not in force: {}", item.ignore_problem)
+    ignored = [line for line in record.ignore_patterns.splitlines() if line.strip() and line[0] != "#"]
+    yield _optional("  Ignored: {}", ", ".join(ignored[:10]))
     if item.quarantined:
-        only_here = f", {len(record.waiting)} of them with data that is in no file" if record.waiting else ""
+        only_here = _optional(", {} of them with data that is in no file", len(record.waiting))
         yield f"  In quarantine: {count_noun(item.quarantined, 'page')}{only_here}"
     yield from map(_note, record.problems)
 
@@ -2400,7 +2247,7 @@ def _collection_add(record: Any) -> Lines:
     yield render(record.sync)
     if record.links or record.facts:
         yield f"  links restored: {record.links:,}, facts restored: {record.facts:,}"
-    yield from (f"  .quaid/links-and-facts.json: {problem}" for problem in record.problems)
+    yield from map("  .quaid/links-and-facts.json: {}".format, record.problems)
     if record.sync.new:
         yield "Next: quaid search WORDS, quaid embed for semantic search, quaid watch to sync changes"
 
@@ -2409,17 +2256,15 @@ def _collection_add(record: Any) -> Lines:
 def _rebuilt(record: Any) -> Lines:
     yield f"Rebuilt the index of {count_noun(record.pages, 'page')}."
     yield from map(render, record.syncs)
-    if record.vectors:
-        yield f"Made {count_noun(record.vectors, 'vector')}"
-    if record.problem:
-        yield f"Missing vectors could not be made: {record.problem}"
+    yield _optional("Made {}", _count(record.vectors, "vector"))
+    yield _optional("Missing vectors could not be made: {}", record.problem)
 
 
 SYNC_COUNTS = {"new": "new", "changed": "changed", "moved": "moved", "removed": "deleted"}
 
 
 def _sync_counts(sync: Any, **others: str) -> str:
-    return _counts((getattr(sync, name), text) for name, text in {**SYNC_COUNTS, **others}.items())
+    return _counts({text: getattr(sync, name) for name, text in {**SYNC_COUNTS, **others}.items()})
 
 
 def _quarantine_note(pages: int) -> str:
@@ -2434,21 +2279,20 @@ def _sync(record: Any) -> Lines:
     counts = _sync_counts(record, hidden="newly ignored", failed="failed", unchanged="unchanged")
     yield f"{record.collection}: {count_noun(record.files, 'file')}: {counts or 'nothing to do'}"
     if record.types or record.raw_data:
-        yield from (f"  {line}" for line in _page_counts(record))
-    if left_out := [f"{reason} {number:,}" for reason, number in sorted(record.left_out.items()) if number]:
-        yield f"  left out: {', '.join(left_out)}"
-    if record.removed or record.hidden:
-        yield _quarantine_note(record.removed + record.hidden)
-        them = "it" if record.removed + record.hidden == 1 else "them"
+        yield from map("  {}".format, _page_counts(record))
+    left_out = [f"{reason} {number:,}" for reason, number in sorted(record.left_out.items()) if number]
+    yield _optional("  left out: {}", ", ".join(left_out))
+    if quarantined := record.removed + record.hidden:
+        yield _quarantine_note(quarantined)
+        them = "it" if quarantined == 1 else "them"
         yield f"  `quaid collection quarantine list {record.collection}` lists {them}"
     if record.discarded:
         yield f"  {count_noun(record.discarded, 'page')} deleted from quarantine, 30 days after the file was deleted"
     # Failed files come first, and all of them are listed.
-    yield from _first(
-        record.notes, _note, "  and {} more notes; --json lists all", most=max(MOST_LINES, record.failed)
-    )
+    most = max(MOST_LINES, record.failed)
+    yield from _first(record.notes, _note, "  and {} more notes; --json lists all", most)
     if record.halted:
-        waiting = f" {count_noun(record.waiting, 'page stays', 'pages stay')}." if record.waiting else ""
+        waiting = _optional(" {}.", _count(record.waiting, "page stays", "pages stay"))
         yield f"  Nothing was removed: {record.halted}.{waiting}"
         if record.waiting and _is_confirmable(record.halted):
             case = "that is intended" if "would hide" in record.halted else "the files are gone for good"
@@ -2458,43 +2302,35 @@ def _sync(record: Any) -> Lines:
 @_renders("CollectionRemoveRecord")
 def _collection_remove(record: Any) -> Lines:
     note = f"In quarantine for {QUARANTINE_DAYS} days, for data that is in no file: {count_noun(record.kept, 'page')}"
+    changes_pages = record.removed or record.kept
     if record.done:
-        pages = (
-            f"{count_noun(record.removed, 'page')} removed from the memory"
-            if record.removed or record.kept
-            else "its pages stay"
-        )
+        removed = f"{count_noun(record.removed, 'page')} removed from the memory"
+        pages = removed if changes_pages else "its pages stay"
         yield f"Detached {record.name}: {pages}; the folder was not changed"
         if record.kept:
             them = "it" if record.kept == 1 else "them"
             yield f"{note}; `quaid collection quarantine list` lists {them}"
         return
     yield f"To be detached: {record.name} ({record.root}). The folder is not changed."
-    if record.removed:
-        yield f"  {count_noun(record.removed, 'page')} would leave the memory with their history; the files stay"
-    if record.kept:
-        yield f"  {note}"
-    if record.removed or record.kept:
-        yield "  --keep-pages keeps all pages in the memory"
+    pages = _count(record.removed, "page")
+    yield _optional("  {} would leave the memory with their history; the files stay", pages)
+    yield f"  {note}" if record.kept else ""
+    yield "  --keep-pages keeps all pages in the memory" if changes_pages else ""
 
 
 @_renders("RestoreRecord")
 def _restore(record: Any) -> Lines:
     yield f"Wrote {count_noun(record.files, 'file')} of {record.name} to {record.root}, {format_size(record.bytes)}"
-    if record.without_bytes:
-        yield f"The original bytes are not stored for {', '.join(record.without_bytes[:20])}"
-    if record.left:
-        yield f"{record.left} is unchanged and is no longer synced"
+    yield _optional("The original bytes are not stored for {}", ", ".join(record.without_bytes[:20]))
+    yield _optional("{} is unchanged and is no longer synced", record.left)
 
 
 @_renders("AuditRecord")
 def _audit(record: Any) -> Lines:
     yield from format_table(record.differences)
-    counts = f"{count_noun(record.files, 'file')}, {count_noun(record.pages, 'page')}"
-    if record.differences:
-        yield f"{record.name}: {counts}, {count_noun(len(record.differences), 'difference')}"
-    else:
-        yield f"{record.name}: {counts}: files, pages and stored bytes agree"
+    counts = f"{record.name}: {count_noun(record.files, 'file')}, {count_noun(record.pages, 'page')}"
+    differences = _optional(", {}", _count(len(record.differences), "difference"))
+    yield f"{counts}{differences or ': files, pages and stored bytes agree'}"
 
 
 @_renders("IdsReport")
@@ -2510,8 +2346,7 @@ def _ids(record: Any) -> Lines:
 def _ignore(record: Any) -> Lines:
     if record.built_in:
         yield from record.patterns or [f"{record.name} has no ignore patterns"]
-        if record.problem:
-            yield f".quaidignore is not in force; the last valid version is: {record.problem}"
+        yield _optional(".quaidignore is not in force; the last valid version is: {}", record.problem)
         yield f"Always ignored: {' '.join(record.built_in)}"
         return
     patterns = ", ".join(record.patterns)
@@ -2519,39 +2354,37 @@ def _ignore(record: Any) -> Lines:
         yield f"Nothing to change: {patterns or 'no patterns'}"
         return
     yield f"{record.name} ignores: {patterns or 'only what is always ignored'}"
-    for title, paths in (
-        ("Hidden now, their pages in quarantine", record.hidden),
-        ("Visible now", record.shown),
-    ):
+    titles = {"Hidden now, their pages in quarantine": record.hidden, "Visible now": record.shown}
+    for title, paths in titles.items():
         if paths:
             yield f"{title}: {count_noun(len(paths), 'file')}"
             yield from _first(paths, "  {}".format, "  and {} more")
     if not record.hidden and not record.shown:
         yield "No file became hidden or visible"
-    if record.sync and record.sync.halted:
-        yield f"Nothing else was removed: {record.sync.halted}"
+    if record.sync:
+        yield _optional("Nothing else was removed: {}", record.sync.halted)
 
 
 def _quarantine_data(page: Any) -> str:
-    counts = ((page.links, "link"), (page.assertions, "fact"), (page.raw_data, "raw data", "raw data"))
-    parts = ", ".join(count_noun(*count) for count in counts if count[0])
-    exported = _optional("; exported to {}", page.exported_to)
-    return (f"only here: {parts}" if parts else "all of it was in its file") + exported
+    counts = (
+        _count(page.links, "link"),
+        _count(page.assertions, "fact"),
+        _count(page.raw_data, "raw data", "raw data"),
+    )
+    data = _optional("only here: {}", ", ".join(filter(None, counts))) or "all of it was in its file"
+    return data + _optional("; exported to {}", page.exported_to)
 
 
 @_renders("QuarantineDiscardRecord")
 def _quarantine_discard(record: Any) -> Lines:
     if not record.pages:
         yield "No page to discard."
+    elif record.done:
+        yield f"Discarded {count_noun(len(record.pages), 'page')}"
     else:
-        yield (
-            f"Discarded {count_noun(len(record.pages), 'page')}"
-            if record.done
-            else "To be deleted permanently:"
-        )
+        yield "To be deleted permanently:"
     yield from (f"  {page.collection}::{page.slug}  {_quarantine_data(page)}" for page in record.pages)
-    if record.kept:
-        yield f"Kept, because they have data that is in no file: {', '.join(record.kept)}"
+    yield _optional("Kept, because they have data that is in no file: {}", ", ".join(record.kept))
 
 
 @_renders("WatchSynced")
@@ -2587,26 +2420,18 @@ def _watch_standby(event: Any) -> Lines:
 @_renders("ValidateRecord")
 def _validate(record: Any) -> Lines:
     yield from (f"{item.check}: {item.where}: {item.problem}" for item in record.violations)
-    checks = ", ".join(record.checks)
-    if record.violations:
-        yield f"{count_noun(len(record.violations), 'problem')} in: {checks}"
-    else:
-        yield f"No problems found: {checks}"
+    problems = _optional("{} in", _count(len(record.violations), "problem")) or "No problems found"
+    yield f"{problems}: {', '.join(record.checks)}"
     missing = (
-        count_noun(record.chunks_without_vector, "chunk") if record.chunks_without_vector else "",
-        f"{count_noun(record.pages_not_cut, 'page')} not split into chunks" if record.pages_not_cut else "",
+        _count(record.chunks_without_vector, "chunk"),
+        _optional("{} not split into chunks", _count(record.pages_not_cut, "page")),
     )
-    if any(missing):
-        yield f"Without vectors: {', '.join(filter(None, missing))}; `quaid embed` makes them"
+    yield _optional("Without vectors: {}; `quaid embed` makes them", ", ".join(filter(None, missing)))
 
 
 @_renders("Compacted")
 def _compacted(record: Any) -> Lines:
-    dropped = (
-        f" Removed {count_noun(record.vectors_dropped, 'vector')} of deleted text."
-        if record.vectors_dropped
-        else ""
-    )
+    dropped = _optional(" Removed {} of deleted text.", _count(record.vectors_dropped, "vector"))
     if record.busy:
         left = f"a reader still needs the log ({format_size(record.wal_after)})"
         yield f"Moved {format_size(record.folded)} of the log into the file; {left}. Run it again later.{dropped}"
@@ -2650,11 +2475,10 @@ def _embed(record: Any) -> Lines:
     chunks = count_noun(record.total, "chunk")
     yield f"{record.model}: embedded {record.embedded:,} of {chunks}, {record.cached:,} already had a vector"
     if record.turns or record.turns_left:
-        left = f", {record.turns_left:,} left" if record.turns_left else ""
+        left = _optional(", {:,} left", record.turns_left)
         yield f"{count_noun(record.turns, 'turn')} of conversations embedded{left}"
     if record.failed:
-        more = " …" if len(record.failures) > 10 else ""
-        failures = f"{', '.join(record.failures[:10])}{more}"
+        failures = ", ".join(record.failures[:10]) + (" …" if len(record.failures) > 10 else "")
         yield f"{record.failed:,} failed ({failures}); `quaid model check {record.model}` says more"
     state = "It is the active model" if record.active else "It is not the active model yet"
     yield f"{state} ({record.cpu_seconds:.1f} s CPU)"
@@ -2669,74 +2493,65 @@ def _home(record: Any) -> Lines:
     elif record.problem:
         yield f"{record.path}: {record.problem}"
         yield "`quaid doctor` checks it."
-    waiting = [
+    waiting = (
         _count(record.proposals, "proposal of an agent", "proposals of agents"),
         _count(record.contradictions, "contradiction"),
         _count(record.gaps, "question without an answer", "questions without an answer"),
         _count(record.quarantined, "page whose file is gone", "pages whose files are gone"),
         _count(record.expired, "expired thing"),
-    ]
-    unindexed = f", {count_noun(record.unindexed, 'page')} to do" if record.unindexed else ""
+    )
+    unindexed = _optional(", {} to do", _count(record.unindexed, "page"))
     counted = record.exists and not record.problem
-    rows = [
-        ("memory", f"{record.path} ({format_size(record.size)})" if counted else ""),
-        ("pages", f"{record.pages:,}" if counted else ""),
-        ("notes", f"{record.notes:,}" if record.notes else ""),
-        ("index", f"{count_noun(record.chunks, 'chunk')}{unindexed}" if counted else ""),
-        ("clients", ", ".join(record.clients) or ("none; `quaid connect` lists them" if counted else "")),
-        ("due", f"{count_noun(record.due, 'commitment or action item', 'commitments and action items')}"),
+    yield from _key_values(
+        ("memory", counted and f"{record.path} ({format_size(record.size)})"),
+        ("pages", counted and f"{record.pages:,}"),
+        ("notes", _optional("{:,}", record.notes)),
+        ("index", counted and f"{count_noun(record.chunks, 'chunk')}{unindexed}"),
+        ("clients", ", ".join(record.clients) or (counted and "none; `quaid connect` lists them")),
+        ("due", _count(record.due, "commitment or action item", "commitments and action items")),
         ("waiting", ", ".join(filter(None, waiting))),
-    ]
-    yield from format_table(row for row in rows if row[1] and (row[0] != "due" or record.due))
+    )
 
 
 @_renders("StatusRecord")
 def _status(record: Any) -> Lines:
-    rows = [
+    model, trouble = record.model, record.trouble
+    sizes = f"{format_size(record.size)}, log {format_size(record.wal_size)}"
+    uncut = _optional(" ({:,} not split into chunks yet)", record.pages_uncut)
+    yield from _key_values(
         ("memory", record.path + ("" if record.writable else ", read-only")),
-        (
-            "size",
-            f"{format_size(record.size)}, log {format_size(record.wal_size)}, schema {record.schema_version}",
-        ),
-        (
-            "pages",
-            f"{record.pages:,}"
-            + (f" ({record.pages_uncut:,} not split into chunks yet)" if record.pages_uncut else ""),
-        ),
+        ("size", f"{sizes}, schema {record.schema_version}"),
+        ("pages", f"{record.pages:,}{uncut}"),
         ("chunks", f"{record.chunks:,}"),
         ("vectors", _vector_status(record)),
         ("conversations", _conversation_status(record.conversations)),
-        (
-            "model",
-            f"{record.model.name}, {'ready' if record.model.ready else f'not ready: {record.model.problem}'}",
-        ),
-        ("", record.model.remedy),
-        *(("other model", f"{model.name}, {count_noun(model.vectors, 'vector')}") for model in record.others),
+        ("model", f"{model.name}, {'ready' if model.ready else f'not ready: {model.problem}'}"),
+        ("", model.remedy),
+        *(("other model", f"{other.name}, {count_noun(other.vectors, 'vector')}") for other in record.others),
         ("background", _background_status(record)),
         *(("shared", _shared_status(space)) for space in record.spaces),
-        ("expired", f"{record.expired:,}; `quaid expired` lists them" if record.expired else ""),
+        ("expired", _optional("{:,}; `quaid expired` lists them", record.expired)),
         *(("retention", f"{key.removeprefix('retention.')}: {period}") for key, period in record.retention),
         ("server", "runs here and answers commands" if record.resident else ""),
-        ("last failure", f"{record.trouble.at}: {record.trouble.problem}" if record.trouble else ""),
+        ("last failure", trouble and f"{trouble.at}: {trouble.problem}"),
         *(("next", step) for step in record.next_steps),
-    ]
-    yield from format_table(row for row in rows if row[1])
+    )
 
 
 def _shared_status(space: Any) -> str:
     synced = f"synced {space.synced_at}" if space.synced_at else "not synced yet"
-    waiting = f"; {count_noun(space.waiting, 'page')} to push" if space.waiting else ""
+    waiting = _optional("; {} to push", _count(space.waiting, "page"))
     return f"{space.collection}: {space.problem.rstrip('.') if space.problem else synced}{waiting}"
 
 
 def _vector_status(record: Any) -> str:
     model = record.model
-    parts = [f"{model.vectors:,} of {record.chunks:,}"]
+    text = f"{model.vectors:,} of {record.chunks:,}"
     if model.vectors and model.missing:
-        parts.append(f"the beginnings of {model.pages_begun:,} of {count_noun(record.pages, 'page')}")
+        text += f"; the beginnings of {model.pages_begun:,} of {count_noun(record.pages, 'page')}"
     if model.vectors and model.entries_missing:
-        parts.append(f"{count_noun(model.entries_missing, 'list entry', 'list entries')} to do")
-    return "; ".join(parts)
+        text += f"; {count_noun(model.entries_missing, 'list entry', 'list entries')} to do"
+    return text
 
 
 def _conversation_status(conversations: Any) -> str:
@@ -2766,13 +2581,12 @@ def _background_status(record: Any) -> str:
 @_renders("EmbeddingsRecord")
 def _embeddings(record: Any) -> Lines:
     state = "off" if not record.on else "on" if record.ready else f"on, but by words only: {record.problem}"
-    rows = (
+    yield from _key_values(
         ("semantic search", state),
         ("model", f"{record.model} (chosen by: {record.chosen_by})"),
         ("vectors", f"{record.vectors:,} of {record.chunks:,}{', being made' if record.filling else ''}"),
         ("next", record.next_step),
     )
-    yield from format_table(row for row in rows if row[1])
 
 
 @_renders("ConnectRecord")
@@ -2786,24 +2600,23 @@ def _connect(record: Any) -> Lines:
     elif all(file.outcome == "as it should be" for file in record.files):
         yield f"{record.title} {'is already connected' if record.connected else 'was not connected'}; nothing to do"
     elif record.dry_run:
-        yield from (file.difference for file in record.files if file.difference)
+        yield from (file.difference for file in record.files)
         yield "Nothing was changed"
     else:
         for file in record.files:
             yield f"{file.outcome.capitalize()}: {file.path}{_optional(' (before: {})', file.backup)}"
         yield f"{record.title} is {'connected' if record.connected else 'disconnected'}"
-        if record.next_step:
-            yield record.next_step
+        yield record.next_step
 
 
 @_renders("TokensRecord")
 def _tokens(record: Any) -> Lines:
-    yield from format_table(
+    rows = [
         (
             token.name,
             token.scope,
             token.client,
-            f"only {', '.join(token.only)}" if token.only else "",
+            _optional("only {}", ", ".join(token.only)),
             f"created {_day(token.created_at)}",
             f"last used {_minute(token.last_used_at)}" if token.last_used_at else "never used",
             f"expire{'d' if token.is_expired else 's'} {_minute(token.expires_at)}"
@@ -2811,19 +2624,17 @@ def _tokens(record: Any) -> Lines:
             else "",
         )
         for token in record.tokens
-    )
-    if not record.tokens:
-        yield "No tokens. `quaid token create NAME` creates one."
+    ]
+    yield from format_table(rows) or ["No tokens. `quaid token create NAME` creates one."]
 
 
 @_renders("LoginsRecord")
 def _logins(record: Any) -> Lines:
-    yield from format_table(
+    rows = [
         (login.id, login.device, f"since {_day(login.since)}", f"last seen {login.last_seen}")
         for login in record.logins
-    )
-    if not record.logins:
-        yield "No browser is logged in. `quaid web` opens one that is."
+    ]
+    yield from format_table(rows) or ["No browser is logged in. `quaid web` opens one that is."]
 
 
 @_renders("DaemonRecord")
@@ -2831,18 +2642,14 @@ def _daemon(record: Any) -> Lines:
     if record.done and not record.problem:
         yield f"The service is {record.act}: {record.path}"
         return
-    removed = record.act == "uninstalled"
-    result = (
-        "is removed, but the service manager was not reached" if removed else f"could not be {record.act}"
-    )
+    result, hint = f"could not be {record.act}", "Run this, or log in again:"
+    if record.act == "uninstalled":
+        result = "is removed, but the service manager was not reached"
+        hint = "If it is still running, this stops it; so does logging out:"
     yield f"The service {result} ({record.problem}): {record.path}"
     if record.to_run:
-        yield (
-            "If it is still running, this stops it; so does logging out:"
-            if removed
-            else "Run this, or log in again:"
-        )
-        yield from (f"  {command}" for command in record.to_run)
+        yield hint
+        yield from map("  {}".format, record.to_run)
 
 
 DOCTOR_STATES = {"fine": "ok", "missing": "--", "advice": "-", "wrong": "!"}
@@ -2851,13 +2658,12 @@ DOCTOR_STATES = {"fine": "ok", "missing": "--", "advice": "-", "wrong": "!"}
 @_renders("DoctorRecord")
 def _doctor(record: Any) -> Lines:
     yield from format_table((DOCTOR_STATES[check.state], check.name, check.detail) for check in record.checks)
-    yield ""
     if not record.next_steps:
-        yield "No problems found, and nothing is left to do."
+        yield "\nNo problems found, and nothing is left to do."
         return
     wrong = any(check.state == "wrong" for check in record.checks)
-    yield "To fix (!), then recommended (-):" if wrong else "No problems found. Recommended:"
-    yield from (f"  {step}" for step in record.next_steps)
+    yield "\nTo fix (!), then recommended (-):" if wrong else "\nNo problems found. Recommended:"
+    yield from map("  {}".format, record.next_steps)
 
 
 @_renders("UpgradeRecord")
