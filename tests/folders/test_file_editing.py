@@ -191,6 +191,6 @@ def test_processes_that_append_at_once_lose_nothing(brain: Brain, notes: Collect
     )
     assert os.listdir(tmp_path / "notes") == ["log.md"]
     edit(brain, notes, "log.md", lambda old: (old or "") + "- last\n")
-    known = collections.indexed_file(brain.db, notes.id, "log.md")
+    known = notes.indexed_file(brain.db, "log.md")
     assert known is not None
     assert "- last" in pages.require(brain.db, "log", "notes").truth

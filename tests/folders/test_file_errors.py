@@ -223,7 +223,7 @@ def test_a_watcher_names_a_file_that_fails_and_goes_on(
 
 def failing_record_sync() -> Callable[..., None]:
     """Return a `record_sync` that fails unless it records a failure."""
-    record_sync = collections.record_sync
+    record_sync = collections.Collection.record_sync
 
     def broken(*row: Any, halted: str | None = None, **_: Any) -> None:
         if halted is None:
@@ -238,7 +238,7 @@ def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
 ) -> None:
     broken = failing_record_sync()
     with monkeypatch.context() as patch:
-        patch.setattr(collections, "record_sync", broken)
+        patch.setattr(collections.Collection, "record_sync", broken)
         with watched.running(until=lambda: len(watched.troubles()) > 1):
             pass
         assert "Quaid itself failed (KeyError: 'something unforeseen')" in watched.troubles()[0]

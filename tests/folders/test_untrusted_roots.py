@@ -160,7 +160,7 @@ def a_path_that_is_too_long(stage: Stage) -> Mend:
     collection = collections.require(stage.brain.db, "notes")
 
     def put(root: str) -> None:
-        stage.brain.db.write(lambda tx: collections.update(tx, collection.id, root_path=root))
+        stage.brain.db.write(lambda tx: collection.update(tx, root_path=root))
 
     put("/" + "x" * 300)
     return lambda: put(str(stage.root))
@@ -170,7 +170,7 @@ def no_path_at_all(stage: Stage) -> Mend:
     collection = collections.require(stage.brain.db, "notes")
 
     def put(root: str) -> None:
-        stage.brain.db.write(lambda tx: collections.update(tx, collection.id, root_path=root))
+        stage.brain.db.write(lambda tx: collection.update(tx, root_path=root))
 
     put("")
     return lambda: put(str(stage.root))

@@ -180,7 +180,7 @@ def test_collections_that_come_and_go_are_noticed(watched: Watched, tmp_path: Pa
         watched.wait(lambda: "m" in watched.pages())
         (tmp_path / "more" / "m.md").write_text("# m\n\nWatched too.\n")
         watched.wait(lambda: watched.says("m", "Watched too"))
-        watched.brain.db.write(lambda tx: collections.update(tx, more, state="detached"))
+        watched.brain.db.write(lambda tx: collections.require(tx, "more").update(tx, state="detached"))
         time.sleep(3 * PACE.look)
         (tmp_path / "more" / "m.md").write_text("# m\n\nNot any more.\n")
         time.sleep(3 * PACE.debounce)

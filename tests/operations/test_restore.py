@@ -143,7 +143,7 @@ def test_a_restore_that_was_killed_at_its_last_step_is_taken_up(
 ) -> None:
     target = fill(tmp_path / "again")
     collection = collections.require(brain.db, "notes")
-    brain.db.write(lambda tx: collections.update(tx, collection.id, state="restoring"))
+    brain.db.write(lambda tx: collection.update(tx, state="restoring"))
     run(brain, "collection restore", name="notes", target=str(target))
     assert collections.require(brain.db, "notes")[3:5] == (str(target), "active")
 

@@ -219,7 +219,7 @@ def test_new_folder_is_taken_and_a_detached_one_released(folders: Brain) -> None
     id = add(folders, "more")
     take_watch_leases(folders, held, None)
     assert set(held) == before | {id}
-    folders.db.write(lambda tx: collections.update(tx, id, state="detached"))
+    folders.db.write(lambda tx: collections.require(tx, "more").update(tx, state="detached"))
     take_watch_leases(folders, held, None)
     assert set(held) == before
     assert not leases.is_leased(folders.db.path, f"watch-{id}")

@@ -443,7 +443,7 @@ def restore_links_and_facts(
 
     def work(tx: Transaction) -> tuple[int, int, tuple[str, ...]]:
         def find(address: str) -> PageKey | None:
-            file = collections.indexed_file(tx, collection.id, path_of(address).removeprefix(prefix))
+            file = collection.indexed_file(tx, path_of(address).removeprefix(prefix))
             if file is None or file.page_id is None or file.slug is None:
                 return None
             return file.page_id, collection.name, file.slug

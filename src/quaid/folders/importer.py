@@ -39,7 +39,7 @@ from quaid.storage.history import ImportedFile
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
 
-IMPORT_COLLECTION, IMPORT_COLLECTION_ID = "default", 1
+IMPORT_COLLECTION = "default"
 """Name and id of the collection that imported pages are added to."""
 
 SPECIAL_FILE_SETTINGS = {"index.md": "original_index", "schema.md": "original_schema"}
@@ -305,7 +305,7 @@ class ImportRun(FolderRun):
         *,
         force: bool,
     ) -> None:
-        super().__init__(db, IMPORT_COLLECTION_ID, IMPORT_COLLECTION, now, new_uuid, progress)
+        super().__init__(db, collections.require(db, IMPORT_COLLECTION), now, new_uuid, progress)
         self.folder = folder
         self.root = scanner.printable(folder.root)
         self.import_id = import_id
@@ -644,7 +644,7 @@ class ImportRun(FolderRun):
 
     def _overwrite(self, tx: Transaction, item: SpooledFile, made: Page, stored: PageRow | None) -> None:
         if self.force and stored and not _has_same_content(stored, made):
-            page_writer.keep_old_version(tx, IMPORT_COLLECTION_ID, stored, self.now, self.new_uuid())
+            page_writer.keep_old_version(tx, self.collection.id, stored, self.now, self.new_uuid())
         expected = stored.version if stored else None
         saved = page_edits.save(
             tx, made, uuid=self.new_uuid(), now=self.now, expected_version=expected, cut=False

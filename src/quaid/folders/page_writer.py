@@ -66,7 +66,7 @@ def update_heading_pages(
     notes: list[FileNote] = []
     for node in nodes:
         named = str(node.frontmatter["id"])
-        page_id, other = collections.page_of_heading(tx, collection.id, named, file_page)
+        page_id, other = collection.page_of_heading(tx, named, file_page)
         if other is not None and not (has_left and has_left(other, named)):
             notes.append(
                 FileNote(path, f"the id {named} of {node.title!r} is that of a heading in {other} too")
@@ -74,7 +74,7 @@ def update_heading_pages(
         page = _heading_page_with_slug(tx, collection, file_slug, node, page_id, named)
         uuid = named if is_free_uuid(tx, named) else str(uuid5(NAMESPACE_URL, f"{token}/{named}"))
         saved = page_edits.save_with_slug(tx, collection, page, page_id, uuid=uuid, now=now)
-        collections.record_heading(tx, collection.id, saved.id, file_page, named)
+        collection.record_heading(tx, saved.id, file_page, named)
         seen_ids.add(saved.id)
         if wrote:
             wrote(saved.id, node)
@@ -87,12 +87,12 @@ def _heading_page_with_slug(
 ) -> Page:
     """Return the page under a slug below its file's slug, with a suffix if another page has that slug."""
     address = slugs.from_path(f"{file_slug}/{slugs.segment(node.title)}")
-    holder = pages.slug_holder(tx, collection.id, address)
+    holder = collection.slug_holder(tx, address)
     if holder is not None and holder.page_id != page_id:
         if holder.is_hidden:
             page_edits.vacate_slug(tx, holder.page_id)  # the hidden page gets a new slug when it is restored
         else:
-            taken = pages.slugs_beginning(tx, collection.id, address)
+            taken = collection.slugs_beginning(tx, address)
             before = pages.slug_of(tx, page_id)
             address = indexer.suffixed_slug(address, named, taken - {before or ""})
     return indexer.with_slug(node, address)
@@ -197,7 +197,7 @@ def _write_page_file(
     digest = indexer.digest(data)
     version = (saved.id, saved.version, path, data, digest)
     history.keep_versions(tx, collection.id, [version], now, f"edit-{uuid}", trim=True)
-    collections.record_files(tx, collection.id, [(written, digest, saved.id, None)], now)
+    collection.record_files(tx, [(written, digest, saved.id, None)], now)
     if indexer.is_org(path):
         nodes = indexer.parse_file(path, data).nodes
         update_heading_pages(tx, collection, saved.id, new.slug, path, nodes, now, uuid)
@@ -222,8 +222,8 @@ def move_page_file(
         written = folder.look(path)
     if not isinstance(written, ScannedFile):
         raise FileChanged(path=path)
-    collections.forget_files(tx, collection.id, indexed.path, page_id)
-    collections.record_files(tx, collection.id, [(written, indexed.content_hash, page_id, None)], now)
+    collection.forget_files(tx, indexed.path, page_id)
+    collection.record_files(tx, [(written, indexed.content_hash, page_id, None)], now)
 
 
 def remove_page_file(
@@ -240,7 +240,7 @@ def remove_page_file(
         data = _read_unchanged(folder, indexed.path, indexed.content_hash)
         db.on_rollback(_undo_removal(collection.root, indexed.path, data, token))
         atomic_write.remove_file(folder, indexed.path, indexed.content_hash, token)
-    collections.forget_files(tx, collection.id, indexed.path, page_id)
+    collection.forget_files(tx, indexed.path, page_id)
 
 
 def _undo_removal(root: str, path: str, data: bytes, token: str) -> Callable[[], None]:
@@ -441,7 +441,7 @@ def edit_file(
                     _check_version(db, collection, path, expected_version, old)
                 new = change(old.text if old else None)
                 changed = old is None or new != old.text
-                if changed and old and (known := collections.indexed_file(db, collection.id, path)):
+                if changed and old and (known := collection.indexed_file(db, path)):
                     trust.guard_lines(db, known.page_id or 0, old.text, new)
                 if changed and db.rehearsal is not None:
                     db.rehearsal.files.append((collection.name, path, old.text if old else "", new))
@@ -456,7 +456,7 @@ def edit_file(
             time.sleep(RETRY_PAUSE * (attempt + 1))  # another process is saving the file
     if db.rehearsal is None:
         follow(authored=changed)
-    indexed = collections.indexed_file(db, collection.id, path)
+    indexed = collection.indexed_file(db, path)
     if changed and indexed and indexed.page_id and db.rehearsal is None:
         # A watcher may have indexed the file before us, as a file of the person.
         added = set(line_keys(new)) - set(line_keys(old.text if old else ""))
@@ -509,14 +509,14 @@ def _write_text(folder: Folder, path: str, old: FileText | None, new: str, token
 
 
 def _is_indexed(db: Database, collection: Collection, path: str, file: FileText) -> bool:
-    indexed = collections.indexed_file(db, collection.id, path)
+    indexed = collection.indexed_file(db, path)
     return indexed is not None and indexed.content_hash == file.content_hash
 
 
 def _check_version(
     db: Database, collection: Collection, path: str, expected: int, old: FileText | None
 ) -> None:
-    indexed = collections.indexed_file(db, collection.id, path)
+    indexed = collection.indexed_file(db, path)
     if old is None and not expected:
         return
     if old is None:
@@ -553,7 +553,7 @@ def write_ids(
     dry_run: bool = False,
 ) -> IdsReport:
     """Write the id of each page to its markdown file; with `dry_run`, only count and check the files."""
-    todo = [file for file in collections.page_files(db, collection.id) if file.path is not None]
+    todo = [file for file in collection.page_files(db) if file.path is not None]
     written = had = 0
     left: list[FileNote] = []
     try:

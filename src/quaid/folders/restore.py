@@ -54,19 +54,19 @@ def restore_collection(
     """Write the files of a collection to a new or empty folder, and attach that folder to the collection."""
     # A killed restore leaves the state "restoring", and the folder that it wrote may be complete already.
     before: CollectionState = "detached" if collection.state == "restoring" else collection.state
-    files = collections.page_files(db, collection.id)
+    files = collection.page_files(db)
     with_bytes = [file for file in files if file.raw_id is not None]
     rules = collection.ignore_patterns.encode()
     is_done = collection.state == "restoring" and _folder_matches(target, with_bytes, rules)
     if not is_done:
         _refuse_occupied(target)
-    db.write(lambda tx: collections.update(tx, collection.id, state="restoring", updated_at=now))
+    db.write(lambda tx: collection.update(tx, state="restoring", updated_at=now))
     try:
         if not is_done:
             _write_staged(db, with_bytes, rules, target, token, progress)
         size = _attach_folder(db, collection, with_bytes, target, now)
     except BaseException:
-        db.write(lambda tx: collections.update(tx, collection.id, state=before, updated_at=now))
+        db.write(lambda tx: collection.update(tx, state=before, updated_at=now))
         raise
     old = collection.root if collection.root != target and os.path.isdir(collection.root or "") else None
     without_bytes = tuple(file.slug for file in files if file.raw_id is None)
@@ -133,14 +133,14 @@ def _attach_folder(db: Database, collection: Collection, files: list[PageFile], 
 
     def work(tx: Transaction) -> int:
         size = 0
-        collections.forget_files(tx, collection.id)
+        collection.forget_files(tx)
         for page_file, file in looked:
             if isinstance(file, ScannedFile):  # the next sync handles files that were removed meanwhile
                 row = (file, str(page_file.raw_hash), page_file.page_id, None)
-                collections.record_files(tx, collection.id, [row], now)
+                collection.record_files(tx, [row], now)
                 size += file.stat.size
-        collections.update(tx, collection.id, root_path=target, state="active", updated_at=now)
-        collections.record_sync(tx, collection.id, now, root_identity=identity)
+        collection.update(tx, root_path=target, state="active", updated_at=now)
+        collection.record_sync(tx, now, root_identity=identity)
         return size
 
     return db.write(work)
@@ -228,7 +228,7 @@ def _unhide_page(
     saved = page_edits.save(
         tx, page, uuid=hidden.uuid, now=now, expected_version=None, collection=collection.name, cut=False
     )
-    collections.record_files(tx, collection.id, [(file, indexer.digest(data), saved.id, None)], now)
+    collection.record_files(tx, [(file, indexer.digest(data), saved.id, None)], now)
     if read.nodes:
         page_writer.update_heading_pages(
             tx, collection, saved.id, page.slug, file.path, read.nodes, now, token
@@ -243,10 +243,10 @@ def _displace_page(
 
     The file of that page must be gone, because the restored file could be created at the path.
     """
-    indexed = collections.indexed_file(tx, collection.id, file.path)
+    indexed = collection.indexed_file(tx, file.path)
     other = indexed.page_id if indexed else None
     if other is not None and other != hidden.id:
-        collections.forget_files(tx, collection.id, file.path)
+        collection.forget_files(tx, file.path)
         erasure.quarantine_page(tx, other, now)
 
 
@@ -259,13 +259,13 @@ def _free_slug(
     """
     if not page_edits.is_vacated_slug(hidden.slug, hidden.id):
         return hidden.slug
-    holder = pages.slug_holder(tx, collection.id, asked)
+    holder = collection.slug_holder(tx, asked)
     if holder is None:
         return asked
     if holder.is_hidden:
         page_edits.vacate_slug(tx, holder.page_id)
         return asked
-    return indexer.suffixed_slug(asked, path, pages.slugs_beginning(tx, collection.id, asked))
+    return indexer.suffixed_slug(asked, path, collection.slugs_beginning(tx, asked))
 
 
 class QuarantineExportRecord(NamedTuple):
@@ -375,7 +375,7 @@ class AuditRecord(NamedTuple):
 def audit_collection(db: Database, collection: Collection, progress: Progress) -> AuditRecord:
     """Compare the files of a collection with the index and with the stored bytes."""
     work = AuditRun(db, collection, progress)
-    files = collections.page_files(db, collection.id)
+    files = collection.page_files(db)
     try:
         with documents.open_folder(collection.root or "", collection.kind) as folder:
             work.read(folder)

@@ -70,15 +70,13 @@ class FolderRun(ABC):
     def __init__(
         self,
         db: Database,
-        collection_id: int,
-        collection_name: str,
+        collection: Collection,
         now: str,
         new_uuid: Callable[[], str],
         progress: Progress,
     ) -> None:
         self.db = db
-        self.collection_id = collection_id
-        self.collection_name = collection_name
+        self.collection = collection
         self.now = now
         self.new_uuid = new_uuid
         self.progress = progress
@@ -211,9 +209,7 @@ class FolderRun(ABC):
 
     def find_slugs_in_use(self, tx: Transaction, items: list[SpooledFile]) -> set[str]:
         """Return the slugs requested by these files that cannot be given to a new page."""
-        return page_edits.taken_slugs(
-            tx, self.collection_id, {item.path: _page_of(item).slug for item in items}
-        )
+        return self.collection.taken_slugs(tx, {item.path: _page_of(item).slug for item in items})
 
     @abstractmethod
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
@@ -235,9 +231,7 @@ class FolderRun(ABC):
 
     def _add(self, tx: Transaction, items: list[SpooledFile]) -> None:
         new = [NewPage(_page_of(item), self.new_uuid(), item.derived) for item in items]
-        ids = page_edits.add_pages(
-            tx, new, now=self.now, collection_id=self.collection_id, collection=self.collection_name
-        )
+        ids = page_edits.add_pages(tx, self.collection, new, self.now)
         self.keep_new(tx, list(zip(ids, items, strict=True)))
         for page_id, item in zip(ids, items, strict=True):
             self.count_page(page_id, _page_of(item))
@@ -350,15 +344,14 @@ def sync_collection(
     except (NotFound, FileTrouble) as trouble:
         if trouble.facts.get("path") == db.path:
             raise  # the error concerns the database, not the folder
-        return run.halt(str(trouble).rstrip("."), collections.count_files(db, collection.id))
+        return run.halt(str(trouble).rstrip("."), collection.count_files(db))
 
 
 class SyncRun(FolderRun):
     def __init__(
         self, db: Database, collection: Collection, now: str, new_uuid: Callable[[], str], progress: Progress
     ) -> None:
-        super().__init__(db, collection.id, collection.name, now, new_uuid, progress)
-        self.collection = collection
+        super().__init__(db, collection, now, new_uuid, progress)
         self.batch = f"sync-{new_uuid()}"
         self.may_remove_many = self.may_hide_many = self.authored = False
         self.ignored: scanner.IgnoreCheck = scanner.ignore_nothing
@@ -392,14 +385,14 @@ class SyncRun(FolderRun):
         self.ignored = ignore.ignore_matcher(self._ignore_patterns(), self.collection.kind)
         self._scan(only)
         keys = None if only is None else {sync_plan.path_key(path).casefold() for path in only}
-        last_seen = collections.known_files(self.db, self.collection.id, keys)
+        last_seen = self.collection.known_files(self.db, keys)
         if only is None:
             self.renamed = self._files_with_escaped_slugs()
         self.counts["unchanged"], to_read, missing = sync_plan.classify_files(
             self.files, last_seen, retry=retry, again=self.renamed
         )
         reads = self._read_files(to_read)
-        away = collections.quarantined_files(self.db, self.collection.id) if reads else []
+        away = self.collection.quarantined_files(self.db) if reads else []
         plan = sync_plan.plan_sync(reads, [*last_seen, *away], [*missing, *away])
         self._apply(plan)
         self._take_sidecars(only)
@@ -411,7 +404,7 @@ class SyncRun(FolderRun):
         """Return the paths of files whose pages have slugs with code points in place of non-ASCII letters."""
         return {
             path
-            for path, slug in collections.non_ascii_files(self.db, self.collection.id)
+            for path, slug in self.collection.non_ascii_files(self.db)
             if slugs.may_be_escaped(slug)
             and slug == slugs.escaped_from_path(path)
             and slug != slugs.from_path(path)
@@ -419,7 +412,7 @@ class SyncRun(FolderRun):
 
     def halt(self, reason: str, waiting: int) -> SyncReport:
         """Record on the collection why its sync needs attention, and return the report."""
-        self.db.write(lambda tx: collections.record_sync(tx, self.collection.id, self.now, halted=reason))
+        self.db.write(lambda tx: self.collection.record_sync(tx, self.now, halted=reason))
         return self._report(reason, waiting)
 
     def note_parsed(self, path: str, notes: tuple[str, ...]) -> None:
@@ -451,7 +444,7 @@ class SyncRun(FolderRun):
         patterns, problem = ignore.parse_rules(data, self.collection.ignore_patterns)
         if (patterns, problem) != (self.collection.ignore_patterns, self.collection.ignore_problem):
             columns = {"ignore_patterns": patterns, "ignore_problem": problem}
-            self.db.write(lambda tx: collections.update(tx, self.collection.id, **columns))
+            self.db.write(lambda tx: self.collection.update(tx, **columns))
         if problem:
             self.note(ignore.IGNORE_FILE, f"{problem}; the last good set is in force")
         return patterns
@@ -544,7 +537,7 @@ class SyncRun(FolderRun):
             # Skip a file that another process has indexed since the walk.
             if old is not None and self._is_unchanged(tx, old):
                 row = (file, content_hash, old.page_id, None)
-                collections.record_files(tx, self.collection.id, [row], self.now)
+                self.collection.record_files(tx, [row], self.now)
 
     def _write_batch(self, items: list[SpooledFile], tx: Transaction) -> None:
         self._make_way(tx, items)
@@ -555,7 +548,7 @@ class SyncRun(FolderRun):
         for page_id, slug in self.vacated.items():
             # A page that could not be written still has its temporary slug.
             if page_edits.is_vacated_slug(pages.slug_of(tx, page_id) or "", page_id):
-                taken = pages.slugs_beginning(tx, self.collection.id, slug)
+                taken = self.collection.slugs_beginning(tx, slug)
                 back = indexer.suffixed_slug(slug, str(page_id), taken) if slug in taken else slug
                 page_edits.change_slug(tx, self.collection.id, page_id, slug, back, self.now, redirect=False)
 
@@ -573,7 +566,7 @@ class SyncRun(FolderRun):
         for item in items:
             _, old = self.opened[item.path]
             slug = _page_of(item).slug
-            holder = pages.slug_holder(tx, self.collection.id, slug) if old else None
+            holder = self.collection.slug_holder(tx, slug) if old else None
             if holder is None or old is None or holder.page_id == old.page_id:
                 continue
             if holder.page_id in moving and holder.page_id not in self.vacated:
@@ -596,7 +589,7 @@ class SyncRun(FolderRun):
             (self.reads[item.path].file, item.content_hash, page_id, self.problems.get(item.path))
             for page_id, item in items
         ]
-        collections.record_files(tx, self.collection.id, files, self.now)
+        self.collection.record_files(tx, files, self.now)
         self.made.update(item.path for _, item in items)
 
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
@@ -608,7 +601,7 @@ class SyncRun(FolderRun):
         page_id = old.page_id if old else None
         page = self._with_free_slug(tx, _page_of(item), item.path, page_id)
         if old is not None and old.path != item.path:
-            collections.forget_files(tx, self.collection.id, old.path, old.page_id)
+            self.collection.forget_files(tx, old.path, old.page_id)
         uuid = read.page_uuid
         if uuid is None or not page_writer.is_free_uuid(tx, uuid):
             uuid = self.new_uuid()
@@ -630,7 +623,7 @@ class SyncRun(FolderRun):
         if self.authored:
             history.record_author(tx, saved.id, saved.version)
         row = (read.file, read.content_hash, saved.id, self.problems.get(item.path))
-        collections.record_files(tx, self.collection.id, [row], self.now)
+        self.collection.record_files(tx, [row], self.now)
         if indexer.is_org(item.path):
             self.notes += page_writer.update_heading_pages(
                 tx,
@@ -655,7 +648,7 @@ class SyncRun(FolderRun):
 
     def _is_unchanged(self, tx: Transaction, seen: LastSeenFile) -> bool:
         """Return True if the index entry of a file still has the content hash and the page of `seen`."""
-        indexed = collections.indexed_file(tx, self.collection.id, seen.path)
+        indexed = self.collection.indexed_file(tx, seen.path)
         return indexed is not None and indexed[:2] == (seen.content_hash, seen.page_id)
 
     def _is_overtaken(self, tx: Transaction, read: ReadFile) -> bool:
@@ -663,20 +656,20 @@ class SyncRun(FolderRun):
 
         In that case the next sync handles the file.
         """
-        indexed = collections.indexed_file(tx, self.collection.id, read.file.path)
+        indexed = self.collection.indexed_file(tx, read.file.path)
         expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
         return indexed is not None and indexed.content_hash not in ("", expected)
 
     def _with_free_slug(self, tx: Transaction, made: Page, path: str, page_id: int | None) -> Page:
         """Return the page under a free slug: the requested slug if it is free, else a slug made from the path."""
-        holder = pages.slug_holder(tx, self.collection.id, made.slug)
+        holder = self.collection.slug_holder(tx, made.slug)
         if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
             return made
         by_path = slugs.from_path(path)
         before = pages.slug_of(tx, page_id)
         if before is not None and before.startswith(by_path):
             return indexer.with_slug(made, before)  # the page already has a slug from its path
-        taken = pages.slugs_beginning(tx, self.collection.id, by_path)
+        taken = self.collection.slugs_beginning(tx, by_path)
         address = by_path if by_path not in taken else indexer.suffixed_slug(by_path, path, taken)
         self.note(path, f"another file has the slug {made.slug}; this one is {address}")
         return indexer.with_slug(made, address)
@@ -694,7 +687,7 @@ class SyncRun(FolderRun):
     def _take_sidecar(self, path: str, is_fresh: bool) -> None:
         try:
             data = self.folder.read(path)
-            before = history.read_sidecar_file(self.db, self.collection.id, path)
+            before = self.collection.sidecar_bytes(self.db, path)
             if data == before and not is_fresh:
                 return
             if len(data) > LARGEST_FILE:
@@ -711,7 +704,7 @@ class SyncRun(FolderRun):
 
         def work(tx: Transaction) -> None:
             candidates = indexer.sidecar_page_files(path)
-            files = [collections.indexed_file(tx, self.collection.id, name) for name in candidates]
+            files = [self.collection.indexed_file(tx, name) for name in candidates]
             page_id, slug = next(
                 ((file.page_id, file.slug) for file in files if file and file.page_id), (None, None)
             )
@@ -722,7 +715,7 @@ class SyncRun(FolderRun):
                 page_edits.touch(
                     tx, slug, expected_version=None, now=self.now, collection=self.collection.name
                 )
-            history.keep_sidecar_file(tx, self.collection.id, path, data, self.now, self.batch)
+            self.collection.keep_sidecar(tx, path, data, self.now, self.batch)
 
         self.db.write(work)
 
@@ -755,7 +748,7 @@ class SyncRun(FolderRun):
         missing: list[LastSeenFile] = []
         for old in gone:
             (hidden if ignore.is_ignored(self.ignored, old.path) else missing).append(old)
-        total = indexed_files if whole else collections.count_files(self.db, self.collection.id)
+        total = indexed_files if whole else self.collection.count_files(self.db)
         files = len(self.files) if whole else total
         cannot_hide = sync_plan.hiding_obstacle(len(hidden), total, confirmed=self.may_hide_many)
         obstacle = sync_plan.removal_obstacle(
@@ -793,16 +786,16 @@ class SyncRun(FolderRun):
             file, old = self.opened[path]
             page_id = old.page_id if old and old.path == path else None
             row = (file, collections.NOT_INDEXED, page_id, problem)
-            collections.record_files(tx, self.collection.id, [row], self.now)
+            self.collection.record_files(tx, [row], self.now)
         for old in gone:
             if not self._is_unchanged(tx, old):
                 continue  # another process changed the file since the walk
-            collections.forget_files(tx, self.collection.id, old.path)
+            self.collection.forget_files(tx, old.path)
             if old.page_id is not None:
                 erasure.quarantine_page(tx, old.page_id, self.now)
         if whole:
             self._discard_expired(tx)
-            collections.record_sync(tx, self.collection.id, self.now, root_identity=str(self.folder.identity))
+            self.collection.record_sync(tx, self.now, root_identity=str(self.folder.identity))
 
     def _discard_expired(self, tx: Transaction) -> None:
         """Delete pages whose quarantine has expired, except pages with data that exists nowhere else."""
@@ -815,7 +808,7 @@ class SyncRun(FolderRun):
                 self.note(page.slug, QUARANTINE_NOTE)
 
     def _is_same_root(self) -> bool:
-        return collections.root_identity(self.db, self.collection.id) in (None, str(self.folder.identity))
+        return self.collection.last_root_identity(self.db) in (None, str(self.folder.identity))
 
     def _report(self, halted: str, waiting: int) -> SyncReport:
         counted = ("unchanged", "new", "changed", "moved", "removed", "hidden", "discarded", "failed")
@@ -847,7 +840,7 @@ class FileStatCache:
     def looks(self, collection: Collection) -> dict[str, FileStamp]:
         present = (self._db.change_stamp(), collection.id)
         if present != self._of:
-            self._looks = collections.settled_files(self._db, collection.id, RACY_NS)
+            self._looks = collection.settled_files(self._db, RACY_NS)
             self._of = present
         return dict(self._looks)
 

@@ -14,7 +14,7 @@ from quaid.errors import Busy, Cancelled, QuaidError
 from quaid.folders import ignore, indexer, scanner, sync
 from quaid.folders.scanner import FileNote
 from quaid.folders.sync import SyncReport
-from quaid.storage import collections, pages
+from quaid.storage import collections
 from quaid.storage.collections import Collection
 from quaid.storage.sqlite.connection import Database
 
@@ -277,9 +277,7 @@ class Watcher:
             return False
         if os.path.isdir(path) and not os.path.islink(path):
             return False
-        return not (
-            kind == DELETED and pages.file_paths_beginning(self.db, folder.collection.id, f"{relative}/", 1)
-        )
+        return not (kind == DELETED and folder.collection.paths_beginning(self.db, f"{relative}/", 1))
 
     def _sync(self, folder: _WatchedFolder) -> None:
         started = time.monotonic()
@@ -351,7 +349,7 @@ def record_sync_failure(db: Database, collection: Collection, problem: str, now:
     """Record on a collection that its last sync failed; the next successful sync clears the record."""
     reason = f"the last sync failed: {problem}"
     try:
-        db.write(lambda tx: collections.record_sync(tx, collection.id, now, halted=reason))
+        db.write(lambda tx: collection.record_sync(tx, now, halted=reason))
     except QuaidError:
         pass  # a database that cannot be written is reported elsewhere
 

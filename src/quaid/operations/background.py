@@ -255,9 +255,9 @@ def _attach_listed_folder(brain: Brain, folder: AttachedFolder) -> str:
     now = brain.now()
 
     def work(tx: Transaction) -> None:
-        added = collections.add(tx, folder.name, folder.kind, folder.root, folder.writable, now)
+        collections.add(tx, folder.name, folder.kind, folder.root, folder.writable, now)
         if folder.is_write_target:
-            collections.update(tx, added, is_write_target=True)
+            collections.require(tx, folder.name).update(tx, is_write_target=True)
 
     brain.db.write(work)
     if not os.path.isdir(folder.root):

@@ -194,7 +194,7 @@ def attach_folder(
                 "state": "active",
                 "updated_at": now,
             }
-            collections.update(tx, existing.id, **columns)
+            existing.update(tx, **columns)
 
     if not os.path.isdir(root):
         raise FileTrouble(path=path, problem="is not a folder; name the folder that holds your files")
@@ -279,10 +279,10 @@ def collection_remove(
     now, root = brain.now(), collection.root or ""
 
     def work(tx: "Transaction") -> CollectionRemoveRecord:
-        collections.update(tx, collection.id, state="detached", updated_at=now)
+        collection.update(tx, state="detached", updated_at=now)
         if collection.is_write_target:
             default = collections.require(brain.db, collections.DEFAULT_COLLECTION)
-            collections.update(tx, default.id, is_write_target=True)
+            default.update(tx, is_write_target=True)
         if keep_pages:
             return CollectionRemoveRecord(name, root, 0, 0)
         return CollectionRemoveRecord(
@@ -365,7 +365,7 @@ def collection_target(brain: Brain, name: CollectionName) -> Named[tuple[Collect
         raise InvalidArgument(
             name="name", problem=f"{name} is {collection.state if collection.writable else 'read-only'}"
         )
-    brain.db.write(lambda tx: collections.update(tx, collection.id, is_write_target=True))
+    brain.db.write(lambda tx: collection.update(tx, is_write_target=True))
     collections.write_folder_list(brain.db)
     return collection_list(brain)
 
@@ -437,7 +437,7 @@ def _collection_record(brain: Brain, row: Collection) -> CollectionRecord:
             hidden,
         ),
         *(
-            collections.count_files(brain.db, row.id),
+            row.count_files(brain.db),
             row.last_sync_at,
             row.halt_reason,
             row.ignore_problem,
@@ -648,9 +648,9 @@ def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> Ig
     before, after = _rewrite_ignore_file(collection, change, brain.new_uuid())
     if before == after:
         return IgnoreRecord(name, tuple(ignore.pattern_lines(after)))
-    before_files = {file.path for file in collections.known_files(brain.db, collection.id)}
+    before_files = {file.path for file in collection.known_files(brain.db)}
     report = _sync(brain, collection, confirm_ignored=True)
-    after_files = {file.path for file in collections.known_files(brain.db, collection.id)}
+    after_files = {file.path for file in collection.known_files(brain.db)}
     was, is_now = ignore.ignore_matcher(collection.ignore_patterns), ignore.ignore_matcher(after)
     hidden = sorted(path for path in before_files - after_files if ignore.is_ignored(is_now, path))
     shown = sorted(path for path in after_files - before_files if ignore.is_ignored(was, path))

@@ -49,7 +49,7 @@ def _model_names(db: Database, start: str) -> list[str]:
 
 def _notebook_files(db: Database, start: str) -> list[str]:
     notebook = notebook_layout.find_notebook(db)
-    return pages.file_paths_beginning(db, notebook.id, start, MAX_NAMES + 1) if notebook else []
+    return notebook.paths_beginning(db, start, MAX_NAMES + 1) if notebook else []
 
 
 def _session_names(db: Database, start: str) -> list[str]:

@@ -232,7 +232,7 @@ def collection_conflicts(
 
 
 def _find_copies(brain: Brain, collection: Collection) -> list[ConflictCopy]:
-    slugs_by_path = {file.path: file.slug for file in store.page_files(brain.db, collection.id) if file.path}
+    slugs_by_path = {file.path: file.slug for file in collection.page_files(brain.db) if file.path}
     copies = []
     for path in slugs_by_path:
         original = copied_path(path)

@@ -841,13 +841,13 @@ def notebook_statements(brain: Brain, *, closed: bool = False) -> list[StoredSta
     if notebook is None or not layout.folder_exists(notebook):
         return []
     paths = layout.list_files(notebook.root or "")
-    unknown = [path for path in paths if collections.indexed_file(brain.db, notebook.id, path) is None]
+    unknown = [path for path in paths if notebook.indexed_file(brain.db, path) is None]
     if unknown and brain.db.writable:
         notebooks.sync_folder(brain, notebook, unknown)
     lines: list[StoredStatement] = []
     visible = notebooks.visible_file_text(brain, notebook)
     for path in paths:
-        file = collections.indexed_file(brain.db, notebook.id, path)
+        file = notebook.indexed_file(brain.db, path)
         page = page_store.find(brain.db, file.slug, notebook.name) if file and file.slug else None
         text = page_writer.read_text_file(notebook, path)
         if page is not None and text is not None:

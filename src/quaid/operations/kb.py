@@ -509,7 +509,7 @@ def with_semantic_matches(
         no_model=problem,
     )
     nodes = {node.path: node for node in catalog.nodes if filters.match(node)}
-    paths = {file.slug: file.path or "" for file in collections.page_files(brain.db, collection.id)}
+    paths = {file.slug: file.path or "" for file in collection.page_files(brain.db)}
     by_words = {match.path: match for match in matches}
     reordered: dict[str, KbMatch] = {}
     for result in answer.results:

@@ -597,7 +597,7 @@ def indexed_files(brain: Brain) -> dict[str, Any]:
             "indexed_at": dates.timestamp(file.seen_ns // 10**9),
         }
         for collection in collections.list_all(brain.db)
-        for file in collections.known_files(brain.db, collection.id)
+        for file in collection.known_files(brain.db)
     ]
     return {"files": sorted(files, key=lambda file: (file["collection"], file["path"]))}
 

@@ -366,7 +366,7 @@ def _add_note(
         return written.text
 
     edited = edit_file(brain, notebook, goal.path, change)
-    indexed = collections.indexed_file(brain.db, notebook.id, goal.path)
+    indexed = notebook.indexed_file(brain.db, goal.path)
     file_slug = (indexed.slug or "") if indexed else ""
     filed = router.category_of(goal.path)
     near = tuple(name for name in dict.fromkeys((guess.category, *guess.near)) if name and name != filed)
@@ -441,7 +441,7 @@ def _similar_lines(
 
 
 def _notebook_paths(brain: Brain, notebook: Collection) -> tuple[str, ...]:
-    indexed = [file.path for file in collections.known_files(brain.db, notebook.id)]
+    indexed = [file.path for file in notebook.known_files(brain.db)]
     return tuple(dict.fromkeys([*layout.list_files(notebook.root or ""), *indexed]))
 
 
@@ -560,7 +560,7 @@ def prompt(
     about = _project_context(brain) if project else ""
 
     def classes(path: str) -> LineTrust:
-        file = collections.indexed_file(brain.db, notebook.id, path) if notebook else None
+        file = notebook.indexed_file(brain.db, path) if notebook else None
         return trust.of_page(brain.db, file.page_id) if file and file.page_id else ALL_BY_PERSON
 
     visible = visible_file_text(brain, notebook)
@@ -573,12 +573,12 @@ def prompt(
 def visible_file_text(brain: Brain, notebook: Collection | None) -> "Callable[[str, str], str]":
     """Return a function that gets path and text of a file, and returns the text without what has expired."""
     clock = brain.clock
-    hidden = collections.hidden_paths(brain.db, notebook.id) if notebook else set()
+    hidden = notebook.hidden_paths(brain.db) if notebook else set()
 
     def visible(path: str, text: str) -> str:
         if path in hidden or markdown.is_expired(text, clock):
             return ""
-        file = collections.indexed_file(brain.db, notebook.id, path) if notebook else None
+        file = notebook.indexed_file(brain.db, path) if notebook else None
         gone = expired.expired_lines(brain.db, file.page_id) if file and file.page_id else frozenset()
         return expiry.visible_text(text, clock, gone)
 
@@ -685,7 +685,7 @@ def notebook_init(
         from quaid.operations.collections import attach_folder  # imported late, because only this needs it
 
         attach_folder(brain, layout.NOTEBOOK_NAME, root, kind=layout.NOTEBOOK_KIND)
-    files = collections.count_files(brain.db, layout.require_notebook(brain.db).id)
+    files = layout.require_notebook(brain.db).count_files(brain.db)
     return NotebookRecord(root, existing is None, created, files)
 
 
@@ -700,8 +700,8 @@ def notebook_list(brain: Brain) -> NotebookListRecord:
     """List the files of the notebook."""
     layout.require_notebook(brain.db)
     notebook = fresh_notebook(brain)
-    hidden = collections.hidden_paths(brain.db, notebook.id)
-    rows = collections.known_files(brain.db, notebook.id)
+    hidden = notebook.hidden_paths(brain.db)
+    rows = notebook.known_files(brain.db)
     files = sorted(NotebookFile(row.path, row.stat.size) for row in rows if row.path not in hidden)
     return NotebookListRecord(notebook.root or "", tuple(files))
 
@@ -752,7 +752,7 @@ def _synced_file(brain: Brain, notebook: Collection, path: str) -> tuple[FileTex
         if brain.db.writable:
             sync_folder(brain, notebook, [path])
         file = page_writer.read_text_file(notebook, path)
-        page = collections.indexed_file(brain.db, notebook.id, path)
+        page = notebook.indexed_file(brain.db, path)
         if file is None or page is None or page.content_hash == file.content_hash:
             break
     if file is None:

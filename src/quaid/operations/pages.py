@@ -493,7 +493,7 @@ def _page_of_file(brain: Brain, path: str) -> tuple[str, str] | None:
             _path_inside(path, collection.root) if os.path.isabs(path) else os.path.normpath(path),
             rest if first in (collection.name, folder) else "",
         ):
-            file = collections.indexed_file(brain.db, collection.id, candidate) if candidate else None
+            file = collection.indexed_file(brain.db, candidate) if candidate else None
             if file and file.slug and pages.find(brain.db, file.slug, collection.name):
                 found.append((file.slug, collection.name))
                 break

@@ -357,7 +357,7 @@ def _with_current_versions(brain: Brain, value: Any) -> Any:
 def _current_version(brain: Brain, arguments: Mapping[str, Any]) -> int:
     if "path" in arguments:
         notebook = layout.require_notebook(brain.db)
-        file = collections.indexed_file(brain.db, notebook.id, str(arguments["path"]))
+        file = notebook.indexed_file(brain.db, str(arguments["path"]))
         return (file and file.version) or 0
     collection, name = pages.locate_page(brain, str(arguments["slug"]))
     stored = page_store.find(brain.db, name, collection.name)

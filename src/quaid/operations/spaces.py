@@ -823,10 +823,10 @@ def leave(
         if collection.kind == SHARED and not keep:
             erasure.discard_collection(tx, collection.id)
         elif collection.kind == SHARED:
-            collections.update(tx, collection.id, kind="pages")
+            collection.update(tx, kind="pages")
         if collection.is_write_target and not keep:
             default = collections.require(brain.db, DEFAULT_COLLECTION)
-            collections.update(tx, default.id, is_write_target=True)
+            default.update(tx, is_write_target=True)
 
     brain.db.write(work)
     known = credentials.read(brain.db.path)

@@ -274,14 +274,12 @@ class Replica:
         if self.collection.root is not None:
             return set()
         slugs_wanted = {change.uuid: bundle.slug for change, bundle in new}
-        taken = page_edits.taken_slugs(tx, self._id, slugs_wanted)
+        taken = self.collection.taken_slugs(tx, slugs_wanted)
         free = [(change, bundle) for change, bundle in new if bundle.slug not in taken]
         for start in range(0, len(free), BULK_PAGES):
             group = free[start : start + BULK_PAGES]
             made = [NewPage(_build(bundle), bundle.uuid) for _, bundle in group]
-            ids = page_edits.add_pages(
-                tx, made, now=self._now(), collection_id=self._id, collection=self.collection.name
-            )
+            ids = page_edits.add_pages(tx, self.collection, made, self._now())
             chunks.write_pages(tx, ids)
             states = []
             for page_id, (change, bundle) in zip(ids, group, strict=True):
@@ -479,7 +477,7 @@ class Replica:
 
     def _make_room(self, tx: Transaction, slug: str, page_id: int | None, at: str) -> None:
         """Give another page that has this slug a free one, so that both pages exist."""
-        holder = pages.slug_holder(tx, self._id, slug)
+        holder = self.collection.slug_holder(tx, slug)
         if holder is None or holder.page_id == page_id:
             return
         if holder.is_hidden:
@@ -494,7 +492,7 @@ class Replica:
         self._result = self._result._replace(renamed=(*self._result.renamed, (slug, new)))
 
     def _free_slug(self, tx: Transaction, slug: str) -> str:
-        taken = pages.slugs_beginning(tx, self._id, slug)
+        taken = self.collection.slugs_beginning(tx, slug)
         number = 2
         while f"{slug}-{number}" in taken:
             number += 1

@@ -1,5 +1,6 @@
 """Collections, their files, and the settings of the database."""
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable
@@ -75,6 +76,59 @@ CollectionState = Literal["active", "detached", "restoring"]
 
 DEFAULT_COLLECTION = "default"
 
+LAST_CHARACTER = "\U0010ffff"
+"""The last character in sort order. Strings that begin with `start` sort before `start` + LAST_CHARACTER."""
+
+
+NOT_INDEXED = ""
+"""Content hash of a file that was read but could not be indexed."""
+
+
+class FileProblem(NamedTuple):
+    """A file with a problem."""
+
+    path: str
+    problem: str
+    taken_in: bool
+    """True if the content of the file was indexed, as far as it could be parsed."""
+
+
+class IndexedFile(NamedTuple):
+    """The indexed state of a file: the hash of its content, and the id of its page, if it has a page."""
+
+    content_hash: str
+    page_id: int | None
+    slug: str | None
+    version: int | None
+
+
+class PageFile(NamedTuple):
+    """A visible page, its file as last read, and its raw import (the stored bytes of the file)."""
+
+    page_id: int
+    slug: str
+    uuid: str
+    path: str | None
+    """Path of the page's file; None if no file is known."""
+    content_hash: str | None
+    raw_id: int | None
+    raw_path: str | None
+    raw_hash: str | None
+
+
+class SlugHolder(NamedTuple):
+    """The id of the page that has a slug, and whether the page is hidden (quarantined)."""
+
+    page_id: int
+    is_hidden: bool
+
+
+FileStamp = tuple[int, int, int, int]
+"""Size, mtime, ctime and inode of a file, as in FileSignature.
+
+A plain tuple is used because there are thousands of them.
+"""
+
 
 class Collection(NamedTuple):
     id: int
@@ -93,6 +147,236 @@ class Collection(NamedTuple):
     last_sync_at: str | None
     created_at: str
 
+    def update(self, tx: "Transaction", **values: object) -> None:
+        """Set columns of a collection. A new write target replaces the current write target."""
+        if values.get("is_write_target"):
+            tx.execute("UPDATE collections SET is_write_target = 0 WHERE is_write_target = 1")
+        columns = ", ".join(f"{name} = ?" for name in values)
+        tx.execute(f"UPDATE collections SET {columns} WHERE id = ?", (*values.values(), self.id))  # noqa: S608
+
+    def record_sync(
+        self, tx: "Transaction", now: str, *, root_identity: str = "", halted: str | None = None
+    ) -> None:
+        """Record the time of a sync, the folder's inode if given, and the reason if the sync was halted."""
+        tx.execute(
+            "UPDATE collections SET last_sync_at = ?1, reconcile_halt_reason = ?2,"
+            " reconcile_halted_at = iif(?2 IS NULL, NULL, coalesce(reconcile_halted_at, ?1)) WHERE id = ?3",
+            (now, halted, self.id),
+        )
+        if root_identity:
+            tx.execute(
+                "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)",
+                (f"root_of_collection_{self.id}", root_identity),
+            )
+
+    def last_root_identity(self, db: "Database") -> str | None:
+        """Return the inode of the collection's folder when it was last scanned completely, or None."""
+        row = db.one("SELECT value FROM quaid_config WHERE key = ?", (f"root_of_collection_{self.id}",))
+        return None if row is None else str(row[0])
+
+    def non_ascii_files(self, db: "Database") -> list[tuple[str, str]]:
+        """Return path and slug of the files with a non-ASCII path, unless their front matter requests the slug."""
+        rows = db.rows(
+            "SELECT f.relative_path, p.slug FROM file_state AS f JOIN pages AS p ON p.id = f.page_id"
+            " WHERE f.collection_id = ? AND f.relative_path GLOB '*[^ -~]*'"
+            " AND p.slug IS NOT json_extract(p.frontmatter, '$.slug')",
+            (self.id,),
+        )
+        return [(str(path), str(slug)) for path, slug in rows]
+
+    def known_files(self, db: "Database", keys: Iterable[str] | None = None) -> "list[LastSeenFile]":
+        """Return the last seen state of a folder's files, or of those with the given path keys."""
+        if keys is None:
+            return _last_seen_files(db, "f.collection_id = ?", (self.id,))
+        wanted = json.dumps(sorted(keys), ensure_ascii=False)
+        among = "f.collection_id = ? AND f.path_key IN (SELECT value FROM json_each(?))"
+        return _last_seen_files(db, among, (self.id, wanted))
+
+    def hidden_paths(self, db: "Database") -> set[str]:
+        """Return the paths of files whose pages are hidden, because they have expired."""
+        rows = db.rows(
+            "SELECT relative_path FROM file_state AS f WHERE collection_id = ? AND page_id IS NOT NULL AND NOT EXISTS"
+            " (SELECT 1 FROM pages AS p WHERE p.id = f.page_id AND p.quarantined_at IS NULL)",
+            (self.id,),
+        )
+        return {str(path) for (path,) in rows}
+
+    def quarantined_files(self, db: "Database") -> "list[LastSeenFile]":
+        """Return the files of quarantined pages. If a file reappears, perhaps elsewhere, its page is restored."""
+        from quaid.model.sync_plan import FileSignature, LastSeenFile  # imported late, for a fast start
+
+        rows = db.rows(
+            "SELECT r.file_path, r.content_hash, p.id, p.uuid FROM pages p JOIN raw_imports r ON r.page_id = p.id"
+            " AND r.is_active = 1 WHERE p.collection_id = ? AND p.quarantined_at IS NOT NULL",
+            (self.id,),
+        )
+        nothing = FileSignature(-1, -1, -1, -1)
+        return [
+            LastSeenFile(path, f"\0{path}", nothing, content, 0, page, uuid)
+            for path, content, page, uuid in rows
+        ]
+
+    def record_files(
+        self,
+        tx: "Transaction",
+        files: "Iterable[tuple[ScannedFile, str, int | None, str | None]]",
+        now: str,
+    ) -> None:
+        """Store the state of files that were read, given as (file, content hash, page id, problem)."""
+        tx.executemany(
+            "INSERT OR REPLACE INTO file_state (collection_id, relative_path, path_key, page_id, size_bytes,"
+            " mtime_ns, ctime_ns, inode, content_hash, problem, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (self.id, file.path, file.key, page_id, *file.stat, content_hash, problem, now)
+                for file, content_hash, page_id, problem in files
+            ],
+        )
+
+    def indexed_file(self, db: "Database | Transaction", path: str) -> IndexedFile | None:
+        """Return the indexed state of a file, or None if it is unknown."""
+        row = db.one(
+            "SELECT f.content_hash, p.id, p.slug, p.version FROM file_state f LEFT JOIN pages p ON p.id = f.page_id"
+            " WHERE f.collection_id = ? AND f.relative_path = ?",
+            (self.id, path),
+        )
+        return None if row is None else IndexedFile(*row)
+
+    def forget_files(self, tx: "Transaction", path: str | None = None, page_id: int | None = None) -> None:
+        """Delete the stored state of a file, or of all files of a collection.
+
+        With `page_id`, only files of that page are affected.
+        """
+        tx.execute(
+            "DELETE FROM file_state WHERE collection_id = ?1 AND (?2 IS NULL OR relative_path = ?2)"
+            " AND (?3 IS NULL OR page_id IS ?3)",
+            (self.id, path, page_id),
+        )
+
+    def settled_files(self, db: "Database", racy_ns: int) -> dict[str, FileStamp]:
+        """Return the stamp of each file by path. A file whose stamp still matches does not have to be read again.
+
+        A file that was read less than `racy_ns` after its last change may have changed again unnoticed. Its stamp
+        is replaced by a stamp that never matches.
+        """
+        stamps = {}
+        for path, size, mtime, ctime, inode, seen in db.rows(
+            "SELECT relative_path, size_bytes, mtime_ns, ctime_ns, inode, seen_at FROM file_state"
+            " WHERE collection_id = ?",
+            (self.id,),
+        ):
+            latest = timestamp_nanoseconds(seen) - racy_ns
+            stamps[path] = (
+                (size, mtime, ctime, inode) if ctime <= latest and mtime <= latest else (-1, -1, -1, -1)
+            )
+        return stamps
+
+    def count_files(self, db: "Database") -> int:
+        row = db.one("SELECT count(*) FROM file_state WHERE collection_id = ?", (self.id,))
+        return int(row[0]) if row else 0
+
+    def page_files(self, db: "Database") -> list[PageFile]:
+        """Return the visible pages of a collection, ordered by path.
+
+        Pages made from headings in another page's file are left out.
+        """
+        rows = db.rows(
+            "SELECT p.id, p.slug, p.uuid, f.relative_path, f.content_hash, r.id, r.file_path, r.content_hash"
+            " FROM pages p LEFT JOIN file_state f ON f.page_id = p.id AND f.collection_id = p.collection_id"
+            " LEFT JOIN raw_imports r ON r.page_id = p.id AND r.is_active = 1"
+            " WHERE p.collection_id = ? AND p.quarantined_at IS NULL"
+            " AND NOT EXISTS (SELECT 1 FROM file_nodes n WHERE n.page_id = p.id)"
+            " ORDER BY coalesce(f.relative_path, r.file_path), p.id",
+            (self.id,),
+        )
+        return [PageFile(*row) for row in rows]
+
+    def page_of_heading(
+        self, tx: "Transaction", node_id: str, file_page_id: int
+    ) -> tuple[int | None, str | None]:
+        """Return the page made from a heading with this id in any file of the collection, or None.
+
+        Also return the path of the file that contained the heading when last read, if the page is visible and
+        that file is not the file of `file_page_id`.
+        """
+        row = tx.one(
+            "SELECT n.page_id, (SELECT f.relative_path FROM file_state f JOIN pages p ON p.id = n.page_id"
+            " WHERE f.page_id = n.file_page_id AND n.file_page_id <> ?3 AND p.quarantined_at IS NULL)"
+            " FROM file_nodes n WHERE n.collection_id = ?1 AND n.node_id = ?2",
+            (self.id, node_id, file_page_id),
+        )
+        return (None, None) if row is None else (int(row[0]), row[1])
+
+    def record_heading(self, tx: "Transaction", page_id: int, file_page_id: int, node_id: str) -> None:
+        """Record that a page was made from a heading of a file."""
+        tx.execute("DELETE FROM file_nodes WHERE page_id = ?", (page_id,))
+        tx.execute(
+            "INSERT OR REPLACE INTO file_nodes (page_id, file_page_id, collection_id, node_id) VALUES (?, ?, ?, ?)",
+            (page_id, file_page_id, self.id, node_id),
+        )
+
+    def slug_holder(self, tx: "Transaction", slug: str) -> SlugHolder | None:
+        for page_id, hidden in tx.execute(
+            "SELECT id, quarantined_at IS NOT NULL FROM pages WHERE collection_id = ? AND slug = ?",
+            (self.id, slug),
+        ):
+            return SlugHolder(page_id, bool(hidden))
+        return None
+
+    def slugs_beginning(self, tx: "Transaction", start: str) -> set[str]:
+        """Return the slugs of a collection that begin with `start`."""
+        rows = tx.execute(
+            "SELECT slug FROM pages WHERE collection_id = ? AND slug >= ? AND slug < ?",
+            (self.id, start, start + LAST_CHARACTER),
+        )
+        return {str(slug) for (slug,) in rows}
+
+    def paths_beginning(self, db: "Database", start: str, most: int) -> list[str]:
+        """Return up to `most` file paths of a collection that begin with `start`, as of its last sync."""
+        rows = db.rows(
+            "SELECT relative_path FROM file_state WHERE collection_id = ?1"
+            " AND relative_path >= ?2 AND relative_path < ?2 || ?3 ORDER BY 1 LIMIT ?4",
+            (self.id, start, LAST_CHARACTER, most),
+        )
+        return [str(path) for (path,) in rows]
+
+    def keep_sidecar(self, tx: "Transaction", path: str, data: bytes, now: str, batch: str) -> None:
+        """Store the bytes of a sidecar (a JSON file with raw data beside a page file). Replace earlier bytes."""
+        tx.execute(
+            "DELETE FROM raw_imports WHERE collection_id = ? AND file_path = ? AND page_id IS NULL",
+            (self.id, path),
+        )
+        tx.execute(
+            "INSERT INTO raw_imports (collection_id, import_id, content_hash, file_path, created_at, raw_bytes)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (self.id, batch, hashlib.sha256(data).hexdigest(), path, now, data),
+        )
+
+    def sidecar_bytes(self, db: "Database", path: str) -> bytes | None:
+        """Return the bytes stored by `keep_sidecar_file`, or None."""
+        row = db.one(
+            "SELECT raw_bytes FROM raw_imports WHERE collection_id = ? AND file_path = ? AND is_active = 1"
+            " AND page_id IS NULL",
+            (self.id, path),
+        )
+        return None if row is None else bytes(row[0])
+
+    def taken_slugs(self, tx: "Transaction", slugs: dict[str, str]) -> set[str]:
+        """Return the slugs that cannot be given to new pages. `slugs` maps the paths of new files to slugs.
+
+        A slug is taken if a page, hidden or not, or a redirect has it, or if another process has indexed the file
+        meanwhile.
+        """
+        rows = tx.execute(
+            "SELECT p.slug FROM json_each(?1) AS wanted CROSS JOIN pages AS p"
+            " ON p.collection_id = ?2 AND p.slug = wanted.value UNION ALL"
+            " SELECT r.slug FROM json_each(?1) AS wanted CROSS JOIN redirects AS r"
+            " ON r.collection_id = ?2 AND r.slug = wanted.value UNION ALL"
+            " SELECT wanted.value FROM json_each(?1) AS wanted CROSS JOIN file_state AS f"
+            " ON f.collection_id = ?2 AND f.relative_path = wanted.key",
+            (json.dumps(slugs, ensure_ascii=False), self.id),
+        )
+        return {str(slug) for (slug,) in rows}
+
 
 _COLLECTION_COLUMNS = (
     "id, name, kind, root_path, state, writable, is_write_target, ignore_patterns, ignore_problem,"
@@ -100,18 +384,18 @@ _COLLECTION_COLUMNS = (
 )
 
 
-def list_all(db: "Database") -> list[Collection]:
+def list_all(db: "Database | Transaction") -> list[Collection]:
     """Return all collections, starting with the default collection."""
     rows = db.rows(f"SELECT {_COLLECTION_COLUMNS} FROM collections ORDER BY id")  # noqa: S608 (fixed columns)
     return [_collection_of_row(row) for row in rows]
 
 
-def find(db: "Database", name: str) -> Collection | None:
+def find(db: "Database | Transaction", name: str) -> Collection | None:
     row = db.one(f"SELECT {_COLLECTION_COLUMNS} FROM collections WHERE name = ?", (name,))  # noqa: S608 (fixed columns)
     return None if row is None else _collection_of_row(row)
 
 
-def require(db: "Database", name: str) -> Collection:
+def require(db: "Database | Transaction", name: str) -> Collection:
     """Return the collection with this name. Raise NotFound, listing all names, if there is none."""
     collection = find(db, name)
     if collection is None:
@@ -137,30 +421,6 @@ def add(tx: "Transaction", name: str, kind: str, root: str | None, writable: boo
     return tx.last_insert_rowid()
 
 
-def update(tx: "Transaction", collection_id: int, **values: object) -> None:
-    """Set columns of a collection. A new write target replaces the current write target."""
-    if values.get("is_write_target"):
-        tx.execute("UPDATE collections SET is_write_target = 0 WHERE is_write_target = 1")
-    columns = ", ".join(f"{name} = ?" for name in values)
-    tx.execute(f"UPDATE collections SET {columns} WHERE id = ?", (*values.values(), collection_id))  # noqa: S608
-
-
-def record_sync(
-    tx: "Transaction", collection_id: int, now: str, *, root_identity: str = "", halted: str | None = None
-) -> None:
-    """Record the time of a sync, the folder's inode if given, and the reason if the sync was halted."""
-    tx.execute(
-        "UPDATE collections SET last_sync_at = ?1, reconcile_halt_reason = ?2,"
-        " reconcile_halted_at = iif(?2 IS NULL, NULL, coalesce(reconcile_halted_at, ?1)) WHERE id = ?3",
-        (now, halted, collection_id),
-    )
-    if root_identity:
-        tx.execute(
-            "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)",
-            (f"root_of_collection_{collection_id}", root_identity),
-        )
-
-
 def page_counts(db: "Database") -> dict[int, tuple[int, int]]:
     """Return the numbers of visible and quarantined pages by collection id."""
     rows = db.rows(
@@ -173,12 +433,6 @@ def page_counts(db: "Database") -> dict[int, tuple[int, int]]:
 
 def _collection_of_row(row: tuple[object, ...]) -> Collection:
     return Collection._make((*row[:5], bool(row[5]), bool(row[6]), *row[7:]))
-
-
-def root_identity(db: "Database", collection_id: int) -> str | None:
-    """Return the inode of the collection's folder when it was last scanned completely, or None."""
-    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (f"root_of_collection_{collection_id}",))
-    return None if row is None else str(row[0])
 
 
 LARGEST_FOLDER_LIST = 1024 * 1024
@@ -244,180 +498,36 @@ def write_folder_list(db: "Database") -> None:
         pass
 
 
-NOT_INDEXED = ""
-"""Content hash of a file that was read but could not be indexed."""
-
-
-class FileProblem(NamedTuple):
-    """A file with a problem."""
-
-    path: str
-    problem: str
-    taken_in: bool
-    """True if the content of the file was indexed, as far as it could be parsed."""
-
-
-def non_ascii_files(db: "Database", collection_id: int) -> list[tuple[str, str]]:
-    """Return path and slug of the files with a non-ASCII path, unless their front matter requests the slug."""
-    rows = db.rows(
-        "SELECT f.relative_path, p.slug FROM file_state AS f JOIN pages AS p ON p.id = f.page_id"
-        " WHERE f.collection_id = ? AND f.relative_path GLOB '*[^ -~]*'"
-        " AND p.slug IS NOT json_extract(p.frontmatter, '$.slug')",
-        (collection_id,),
-    )
-    return [(str(path), str(slug)) for path, slug in rows]
-
-
-def known_files(
-    db: "Database", collection_id: int, keys: Iterable[str] | None = None
-) -> "list[LastSeenFile]":
-    """Return the last seen state of a folder's files, or of those with the given path keys."""
-    from quaid.model.sync_plan import FileSignature, LastSeenFile  # imported late, for a fast start
-
-    some, values = "", ()  # type: str, tuple[str, ...]
-    if keys is not None:
-        some = " AND f.path_key IN (SELECT value FROM json_each(?))"
-        values = (json.dumps(sorted(keys), ensure_ascii=False),)
-    rows = db.rows(
-        "SELECT f.relative_path, f.path_key, f.size_bytes, f.mtime_ns, f.ctime_ns, f.inode, f.content_hash,"  # noqa: S608
-        " f.seen_at, f.page_id, p.uuid, f.problem IS NOT NULL AND f.page_id IS NULL"
-        f" FROM file_state f LEFT JOIN pages p ON p.id = f.page_id WHERE f.collection_id = ?{some}",
-        (collection_id, *values),
-    )
-    return [
-        LastSeenFile(
-            row[0],
-            row[1],
-            FileSignature(*row[2:6]),
-            row[6],
-            timestamp_nanoseconds(row[7]),
-            row[8],
-            row[9],
-            bool(row[10]),
-        )
-        for row in rows
-    ]
-
-
-def hidden_paths(db: "Database", collection_id: int) -> set[str]:
-    """Return the paths of files whose pages are hidden, because they have expired."""
-    rows = db.rows(
-        "SELECT relative_path FROM file_state AS f WHERE collection_id = ? AND page_id IS NOT NULL AND NOT EXISTS"
-        " (SELECT 1 FROM pages AS p WHERE p.id = f.page_id AND p.quarantined_at IS NULL)",
-        (collection_id,),
-    )
-    return {str(path) for (path,) in rows}
-
-
-def quarantined_files(db: "Database", collection_id: int) -> "list[LastSeenFile]":
-    """Return the files of quarantined pages. If a file reappears, perhaps elsewhere, its page is restored."""
-    from quaid.model.sync_plan import FileSignature, LastSeenFile  # imported late, for a fast start
-
-    rows = db.rows(
-        "SELECT r.file_path, r.content_hash, p.id, p.uuid FROM pages p JOIN raw_imports r ON r.page_id = p.id"
-        " AND r.is_active = 1 WHERE p.collection_id = ? AND p.quarantined_at IS NOT NULL",
-        (collection_id,),
-    )
-    nothing = FileSignature(-1, -1, -1, -1)
-    return [
-        LastSeenFile(path, f"\0{path}", nothing, content, 0, page, uuid) for path, content, page, uuid in rows
-    ]
-
-
-def record_files(
-    tx: "Transaction",
-    collection_id: int,
-    files: "Iterable[tuple[ScannedFile, str, int | None, str | None]]",
-    now: str,
-) -> None:
-    """Store the state of files that were read, given as (file, content hash, page id, problem)."""
-    tx.executemany(
-        "INSERT OR REPLACE INTO file_state (collection_id, relative_path, path_key, page_id, size_bytes,"
-        " mtime_ns, ctime_ns, inode, content_hash, problem, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (collection_id, file.path, file.key, page_id, *file.stat, content_hash, problem, now)
-            for file, content_hash, page_id, problem in files
-        ],
-    )
-
-
-class IndexedFile(NamedTuple):
-    """The indexed state of a file: the hash of its content, and the id of its page, if it has a page."""
-
-    content_hash: str
-    page_id: int | None
-    slug: str | None
-    version: int | None
-
-
-def indexed_file(db: "Database | Transaction", collection_id: int, path: str) -> IndexedFile | None:
-    """Return the indexed state of a file, or None if it is unknown."""
-    row = db.one(
-        "SELECT f.content_hash, p.id, p.slug, p.version FROM file_state f LEFT JOIN pages p ON p.id = f.page_id"
-        " WHERE f.collection_id = ? AND f.relative_path = ?",
-        (collection_id, path),
-    )
-    return None if row is None else IndexedFile(*row)
-
-
-def forget_files(
-    tx: "Transaction", collection_id: int, path: str | None = None, page_id: int | None = None
-) -> None:
-    """Delete the stored state of a file, or of all files of a collection.
-
-    With `page_id`, only files of that page are affected.
-    """
-    tx.execute(
-        "DELETE FROM file_state WHERE collection_id = ?1 AND (?2 IS NULL OR relative_path = ?2)"
-        " AND (?3 IS NULL OR page_id IS ?3)",
-        (collection_id, path, page_id),
-    )
-
-
 def file_of_page(db: "Database", page_id: int) -> "tuple[LastSeenFile | None, str | None]":
     """Return the last seen state of a page's file, and the path of the file with the page's heading.
 
     The path is "" if that file is gone, and None if the page was not made from a heading.
     """
-    row = db.one(
-        "SELECT collection_id, relative_path, path_key FROM file_state WHERE page_id = ?", (page_id,)
-    )
     heading = db.one(
         "SELECT coalesce(f.relative_path, '') FROM file_nodes n LEFT JOIN file_state f ON f.page_id = n.file_page_id"
         " WHERE n.page_id = ?",
         (page_id,),
     )
-    files = known_files(db, row[0], [row[2]]) if row else []
-    return (
-        next((file for file in files if row and file.path == row[1]), None),
-        None if heading is None else str(heading[0]),
+    files = _last_seen_files(db, "f.page_id = ?", (page_id,))
+    return files[0] if files else None, None if heading is None else str(heading[0])
+
+
+def _last_seen_files(db: "Database", where: str, values: tuple[object, ...]) -> "list[LastSeenFile]":
+    from quaid.model.sync_plan import FileSignature, LastSeenFile  # imported late, for a fast start
+
+    rows = db.rows(
+        "SELECT f.relative_path, f.path_key, f.size_bytes, f.mtime_ns, f.ctime_ns, f.inode, f.content_hash,"  # noqa: S608
+        " f.seen_at, f.page_id, p.uuid, f.problem IS NOT NULL AND f.page_id IS NULL"
+        f" FROM file_state f LEFT JOIN pages p ON p.id = f.page_id WHERE {where}",
+        values,
     )
-
-
-FileStamp = tuple[int, int, int, int]
-"""Size, mtime, ctime and inode of a file, as in FileSignature.
-
-A plain tuple is used because there are thousands of them.
-"""
-
-
-def settled_files(db: "Database", collection_id: int, racy_ns: int) -> dict[str, FileStamp]:
-    """Return the stamp of each file by path. A file whose stamp still matches does not have to be read again.
-
-    A file that was read less than `racy_ns` after its last change may have changed again unnoticed. Its stamp
-    is replaced by a stamp that never matches.
-    """
-    stamps = {}
-    for path, size, mtime, ctime, inode, seen in db.rows(
-        "SELECT relative_path, size_bytes, mtime_ns, ctime_ns, inode, seen_at FROM file_state"
-        " WHERE collection_id = ?",
-        (collection_id,),
-    ):
-        latest = timestamp_nanoseconds(seen) - racy_ns
-        stamps[path] = (
-            (size, mtime, ctime, inode) if ctime <= latest and mtime <= latest else (-1, -1, -1, -1)
+    return [
+        LastSeenFile(
+            *(path, key, FileSignature(*stat), content_hash),
+            *(timestamp_nanoseconds(seen_at), page_id, uuid, bool(is_unusable)),
         )
-    return stamps
+        for path, key, *stat, content_hash, seen_at, page_id, uuid, is_unusable in rows
+    ]
 
 
 def paths_of_pages(db: "Database", page_ids: "Iterable[int]") -> dict[int, str]:
@@ -442,11 +552,6 @@ def file_problems(db: "Database", collection_id: int | None = None) -> dict[str,
     return problems
 
 
-def count_files(db: "Database", collection_id: int) -> int:
-    row = db.one("SELECT count(*) FROM file_state WHERE collection_id = ?", (collection_id,))
-    return int(row[0]) if row else 0
-
-
 def _timestamp_seconds(timestamp: str) -> int:
     # strptime is avoided, because it imports the calendar module, which slows down every cold command.
     hour, minute, second = int(timestamp[11:13]), int(timestamp[14:16]), int(timestamp[17:19])
@@ -464,62 +569,3 @@ def timestamp_nanoseconds(timestamp: str, cache: dict[str, int] = {}) -> int:  #
             cache.clear()
         cache[timestamp] = _timestamp_seconds(timestamp) * 1_000_000_000
     return cache[timestamp]
-
-
-class PageFile(NamedTuple):
-    """A visible page, its file as last read, and its raw import (the stored bytes of the file)."""
-
-    page_id: int
-    slug: str
-    uuid: str
-    path: str | None
-    """Path of the page's file; None if no file is known."""
-    content_hash: str | None
-    raw_id: int | None
-    raw_path: str | None
-    raw_hash: str | None
-
-
-def page_files(db: "Database", collection_id: int) -> list[PageFile]:
-    """Return the visible pages of a collection, ordered by path.
-
-    Pages made from headings in another page's file are left out.
-    """
-    rows = db.rows(
-        "SELECT p.id, p.slug, p.uuid, f.relative_path, f.content_hash, r.id, r.file_path, r.content_hash"
-        " FROM pages p LEFT JOIN file_state f ON f.page_id = p.id AND f.collection_id = p.collection_id"
-        " LEFT JOIN raw_imports r ON r.page_id = p.id AND r.is_active = 1"
-        " WHERE p.collection_id = ? AND p.quarantined_at IS NULL"
-        " AND NOT EXISTS (SELECT 1 FROM file_nodes n WHERE n.page_id = p.id)"
-        " ORDER BY coalesce(f.relative_path, r.file_path), p.id",
-        (collection_id,),
-    )
-    return [PageFile(*row) for row in rows]
-
-
-def page_of_heading(
-    tx: "Transaction", collection_id: int, node_id: str, file_page_id: int
-) -> tuple[int | None, str | None]:
-    """Return the page made from a heading with this id in any file of the collection, or None.
-
-    Also return the path of the file that contained the heading when last read, if the page is visible and
-    that file is not the file of `file_page_id`.
-    """
-    row = tx.one(
-        "SELECT n.page_id, (SELECT f.relative_path FROM file_state f JOIN pages p ON p.id = n.page_id"
-        " WHERE f.page_id = n.file_page_id AND n.file_page_id <> ?3 AND p.quarantined_at IS NULL)"
-        " FROM file_nodes n WHERE n.collection_id = ?1 AND n.node_id = ?2",
-        (collection_id, node_id, file_page_id),
-    )
-    return (None, None) if row is None else (int(row[0]), row[1])
-
-
-def record_heading(
-    tx: "Transaction", collection_id: int, page_id: int, file_page_id: int, node_id: str
-) -> None:
-    """Record that a page was made from a heading of a file."""
-    tx.execute("DELETE FROM file_nodes WHERE page_id = ?", (page_id,))
-    tx.execute(
-        "INSERT OR REPLACE INTO file_nodes (page_id, file_page_id, collection_id, node_id) VALUES (?, ?, ?, ?)",
-        (page_id, file_page_id, collection_id, node_id),
-    )

@@ -121,31 +121,6 @@ def page_authors(db: "Database", page_id: int) -> list[VersionAuthor]:
     return [VersionAuthor(*row) for row in rows]
 
 
-def keep_sidecar_file(
-    tx: "Transaction", collection_id: int, path: str, data: bytes, now: str, batch: str
-) -> None:
-    """Store the bytes of a sidecar (a JSON file with raw data beside a page file). Replace earlier bytes."""
-    tx.execute(
-        "DELETE FROM raw_imports WHERE collection_id = ? AND file_path = ? AND page_id IS NULL",
-        (collection_id, path),
-    )
-    tx.execute(
-        "INSERT INTO raw_imports (collection_id, import_id, content_hash, file_path, created_at, raw_bytes)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        (collection_id, batch, hashlib.sha256(data).hexdigest(), path, now, data),
-    )
-
-
-def read_sidecar_file(db: "Database", collection_id: int, path: str) -> bytes | None:
-    """Return the bytes stored by `keep_sidecar_file`, or None."""
-    row = db.one(
-        "SELECT raw_bytes FROM raw_imports WHERE collection_id = ? AND file_path = ? AND is_active = 1"
-        " AND page_id IS NULL",
-        (collection_id, path),
-    )
-    return None if row is None else bytes(row[0])
-
-
 def _trim_versions(tx: "Transaction", page_ids: list[int | None], oldest: str) -> None:
     # The age of a version counts from the day it was replaced. If a page changes today, its previous text is
     # kept for the full period from today, even if that text is ten years old.

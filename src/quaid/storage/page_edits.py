@@ -26,7 +26,7 @@ from quaid.model.slug import names_of
 from quaid.model.timeline import summary_hash
 from quaid.model.trust import LineTrust
 from quaid.storage import chunks, golden, history, links, text_index, trust
-from quaid.storage.pages import require_collection_id, slug_holder, slug_of
+from quaid.storage.pages import require_collection_id, slug_of
 from quaid.storage.sqlite.connection import Transaction, as_json, next_row_id
 
 if TYPE_CHECKING:
@@ -54,27 +54,7 @@ class NewPage(NamedTuple):
     """Data derived from the page, if already computed."""
 
 
-def taken_slugs(tx: Transaction, collection_id: int, slugs: dict[str, str]) -> set[str]:
-    """Return the slugs that cannot be given to new pages. `slugs` maps the paths of new files to slugs.
-
-    A slug is taken if a page, hidden or not, or a redirect has it, or if another process has indexed the file
-    meanwhile.
-    """
-    rows = tx.execute(
-        "SELECT p.slug FROM json_each(?1) AS wanted CROSS JOIN pages AS p"
-        " ON p.collection_id = ?2 AND p.slug = wanted.value UNION ALL"
-        " SELECT r.slug FROM json_each(?1) AS wanted CROSS JOIN redirects AS r"
-        " ON r.collection_id = ?2 AND r.slug = wanted.value UNION ALL"
-        " SELECT wanted.value FROM json_each(?1) AS wanted CROSS JOIN file_state AS f"
-        " ON f.collection_id = ?2 AND f.relative_path = wanted.key",
-        (json.dumps(slugs, ensure_ascii=False), collection_id),
-    )
-    return {str(slug) for (slug,) in rows}
-
-
-def add_pages(
-    tx: Transaction, new: list[NewPage], *, now: str, collection_id: int, collection: str
-) -> list[int]:
+def add_pages(tx: Transaction, collection: "Collection", new: list[NewPage], now: str) -> list[int]:
     """Insert pages with unused slugs at version 1, without splitting them into chunks. Return their ids."""
     first = next_row_id(tx, "pages")
     numbered = [
@@ -83,7 +63,7 @@ def add_pages(
     ]
     values: list[Any] = []
     for (page_id, page, derived), entry in zip(numbered, new, strict=True):
-        values += (page_id, collection_id, page.slug, entry.uuid, page.type, page.title, page.summary)
+        values += (page_id, collection.id, page.slug, entry.uuid, page.type, page.title, page.summary)
         values += (page.wing, page.room, now, now, now, now, derived.frontmatter, page.truth, page.timeline)
     if new:
         rows = ", ".join([_BULK_ROW] * len(new))
@@ -109,7 +89,7 @@ def add_pages(
     )
     links.resolve_again(tx, {name for _, _, derived in numbered for name, _ in derived.names})
     linking = [(page_id, page.slug, derived.references) for page_id, page, derived in numbered]
-    links.add_from_texts(tx, [entry for entry in linking if entry[2]], collection, now)
+    links.add_from_texts(tx, [entry for entry in linking if entry[2]], collection.name, now)
     trust.set_of_new_pages(tx, [page_id for page_id, _, _ in numbered])
     for page_id, page, derived in numbered:
         index_moments(tx, page_id, page)
@@ -208,7 +188,7 @@ def save_with_slug(
     before = slug_of(tx, page_id)
     if page_id is not None and before is not None and before != page.slug:
         old = left or before
-        is_taken = old != before and slug_holder(tx, collection.id, old) is not None
+        is_taken = old != before and collection.slug_holder(tx, old) is not None
         change_slug(tx, collection.id, page_id, old, page.slug, now, redirect=not is_taken)
     free_slug(tx, collection.id, page.slug)
     saved = save(tx, page, uuid=uuid, now=now, expected_version=None, collection=collection.name, cut=False)

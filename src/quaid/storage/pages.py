@@ -15,6 +15,7 @@ from quaid.model.slug import (
 )
 from quaid.model.timeline import TimelineEntry
 from quaid.storage import expiry
+from quaid.storage.collections import LAST_CHARACTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,9 +81,6 @@ _PAGE_SQL = (
     " FROM collections c JOIN pages p ON p.collection_id = c.id"
     " WHERE p.quarantined_at IS NULL AND c.name = ? AND "
 )
-LAST_CHARACTER = "\U0010ffff"
-"""The last character in sort order. Strings that begin with `start` sort before `start` + LAST_CHARACTER."""
-
 _MOVED_PAGE_SQL = _PAGE_SQL + "p.id = (SELECT page_id FROM redirects WHERE collection_id = c.id AND slug = ?)"  # noqa: S608
 
 
@@ -507,7 +505,7 @@ def pages_beginning(db: "Database", start: str, limit: int, last_word: str = "")
     rows = db.rows(
         "SELECT n.name, n.page_id, n.kind FROM page_names AS n CROSS JOIN pages AS p ON p.id = n.page_id"
         " WHERE n.name >= ? AND n.name < ? AND n.name LIKE ? AND p.quarantined_at IS NULL ORDER BY n.name LIMIT ?",
-        (start, f"{start}\U0010ffff", f"% {last_word}" if last_word else "%", limit),
+        (start, start + LAST_CHARACTER, f"% {last_word}" if last_word else "%", limit),
     )
     return [PageName(*row) for row in rows]
 
@@ -520,13 +518,6 @@ def wings_called(db: "Database", names: list[str]) -> list[str]:
         (json.dumps(names, ensure_ascii=False),),
     )
     return [name for (name,) in rows]
-
-
-class SlugHolder(NamedTuple):
-    """The id of the page that has a slug, and whether the page is hidden (quarantined)."""
-
-    page_id: int
-    is_hidden: bool
 
 
 def collections_with(db: "Database", slug: str) -> list[str]:
@@ -559,28 +550,10 @@ def single_collection_with(db: "Database", slug: str) -> str | None:
     return names[0] if names else None
 
 
-def slug_holder(tx: "Transaction", collection_id: int, slug: str) -> SlugHolder | None:
-    for page_id, hidden in tx.execute(
-        "SELECT id, quarantined_at IS NOT NULL FROM pages WHERE collection_id = ? AND slug = ?",
-        (collection_id, slug),
-    ):
-        return SlugHolder(page_id, bool(hidden))
-    return None
-
-
 def slug_of(tx: "Transaction", page: int | str | None) -> str | None:
     """Return the slug of the page with this id or UUID, hidden or not, or None."""
     row = tx.one("SELECT slug FROM pages WHERE id = ?1 OR uuid = ?1", (page,))
     return None if row is None else str(row[0])
-
-
-def slugs_beginning(tx: "Transaction", collection_id: int, start: str) -> set[str]:
-    """Return the slugs of a collection that begin with `start`."""
-    rows = tx.execute(
-        "SELECT slug FROM pages WHERE collection_id = ? AND slug >= ? AND slug < ?",
-        (collection_id, start, start + LAST_CHARACTER),
-    )
-    return {str(slug) for (slug,) in rows}
 
 
 def slugs_or_folders(
@@ -654,16 +627,6 @@ def names_beginning(db: "Database", column: Literal["wing", "tag"], start: str, 
         (start, LAST_CHARACTER, most),
     )
     return [str(name) for (name,) in rows]
-
-
-def file_paths_beginning(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
-    """Return up to `most` file paths of a collection that begin with `start`, as of its last sync."""
-    rows = db.rows(
-        "SELECT relative_path FROM file_state WHERE collection_id = ?1"
-        " AND relative_path >= ?2 AND relative_path < ?2 || ?3 ORDER BY 1 LIMIT ?4",
-        (collection_id, start, LAST_CHARACTER, most),
-    )
-    return [str(path) for (path,) in rows]
 
 
 class RawData(NamedTuple):
