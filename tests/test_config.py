@@ -9,7 +9,7 @@ import pytest
 
 from quaid import config
 from quaid.app import Brain
-from quaid.errors import FileTrouble, InvalidConfig
+from quaid.errors import FileTrouble, InvalidArgument, InvalidConfig
 from quaid.operations import dispatch
 from quaid.storage import collections
 
@@ -215,3 +215,25 @@ def test_options_that_go_before_a_setting_agree_with_it() -> None:
         "memory.notebook_dir",
         "search.fusion_k",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "folders"),
+    [
+        ("", []),
+        ("~/a:/b/c", ["~/a", "/b/c"]),
+        ("~:/", ["~", "/"]),
+        ("/a;/b\n /c ", ["/a", "/b", "/c"]),
+        ("C:\\x:D:/y", ["C:\\x", "D:/y"]),
+        ("/with space/é", ["/with space/é"]),
+    ],
+)
+def test_folders_are_parted_by_colons(value: str, folders: list[str]) -> None:
+    assert config.split_folder_list(value) == folders
+    config.check_folder_list("name", value)
+
+
+@pytest.mark.parametrize("value", ["a", "./a", "/a:b/c", "~bob/x"])
+def test_relative_folder_is_refused(value: str) -> None:
+    with pytest.raises(InvalidArgument):
+        config.check_folder_list("name", value)

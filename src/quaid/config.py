@@ -5,13 +5,13 @@ Option names may be written in camelCase or snake_case, with or without the pref
 """
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Mapping
-from re import sub
 from typing import Any, NamedTuple
 
-from quaid.errors import FileTrouble, InvalidConfig, InvalidFrontMatter, MissingConfig
+from quaid.errors import FileTrouble, InvalidArgument, InvalidConfig, InvalidFrontMatter, MissingConfig
 from quaid.formats import front_matter
 
 DATABASE_NAME = "memory.db"
@@ -273,7 +273,7 @@ def is_valid_overlap(limit: int, overlap: int) -> bool:
 
 def canonical_name(name: str) -> str:
     """Return the canonical name of an option for any accepted spelling."""
-    name = sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower().replace("-", "_")
+    name = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower().replace("-", "_")
     short = name.removeprefix("memory.")
     return next((spelling for spelling in (name, short, f"memory.{short}") if spelling in OPTIONS), short)
 
@@ -344,3 +344,22 @@ def _similar_option(name: str) -> str:
 
     best = max(OPTIONS, key=similarity)
     return f"; did you mean {best}?" if similarity(best) >= MIN_NAME_SIMILARITY else ""
+
+
+_ABSOLUTE_PATH = re.compile(r"/.*|~(?:/.*)?|[A-Za-z]:[\\/].*")
+_FOLDER_SEPARATOR = re.compile(r"[;\n]|(?:(?<=[^;:\n]{2})|(?<=[~/])):")  # the colon of C:\ is not a separator
+
+
+def split_folder_list(value: str) -> list[str]:
+    """Split a setting that lists folders, separated by colons, semicolons or newlines."""
+    return [part.strip() for part in _FOLDER_SEPARATOR.split(value) if part.strip()] if value else []
+
+
+def check_folder_list(name: str, value: str) -> None:
+    """Raise InvalidArgument for a relative path, which would depend on the working directory."""
+    for folder in split_folder_list(value):
+        if not _ABSOLUTE_PATH.fullmatch(folder):
+            raise InvalidArgument(
+                name=name,
+                problem=f"{folder!r} is not a whole path; begin it with '/' or '~', and put ':' between folders",
+            )

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from tests.formats.test_org import TEXTS
 
 from quaid.formats import markdown, org
-from quaid.model import markdown_text, timeline
+from quaid.model import plain_text, timeline
 
 
 def test_headings_become_headings_and_code_becomes_code() -> None:
@@ -14,7 +14,7 @@ def test_headings_become_headings_and_code_becomes_code() -> None:
         "* One\n** Two :tag:\n#+begin_src c\n# no heading\n```\n#+end_src\n# comment\nend\n"
     )[0]
     assert made.truth == "# One\n\n## Two :tag:\n````c\n# no heading\n```\n````\n\nend"
-    assert len(markdown_text.find_fences(made.truth)) == 1
+    assert len(plain_text.find_fences(made.truth)) == 1
 
 
 def test_comments_are_left_out() -> None:

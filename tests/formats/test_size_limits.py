@@ -2,7 +2,7 @@
 
 from quaid.formats import org
 from quaid.formats.org import MOST_MARKS
-from quaid.model import markdown_text, plain_text, secrets, tags, timeline
+from quaid.model import plain_text, secrets, tags, timeline
 
 
 def test_a_file_of_org_with_too_many_headings_says_where_reading_ended() -> None:
@@ -31,16 +31,16 @@ def test_tags_on_one_endless_line_are_distinguished_from_code_and_targets() -> N
 
 
 def test_fences_behind_the_last_that_counts_are_text() -> None:
-    blocks = markdown_text.find_fences("```\n```\n" * (markdown_text.MOST_FENCES + 5))
-    assert len(blocks) == markdown_text.MOST_FENCES
+    blocks = plain_text.find_fences("```\n```\n" * (plain_text.MOST_FENCES + 5))
+    assert len(blocks) == plain_text.MOST_FENCES
 
 
 def test_a_title_is_looked_for_in_whole_lines() -> None:
     text = "- a line\n" * 40_000
-    looked_at = markdown_text.text_head(text)
-    assert markdown_text.HEAD_LENGTH - 10 < len(looked_at) <= markdown_text.HEAD_LENGTH
+    looked_at = plain_text.text_head(text)
+    assert plain_text.HEAD_LENGTH - 10 < len(looked_at) <= plain_text.HEAD_LENGTH
     assert looked_at.endswith("- a line")
-    assert markdown_text.text_head("short") == "short"
+    assert plain_text.text_head("short") == "short"
 
 
 def test_text_with_too_many_candidates_is_not_clean() -> None:

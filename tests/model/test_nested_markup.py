@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from quaid.formats import markdown
-from quaid.model import chunker, markdown_text, page as page_model, tags
+from quaid.model import chunker, page as page_model, plain_text, tags
 from quaid.model.page import derive_data
 
 Wrap = Callable[[str], str]
@@ -100,7 +100,7 @@ def test_a_page_is_made_of_every_construct_within_every_other(outer: str) -> Non
         made = _taken_in(f"# Title\n\nBefore {nested} after `code`.\n")
         assert made.title, inner
         assert "\U0010f000" not in made.summary, inner
-        assert markdown_text.strip_markdown("`x`" + nested + "`y`").startswith("x"), inner
+        assert plain_text.strip_markdown("`x`" + nested + "`y`").startswith("x"), inner
 
 
 @given(TEXTS)
@@ -110,7 +110,7 @@ def test_a_page_is_made_of_every_construct_within_every_other(outer: str) -> Non
 def test_no_nesting_of_markup_is_too_much(text: str) -> None:
     made = _taken_in(text)
     assert "\n" not in made.summary
-    assert "\n" not in markdown_text.strip_markdown(text)
+    assert "\n" not in plain_text.strip_markdown(text)
     tags.in_text(text)
 
 
@@ -127,4 +127,4 @@ def test_no_nesting_of_markup_is_too_much(text: str) -> None:
     ],
 )
 def test_a_code_span_goes_with_what_is_around_it(text: str, expected: str) -> None:
-    assert markdown_text.strip_markdown(text) == expected
+    assert plain_text.strip_markdown(text) == expected

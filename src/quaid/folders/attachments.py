@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from quaid.errors import FileChanged, InvalidArgument, NotFound
 from quaid.folders import atomic_write
 from quaid.folders.scanner import Folder
-from quaid.model import markdown_text
+from quaid.model import plain_text
 from quaid.storage import files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
 
 if TYPE_CHECKING:
     from nacl.secret import SecretBox
 
-FOLDER = markdown_text.ATTACHMENTS
+FOLDER = plain_text.ATTACHMENTS
 MAX_BYTES = 5 * 1024 * 1024
 MAX_BASE64 = 4 * (MAX_BYTES + 3) // 3
 TYPES = {"png": "image/png", "jpg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
-NAME = markdown_text.ATTACHMENT_NAME
+NAME = plain_text.ATTACHMENT_NAME
 _IN_TEXT = re.compile(rf"\({FOLDER}/({NAME.pattern})\)")
 
 

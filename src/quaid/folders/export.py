@@ -46,8 +46,8 @@ from quaid.formats.note_writers import (
 from quaid.model import dates, page as page_model, slug
 from quaid.model.facts import FACT_TEXT_LIMITS, FactInput, check_fact
 from quaid.model.links import LONGEST_CONTEXT, normalize_relationship
-from quaid.model.markdown_text import shorten
 from quaid.model.page import Page
+from quaid.model.plain_text import shorten
 from quaid.model.sync_plan import ScannedFile
 from quaid.storage import (
     checks,

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 from quaid.errors import FileTrouble, InvalidSlug
 from quaid.folders.scanner import PAGE_ENDINGS, RAW_FOLDER
 from quaid.formats import markdown, org
-from quaid.model import markdown_text, page as page_model, slug as slugs
+from quaid.model import page as page_model, plain_text, slug as slugs
 from quaid.model.links import IN_FILE_KEY, LinkReference
 from quaid.model.page import DerivedData, Page, derive_data
 from quaid.model.sync_plan import path_key
@@ -174,7 +174,7 @@ def with_slug(made: Page, address: str) -> Page:
 
 def with_file_title(made: Page, path: str) -> Page:
     """Return the page with the title it would get if it were read from a file at this path."""
-    head = markdown_text.text_head(markdown_text.visible_text(made.truth))
+    head = plain_text.text_head(plain_text.visible_text(made.truth))
     return made._replace(
         title=page_model.page_title(made.slug, made.frontmatter, head, _title_from_name(path))
     )

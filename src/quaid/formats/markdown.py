@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import front_matter
-from quaid.model import expiry, markdown_text
+from quaid.model import expiry, plain_text
 from quaid.model.expiry import Clock
 from quaid.model.plain_text import count_noun
 
@@ -125,7 +125,7 @@ def _read_front_matter(fence: str, block: str) -> tuple[dict[str, Any], str | No
 def _find_divider(text: str) -> "re.Match[str] | None":
     if "---" not in text:
         return None
-    blocks = iter(markdown_text.find_fences(text))
+    blocks = iter(plain_text.find_fences(text))
     block = next(blocks, None)
     for divider in _DIVIDER.finditer(text):
         while block and block.end <= divider.start():
@@ -171,7 +171,7 @@ def is_expired(text: str, clock: Clock) -> bool:
 
 def close_fence(truth: str) -> str:
     """Return a compiled truth with its last code block closed, if the block was left open."""
-    blocks = markdown_text.find_fences(truth)
+    blocks = plain_text.find_fences(truth)
     return f"{truth}\n{blocks[-1].left_open}" if blocks and blocks[-1].left_open else truth
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from quaid.model import markdown_text
+from quaid.model import plain_text
 
 _HEADING = re.compile(r"\n {0,3}(#{1,2})[ \t]+([^\n]*)|\n {0,3}(#{1,2})(?=\n|\Z)")
 _FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(?s:.*?)^(?:\1|\.\.\.)[ \t]*\r?$", re.MULTILINE)
@@ -60,7 +60,7 @@ def find_opening_list(text: str) -> Section | None:
 def _headed_sections(text: str) -> list[tuple[int, Section]]:
     """Return the section of each `#` or `##` heading, with the heading's level."""
     front = _FRONT.match(text)
-    code = markdown_text.find_fences(text)
+    code = plain_text.find_fences(text)
     heads: list[tuple[int, int, int, str]] = []
     for match in _HEADING.finditer("\n" + text):
         start = match.start()
@@ -127,7 +127,7 @@ def replace_section(text: str, section: str, body: str) -> SectionEdit:
 
 def list_items(text: str) -> list[ListItem]:
     """Return the list lines outside of code, with their line numbers."""
-    code = markdown_text.find_fences(text)
+    code = plain_text.find_fences(text)
     items: list[ListItem] = []
     position = 0
     for number, line in enumerate(text.split("\n"), 1):
@@ -184,7 +184,7 @@ def sanitize(text: str) -> str:
     """Make text safe to insert: escape headings and rules, close open code, remove control characters."""
     text = text.translate(_CONTROLS)
     text = "\n".join(line.rstrip() for line in text.strip().splitlines())
-    blocks = markdown_text.find_fences(text)
+    blocks = plain_text.find_fences(text)
     pieces: list[str] = []
     position = 0
     for block in blocks:
@@ -209,7 +209,7 @@ def _continues_list(before: str, block: str) -> bool:
 
 def _before_heading(text: str) -> str:
     """Return the separator before a new heading: the end of a code block left open, if any, and a blank line."""
-    code = markdown_text.find_fences(text)
+    code = plain_text.find_fences(text)
     if code and code[-1].left_open:
         return ("" if text.endswith("\n") else "\n") + code[-1].left_open + "\n\n"
     if not text.strip():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from quaid.model import markdown_text, timeline
+from quaid.model import plain_text, timeline
 from quaid.model.plain_text import TokenMeasure, count_tokens, token_measure
 
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
@@ -382,7 +382,7 @@ def find_entries(text: str, heading_path: str) -> tuple[Entry, ...]:
     words = sum(1 for _ in islice(_WORD.finditer(text), 2 * LEAST_ENTRIES))
     if words < 2 * LEAST_ENTRIES:  # an entry has two words; checked first, because a page may have many lines
         return ()
-    fences = markdown_text.find_fences(text)
+    fences = plain_text.find_fences(text)
     path = _HeadingPath(_find_headings(text), heading_path)
     above: list[StatementBlock] = []
     entries: list[Entry] = []
@@ -459,7 +459,7 @@ def _find_headings(text: str) -> list[MarkdownHeading]:
     """Return all headings outside fenced code blocks, at most MOST_PARTS."""
     if "#" not in text:
         return []
-    blocks = iter(markdown_text.find_fences(text))
+    blocks = iter(plain_text.find_fences(text))
     block = next(blocks, None)
     headings: list[MarkdownHeading] = []
     for match in _HEADING.finditer("\n" + text):
@@ -516,7 +516,7 @@ def _split_paragraphs(text: str, headings: list[MarkdownHeading]) -> Iterator[_S
 
 
 def _outside_code(breaks: list[int], text: str) -> list[int]:
-    blocks = markdown_text.find_fences(text)
+    blocks = plain_text.find_fences(text)
     outside: list[int] = []
     at = 0
     for place in breaks:

@@ -5,9 +5,8 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from quaid.model import markdown_text
-from quaid.model.markdown_text import replace_wiki_links
-from quaid.model.plain_text import RuleFile
+from quaid.model import plain_text
+from quaid.model.plain_text import RuleFile, replace_wiki_links
 
 READ_WINDOW = 2_000
 """At most this many characters are read before and after a match."""
@@ -97,7 +96,7 @@ class Sentence(NamedTuple):
 def blank_out_code(text: str) -> str:
     """Replace code and comments with spaces; all other characters keep their offsets."""
     spans = (
-        [(block.start, block.end) for block in markdown_text.find_fences(text)]
+        [(block.start, block.end) for block in plain_text.find_fences(text)]
         if "```" in text or "~~~" in text
         else []
     )

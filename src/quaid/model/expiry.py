@@ -84,10 +84,10 @@ def expiring_lines(text: str, gone: frozenset[str] = frozenset()) -> list[Expiri
     """
     if MARK not in text and not gone:
         return []
-    from quaid.model import markdown_text  # imported late, because most texts have no mark
+    from quaid.model import plain_text  # imported late, because most texts have no mark
 
     fenced: set[int] = set()
-    for fence in markdown_text.find_fences(text):
+    for fence in plain_text.find_fences(text):
         first = text.count("\n", 0, fence.start) + 1
         fenced.update(range(first, first + text.count("\n", fence.start, fence.end) + 1))
     lines = text.split("\n")

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import dates, slug as slugs
-from quaid.model.markdown_text import code_spans, shorten, strip_markdown
+from quaid.model.plain_text import code_spans, shorten, strip_markdown
 from quaid.model.slug import INDEX_NAMES, LONGEST_NAME, fold_name
 
 if TYPE_CHECKING:

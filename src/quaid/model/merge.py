@@ -22,7 +22,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from quaid.errors import NotFound
-from quaid.model import markdown_text, tags, timeline as timelines
+from quaid.model import plain_text, tags, timeline as timelines
 from quaid.model.bundle import Bundle, BundleFact, BundleLink, BundleRaw, FactKey, json_text
 
 CONFLICTS_KEY = "conflicts"
@@ -516,7 +516,7 @@ def _starts_block(line: str) -> bool:
 def _whole_ranges(text: str, lines: list[str]) -> dict[int, int]:
     """Return first and end line of each code block and each conflict, which are never split."""
     ranges: dict[int, int] = {}
-    for fence in markdown_text.find_fences(text):
+    for fence in plain_text.find_fences(text):
         first = text.count("\n", 0, fence.start)
         ranges[first] = first + text.count("\n", fence.start, fence.end) + 1
     place, start = 0, None
@@ -753,7 +753,7 @@ def conflict_text(conflict: PageConflict) -> str:
 
 def _closed(block: str) -> str:
     """Close a code block that was left open, so that the text below it does not become code."""
-    fences = markdown_text.find_fences(block)
+    fences = plain_text.find_fences(block)
     return f"{block}\n{fences[-1].left_open}" if fences and fences[-1].left_open else block
 
 

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from quaid.errors import InvalidArgument, InvalidType
-from quaid.model import dates, links, markdown_text, slug as slugs, tags
+from quaid.model import dates, links, plain_text, slug as slugs, tags
 from quaid.model.dates import is_date
 from quaid.model.links import LinkReference, find_references
-from quaid.model.markdown_text import shorten
-from quaid.model.plain_text import has_cjk
+from quaid.model.plain_text import has_cjk, shorten
 from quaid.model.slug import names_of
 from quaid.model.timeline import TimelineEntry, parse as parse_timeline, summary_hash
 
@@ -159,9 +158,7 @@ _DATE_NAME = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
 
 def page_title(slug: str, frontmatter: dict[str, Any], text: str, fallback: str | None) -> str:
     """Return the title: from the front matter, else the first H1, the fallback, or the end of the slug."""
-    explicit = (
-        markdown_text.one_line(frontmatter.get("title")) or markdown_text.first_heading(text, 1) or fallback
-    )
+    explicit = plain_text.one_line(frontmatter.get("title")) or plain_text.first_heading(text, 1) or fallback
     if explicit:
         return explicit
     name = slug.rpartition("/")[2]
@@ -173,21 +170,21 @@ def page_title(slug: str, frontmatter: dict[str, Any], text: str, fallback: str 
 
 def page_summary(frontmatter: dict[str, Any], text: str) -> str:
     """Return the summary: from the front matter, else the top quotation, first paragraph or `description`."""
-    explicit = markdown_text.one_line(frontmatter.get("summary"))
+    explicit = plain_text.one_line(frontmatter.get("summary"))
     if explicit and len(explicit) <= SUMMARY_LENGTH:
         return explicit
-    return markdown_text.shorten(
-        markdown_text.strip_markdown(explicit)  # strip markup first, so that truncation cannot cut through it
-        or markdown_text.top_quote(text)
-        or markdown_text.first_paragraph(text)
-        or markdown_text.strip_markdown(markdown_text.one_line(frontmatter.get("description"))),
+    return plain_text.shorten(
+        plain_text.strip_markdown(explicit)  # strip markup first, so that truncation cannot cut through it
+        or plain_text.top_quote(text)
+        or plain_text.first_paragraph(text)
+        or plain_text.strip_markdown(plain_text.one_line(frontmatter.get("description"))),
         SUMMARY_LENGTH,
     )
 
 
 def page_wing(address: str, page_type: str, frontmatter: dict[str, Any]) -> str:
     """Return the wing: from the front matter, else the first folder, else the default wing of the type."""
-    named = markdown_text.one_line(frontmatter.get("wing"))
+    named = plain_text.one_line(frontmatter.get("wing"))
     if named:
         return slugs.segment(named)
     folder, mark, _ = address.partition("/")
@@ -199,13 +196,13 @@ def page_wing(address: str, page_type: str, frontmatter: dict[str, Any]) -> str:
 
 def page_room(address: str, frontmatter: dict[str, Any], text: str) -> str:
     """Return the room: from the front matter, else the second folder of a nested slug, else the first H2."""
-    named = markdown_text.one_line(frontmatter.get("room"))
+    named = plain_text.one_line(frontmatter.get("room"))
     if named:
         return slugs.segment(named)
     segments = address.split("/")
     if len(segments) > 2:
         return strip_order_number(segments[1])
-    heading = markdown_text.first_heading(text, 2)
+    heading = plain_text.first_heading(text, 2)
     return slugs.segment(heading) if heading else ""
 
 
@@ -230,8 +227,8 @@ def build_page(
 ) -> Page:
     """Build a page from its parts. Front matter takes precedence over inferred values."""
 
-    text = markdown_text.visible_text(truth)
-    head = markdown_text.text_head(text)
+    text = plain_text.visible_text(truth)
+    head = plain_text.text_head(text)
     kind = page_type(slug, frontmatter)
     return Page(
         slug=slug,
@@ -253,7 +250,7 @@ def _page_tags(frontmatter: dict[str, Any], text: str, timeline: str) -> tuple[s
     if "#" not in text and "#" not in timeline:
         return named
 
-    below = tags.in_text(markdown_text.visible_text(timeline)) if "#" in timeline else ()
+    below = tags.in_text(plain_text.visible_text(timeline)) if "#" in timeline else ()
     return tuple(dict.fromkeys((*named, *tags.in_text(text), *below)))
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-from quaid.model import markdown_text, slug as slugs, tags, timeline
+from quaid.model import plain_text, slug as slugs, tags, timeline
 
 MERGED_KEY = "merged"
 """Front-matter key under which the conflicting values of the removed page are kept."""
@@ -40,7 +40,7 @@ def _blocks(text: str) -> list[str]:
     """Split text at blank lines and headings. Fenced blocks are never split."""
     blocks: list[str] = []
     position = 0
-    for fence in [*markdown_text.find_fences(text), markdown_text.Fence(len(text), len(text), "")]:
+    for fence in [*plain_text.find_fences(text), plain_text.Fence(len(text), len(text), "")]:
         blocks += _BLANK.split(text[position : fence.start].strip("\n"))
         blocks.append(text[fence.start : fence.end])
         position = fence.end
@@ -49,7 +49,7 @@ def _blocks(text: str) -> list[str]:
 
 def _headings_apart(block: str) -> list[str]:
     """Split a block so that each heading is a separate block, even if no blank line follows the heading."""
-    if markdown_text.find_fences(block) or not any(map(_HEADING.match, block.split("\n"))):
+    if plain_text.find_fences(block) or not any(map(_HEADING.match, block.split("\n"))):
         return [block]
     parts: list[list[str]] = [[]]
     for line in block.split("\n"):
@@ -234,7 +234,7 @@ def rebase_relative_links(text: str, old_slug: str, new_slug: str) -> str:
     """Rewrite relative links so that they still reach the same files after the page moves to another slug."""
     if "](" not in text or old_slug.rpartition("/")[0] == new_slug.rpartition("/")[0]:
         return text
-    code = [(block.start, block.end) for block in markdown_text.find_fences(text)]
+    code = [(block.start, block.end) for block in plain_text.find_fences(text)]
 
     def moved(link: "re.Match[str]") -> str:
         if any(first <= link.start() < last for first, last in code):

@@ -6,7 +6,7 @@ from typing import Any
 from unicodedata import normalize
 
 from quaid.errors import InvalidArgument
-from quaid.model.markdown_text import code_spans
+from quaid.model.plain_text import code_spans
 
 LONGEST = 100
 MOST_IN_TEXT = 500

@@ -9,9 +9,9 @@ from quaid.formats import markdown
 from quaid.model import (
     dates,
     expiry as expiry_model,
-    markdown_text,
     page as page_model,
     page_merge,
+    plain_text,
     slug as slugs,
     timeline,
 )
@@ -372,9 +372,7 @@ def _renamed_page(old: PageRow, address: str) -> Page:
     )
     front = {**old.frontmatter, "slug": name} if "slug" in old.frontmatter else old.frontmatter
     # A title that was derived from the old slug is replaced by one derived from the new slug.
-    from_slug = (
-        page_model.page_title(old.slug, front, markdown_text.visible_text(old.truth), None) == old.title
-    )
+    from_slug = page_model.page_title(old.slug, front, plain_text.visible_text(old.truth), None) == old.title
     return page_model.build_page(name, front, truth, lines, fallback_title=None if from_slug else old.title)
 
 

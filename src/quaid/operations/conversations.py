@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 from quaid.app import Brain
+from quaid.config import check_folder_list, split_folder_list
 from quaid.errors import InvalidArgument, NotFound
 from quaid.folders import transcripts
-from quaid.model import plain_text, secrets
+from quaid.model import secrets
 from quaid.operations import background
 from quaid.operations.registry import Arg, op
 from quaid.search import conversations
@@ -162,9 +163,9 @@ def _transcript_folders(brain: Brain) -> list[str]:
     setting = str(brain.option(FOLDERS_SETTING))
     _, source = brain.settings.configured(FOLDERS_SETTING)
     if source and source == brain.settings.config_path:
-        return [brain.settings.beside_config(path) for path in plain_text.split_folder_list(setting)]
-    plain_text.check_folder_list(FOLDERS_SETTING, setting)
-    return [brain.settings.path(path) for path in plain_text.split_folder_list(setting)]
+        return [brain.settings.beside_config(path) for path in split_folder_list(setting)]
+    check_folder_list(FOLDERS_SETTING, setting)
+    return [brain.settings.path(path) for path in split_folder_list(setting)]
 
 
 def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
@@ -183,7 +184,7 @@ def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], st
         return (), ""
     if source:
         return (), f"{new[0]} is not synced: conversation_folders is set by {source}; add the folder there"
-    if any(plain_text.split_folder_list(folder) != [folder] for folder in new):
+    if any(split_folder_list(folder) != [folder] for folder in new):
         return (), f"{new[0]} is not synced: its name contains : or ;"
 
     def work(tx: Transaction) -> None:

@@ -16,8 +16,8 @@ from quaid.errors import DreamRunning, GoldenFails, InvalidArgument, QuaidError
 from quaid.model import slug as slugs
 from quaid.model.english import split_sentences
 from quaid.model.facts import canonical_predicate, object_key
-from quaid.model.markdown_text import one_line, shorten
 from quaid.model.page import Page
+from quaid.model.plain_text import one_line, shorten
 from quaid.operations import (
     cleanup,
     facts as fact_operations,

@@ -37,9 +37,8 @@ from quaid.folders import attachments, documents, importer, page_writer
 from quaid.formats import markdown
 from quaid.formats.text_blocks import one_line, without_controls
 from quaid.model import dates, facts, page as page_model, slug as slugs, tags, timeline
-from quaid.model.markdown_text import shorten
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
-from quaid.model.plain_text import count_noun
+from quaid.model.plain_text import count_noun, shorten
 from quaid.model.trust import class_of_source
 from quaid.operations import pages, receipts
 from quaid.operations.dispatch import MAX_TEXT

@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 from quaid.app import SCHEMA_VERSION, Brain, schema_version_of
 from quaid.errors import QuaidError
-from quaid.model.markdown_text import shorten
-from quaid.model.plain_text import count_noun
+from quaid.model.plain_text import count_noun, shorten
 from quaid.operations import index
 from quaid.operations.registry import Named, op
 from quaid.storage import collections

@@ -6,7 +6,7 @@ from quaid.app import Brain
 from quaid.errors import InvalidArgument, LinkFromText, NotFound
 from quaid.model import dates, links as linkss, slug as slugs
 from quaid.model.links import LONGEST_CONTEXT, RELATED, normalize_relationship
-from quaid.model.markdown_text import shorten
+from quaid.model.plain_text import shorten
 from quaid.operations import pages as editing, receipts
 from quaid.operations.pages import IfVersion, Slug
 from quaid.operations.receipts import ContradictingQuotes, OpenFact

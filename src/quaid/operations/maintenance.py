@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import quaid
 from quaid import server_socket
 from quaid.app import CLIENT_ONLY, RERANKER_SETTING, Brain
-from quaid.config import OPTIONS, canonical_name, check_option, environment_variable
+from quaid.config import OPTIONS, canonical_name, check_folder_list, check_option, environment_variable
 from quaid.embedding import registry as embedders
 from quaid.embedding.backfill import cut_pages
 from quaid.embedding.registry import Embedder
@@ -28,7 +28,7 @@ from quaid.folders.scanner import Folder
 from quaid.kb.repository import mask_urls
 from quaid.model import dates, expiry as expiry_model, plain_text
 from quaid.model.facts import check_predicate_setting
-from quaid.model.plain_text import check_folder_list as check_folders, count_noun
+from quaid.model.plain_text import count_noun
 from quaid.notebook import layout
 from quaid.operations import background, dispatch, golden, notebook as noting
 from quaid.operations.dispatch import suggestion
@@ -430,7 +430,7 @@ def config_set(
     if key == "single_valued_predicates":
         check_predicate_setting(key, value)
     elif key == "conversation_folders":
-        check_folders(key, value)
+        check_folder_list(key, value)
     elif key == "agents_may":
         _check_words(key, value, ("forget", "merge", "nothing"))
     elif key == "dream_accept":

@@ -23,7 +23,7 @@ from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.sync import changed_paths, sync_collection
 from quaid.formats import markdown
 from quaid.model import chunker, dates, expiry, similarity
-from quaid.model.markdown_text import shorten
+from quaid.model.plain_text import shorten
 from quaid.model.trust import ALL_BY_PERSON, PERSON, LineTrust
 from quaid.notebook import files as notebook_files, layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from quaid.app import Brain
 from quaid.errors import FileChanged, InvalidArgument, NotFound
 from quaid.formats import sections
-from quaid.model import dates, markdown_text, page as page_model, slug as slugs
+from quaid.model import dates, page as page_model, plain_text, slug as slugs
 from quaid.model.page import CLOSED_STATUSES, Page
 from quaid.model.plain_text import count_noun
 from quaid.notebook import files as notebook_files, layout
@@ -207,7 +207,7 @@ def _window_start(brain: Brain, since: str, now: str) -> str:
 
 
 def _line(text: str) -> str:
-    return markdown_text.shorten(markdown_text.one_line(text), MAX_LINE_LENGTH)
+    return plain_text.shorten(plain_text.one_line(text), MAX_LINE_LENGTH)
 
 
 def _with_texts(name: str, part: BriefingPart, today: str) -> BriefingPart:
@@ -256,7 +256,7 @@ def _find_contradictions_now(brain: Brain, today: str, limit: int) -> BriefingPa
 def _threads(pages: BriefingPart, limit: int) -> BriefingPart:
     """Return the open threads in the text of these pages."""
     items = [
-        page._replace(text=thread) for page in pages.items for thread in markdown_text.open_threads(page.text)
+        page._replace(text=thread) for page in pages.items for thread in plain_text.open_threads(page.text)
     ]
     return BriefingPart(tuple(items[:limit]), len(items))
 

@@ -20,8 +20,7 @@ from quaid.model.facts import (
     object_key,
     person_name_parts,
 )
-from quaid.model.markdown_text import one_line, shorten
-from quaid.model.plain_text import RuleFile
+from quaid.model.plain_text import RuleFile, one_line, shorten
 from quaid.model.slug import address, fold_name
 from quaid.model.trust import CLASSES, PERSON, WEB, TrustName
 from quaid.search.origins import pages_by_part

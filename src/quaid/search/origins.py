@@ -14,7 +14,7 @@ from quaid.model.facts import (
     person_name_parts,
     predicate_spellings,
 )
-from quaid.model.markdown_text import one_line, shorten
+from quaid.model.plain_text import one_line, shorten
 from quaid.model.similarity import fold_question
 from quaid.model.slug import SPELLED_LETTERS, fold_name
 from quaid.model.trust import CLASSES, PERSON

@@ -27,7 +27,7 @@ from quaid.model.facts import (
     resolve_name,
 )
 from quaid.model.links import MENTIONS
-from quaid.model.markdown_text import replace_wiki_links
+from quaid.model.plain_text import replace_wiki_links
 from quaid.model.slug import aliases, fold_name
 from quaid.model.trust import CLASSES, DERIVED, IMPORTED, PERSON, TrustName
 from quaid.storage import collections, links, pages, trust

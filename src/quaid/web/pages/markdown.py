@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 
 from quaid.formats import org as org_page
-from quaid.model import markdown_text
+from quaid.model.plain_text import ATTACHMENT_NAME, ATTACHMENTS, one_line, shorten, strip_markdown
 from quaid.web.pages import base
 from quaid.web.pages.base import (
     FILE_PREFIX,
@@ -53,9 +53,7 @@ _EXTERNAL_URL = re.compile(r"(?:https?://|mailto:)[^\s\\]+", re.IGNORECASE)
 _PAGE_FILE = re.compile(r"[^:?#]+\.(?:md|markdown|org)(?:#.*)?", re.IGNORECASE)
 _ALLOWED_VALUES = {
     "href": re.compile(rf"(?i:{_EXTERNAL_URL.pattern})|(?:/(?![/\\])|#)[^\s\\]*"),
-    "src": re.compile(
-        rf"{_PICTURE.pattern}|/attachment/{markdown_text.ATTACHMENT_NAME.pattern}(?:\?page=[\w%.~/:-]*)?"
-    ),
+    "src": re.compile(rf"{_PICTURE.pattern}|/attachment/{ATTACHMENT_NAME.pattern}(?:\?page=[\w%.~/:-]*)?"),
     "id": re.compile(r"[LT]\d{1,9}"),
     "start": re.compile(r"[0-9]{1,9}"),
     "data-line": re.compile(r"[0-9]{1,9}"),
@@ -214,7 +212,7 @@ def _image_rule(_: Any, tokens: list["Token"], place: int, __: Any, env: Any) ->
     token = tokens[place]
     source, text = str(token.attrs.get("src", "")), token.content
     folder, _, name = source.rpartition("/")
-    if folder == markdown_text.ATTACHMENTS and markdown_text.ATTACHMENT_NAME.fullmatch(name):
+    if folder == ATTACHMENTS and ATTACHMENT_NAME.fullmatch(name):
         source = base.with_query(f"/attachment/{name}", {"page": env.get("page", "")})
         return f'<img src="{escape(source)}" alt="{escape(text)}">'
     if _PICTURE.fullmatch(source):
@@ -463,9 +461,7 @@ def plain_text(text: str) -> str:
     text = _TABLE_ROW.sub(
         lambda row: " · ".join(filter(None, map(str.strip, _TABLE_CELL.split(row[0])))), text
     )
-    shown = markdown_text.one_line(
-        _CHECKBOX_MARK.sub("· ", markdown_text.strip_markdown(_repair_cut_links(text)))
-    )
+    shown = one_line(_CHECKBOX_MARK.sub("· ", strip_markdown(_repair_cut_links(text))))
     return _LOOSE_BAR.sub("·", _LOOSE_MARKS.sub("", shown)).removeprefix("· ").replace("…· ", "…")
 
 
@@ -484,7 +480,7 @@ def _repair_cut_links(text: str) -> str:
 
 def shorten_markdown(text: str, longest: int) -> str:
     """Shorten a line of Markdown between words, without leaving a broken link or unclosed markup."""
-    short = markdown_text.shorten(text, longest)
+    short = shorten(text, longest)
     if short == text:
         return text
     if short.rfind("[[") > short.rfind("]]"):

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from quaid.errors import FileChanged, PageExists, PageMoved, PageNotFound, QuaidError, VersionConflict
 from quaid.formats import markdown
-from quaid.model import markdown_text, merge, page as page_model, slug as slugs, timeline
+from quaid.model import merge, page as page_model, plain_text, slug as slugs, timeline
 from quaid.web.auth import MAX_BODY
 from quaid.web.pages import base, markdown as markdowns
 from quaid.web.pages.base import (
@@ -211,9 +211,9 @@ def _contradicted_facts(record: Any) -> dict[int, int]:
 
 def lede_of(summary: str, front: dict[str, Any], truth: str) -> str:
     """Return the summary to show below the title. Return "" if it only repeats the page's first paragraph."""
-    text = markdown_text.text_head(markdown_text.visible_text(truth))
-    is_own = markdown_text.one_line(front.get("summary")) or markdown_text.top_quote(text)
-    return summary if is_own or not markdown_text.first_paragraph(text) else ""
+    text = plain_text.text_head(plain_text.visible_text(truth))
+    is_own = plain_text.one_line(front.get("summary")) or plain_text.top_quote(text)
+    return summary if is_own or not plain_text.first_paragraph(text) else ""
 
 
 def page_properties(front: dict[str, Any], names: PageNames) -> list[tuple[str, Markup]]:

@@ -14,8 +14,7 @@ from starlette.responses import Response
 from quaid.errors import InvalidArgument, PageOfFolder, QuaidError, VersionConflict
 from quaid.model import slug as slugs
 from quaid.model.bundle import json_text
-from quaid.model.markdown_text import shorten
-from quaid.model.plain_text import count_noun
+from quaid.model.plain_text import count_noun, shorten
 from quaid.model.similarity import question_hash
 from quaid.web.pages import base
 from quaid.web.pages.base import (
