@@ -7,6 +7,7 @@ other lines of their page change. docs/trust.md explains what each class promise
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cache
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -163,26 +164,32 @@ def unpack(rest: int, packed: bytes) -> LineTrust:
     )
 
 
-_INSTRUCTION = re.compile(
-    r"""\b(?:ignore|disregard|override|forget|bypass)\b[^.\n]{0,40}\b(?:instruct|rule|prompt|order|polic|guideline)
-    | \b(?:instructions?|orders?|rules?|note|message|notice|action|important)\ (?:for|to)\b[^.\n]{0,20}
-      \b(?:ai|assistants?|agents?|models?|bots?|llms?)\b
-    | \b(?:ai|assistants?|agents?|chatbots?|llms?|models?)\b[^.\n]{0,60}
-      \b(?:must|shall|should|will|need\ to|have\ to|has\ to|are\ to|is\ to|always|never)\b
-    | \b(?:as\ an?\ (?:ai|assistant|agent)|dear\ (?:ai|assistant|agent)|you\ are\ now)\b
-    | \byou\ (?:must|shall|should|have\ to|are\ to|may|can\ now|will\ now|always|never)\b
-    | \b(?:from\ now\ on|henceforth|from\ today\ on|effective\ (?:today|immediately))\b
-    | \bstanding\ orders?\b | \bsystem\ prompt\b | \b(?:new|updated)\ (?:instructions?|rules?|orders?)\b
-    | \b(?:the\ )?(?:user|owner)(?:'s)?\ (?:has\ |always\ )?
-      (?:said|says|wants?|prefers?|decided|confirmed|ordered|orders|asked|asks|told|rule)\b
-    | \bwhenever\ you\b | \bwhen\ (?:you\ )?(?:summari[sz]ing|answering|asked)\b
-    | (?:^|[.:;!>]\s+|[-*+]\s+)(?:please\ |dear\ \w+,\ )?(?:always|never|do\ not|don['’]t|make\ sure)\s+\w+
-    | <\s*/?\s*(?:system|assistant|user|instructions?|prompt|tool|memory)\b
-    | (?:^|[\[{\s"'])(?:system|assistant|developer)["']?\s*[\]]?\s*:
-    """,
-    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
-)
-"""Words that address an agent, or state a rule for it. Rules that guess: docs/trust.md has their figures."""
+@cache
+def _instruction() -> re.Pattern[str]:
+    """Return the pattern of words that address an agent, or state a rule for it.
+
+    The rules guess; docs/trust.md has their figures. Compiled at first use: it takes 2 ms.
+    """
+    return re.compile(
+        r"""\b(?:ignore|disregard|override|forget|bypass)\b[^.\n]{0,40}\b(?:instruct|rule|prompt|order|polic|guideline)
+        | \b(?:instructions?|orders?|rules?|note|message|notice|action|important)\ (?:for|to)\b[^.\n]{0,20}
+          \b(?:ai|assistants?|agents?|models?|bots?|llms?)\b
+        | \b(?:ai|assistants?|agents?|chatbots?|llms?|models?)\b[^.\n]{0,60}
+          \b(?:must|shall|should|will|need\ to|have\ to|has\ to|are\ to|is\ to|always|never)\b
+        | \b(?:as\ an?\ (?:ai|assistant|agent)|dear\ (?:ai|assistant|agent)|you\ are\ now)\b
+        | \byou\ (?:must|shall|should|have\ to|are\ to|may|can\ now|will\ now|always|never)\b
+        | \b(?:from\ now\ on|henceforth|from\ today\ on|effective\ (?:today|immediately))\b
+        | \bstanding\ orders?\b | \bsystem\ prompt\b | \b(?:new|updated)\ (?:instructions?|rules?|orders?)\b
+        | \b(?:the\ )?(?:user|owner)(?:'s)?\ (?:has\ |always\ )?
+          (?:said|says|wants?|prefers?|decided|confirmed|ordered|orders|asked|asks|told|rule)\b
+        | \bwhenever\ you\b | \bwhen\ (?:you\ )?(?:summari[sz]ing|answering|asked)\b
+        | (?:^|[.:;!>]\s+|[-*+]\s+)(?:please\ |dear\ \w+,\ )?(?:always|never|do\ not|don['’]t|make\ sure)\s+\w+
+        | <\s*/?\s*(?:system|assistant|user|instructions?|prompt|tool|memory)\b
+        | (?:^|[\[{\s"'])(?:system|assistant|developer)["']?\s*[\]]?\s*:
+        """,
+        re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+    )
+
 
 _DELIMITER = re.compile(
     r"<(?=\s*/?\s*(?:system|assistant|user|developer|instructions?|prompt|tool|function|memory|context|quote)\b|!--)",
@@ -195,14 +202,14 @@ _TRIGGERS = frozenset(
     " chatbot chatbots llm llms you from henceforth effective standing system new updated user owner whenever"
     " when always never do don make developer instruction instructions prompt tool memory instruct".split()
 )
-"""Every text that _INSTRUCTION matches has one of these words. Looking for them is much faster."""
+"""Every text that _instruction() matches has one of these words. Looking for them is much faster."""
 
 
 def quotes_instructions(text: str) -> bool:
     """Return True if a text seems to give instructions to an agent."""
     if _TRIGGERS.isdisjoint(re.findall(r"[^\W_]+", text.lower())):
         return False
-    return _INSTRUCTION.search(text) is not None
+    return _instruction().search(text) is not None
 
 
 def escape_delimiters(text: str) -> str:
