@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from quaid.clients import config_files
+from quaid.clients import CLIENTS, config_files
 from quaid.clients.config_files import LaunchCommand, ShellQuote
-from quaid.clients.known import CLIENTS
 from quaid.formats.config_text import UnreadableConfig
 
 LAUNCH = LaunchCommand("/opt/my tools/quaid", (), "/h/memory.db")

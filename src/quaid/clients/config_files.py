@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quaid.clients.known import Client
+from quaid.clients import Client
 from quaid.errors import ClientFile, QuaidError
 from quaid.formats import config_text
 from quaid.formats.config_text import UnreadableConfig

@@ -7,9 +7,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from quaid import skills
 from quaid.app import Brain
-from quaid.clients import config_files, known as known_clients
+from quaid.clients import CLIENTS, Client, ClientPaths, config_files, find_client
 from quaid.clients.config_files import ConfigChange, LaunchCommand, ShellQuote
-from quaid.clients.known import Client, ClientPaths
 from quaid.errors import ClientFile, InvalidArgument, NotFound, QuaidError
 from quaid.formats.config_text import UnreadableConfig
 from quaid.operations.dispatch import suggestion
@@ -81,9 +80,9 @@ def connect(
     The rest of the file is not changed, a backup is made beside it, and repeating it changes nothing.
     """
     if client is None:
-        states = tuple(_client_record(brain, client) for client in known_clients.CLIENTS.values())
+        states = tuple(_client_record(brain, client) for client in CLIENTS.values())
         return ConnectRecord("", "", False, dry_run, (), "", states)
-    chosen, where, started = known_clients.find_client(client), client_paths(brain), _launch_command(brain)
+    chosen, where, started = find_client(client), client_paths(brain), _launch_command(brain)
     parts = () if only is None else check_only(brain, only)
     started = started._replace(tools="core,kb" if kb else "", only=parts)
     is_missing = not project and not _is_present(chosen, where)
@@ -121,7 +120,7 @@ def disconnect(
     brain: Brain, client: ClientArg, dry_run: DryRun = False, project: InProject = False
 ) -> ConnectRecord:
     """Remove this memory from a client's settings: its server, hooks and instructions, and nothing else."""
-    chosen, where = known_clients.find_client(client), client_paths(brain)
+    chosen, where = find_client(client), client_paths(brain)
     servers = _server_file(chosen, where, project)
     before = config_files.text_before_install(
         servers, lambda text: config_files.find_server(chosen, text) is not None

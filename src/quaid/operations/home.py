@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 from quaid.app import SCHEMA_VERSION, Brain, schema_version_of
-from quaid.clients.known import CLIENTS, Client, ClientPaths
+from quaid.clients import CLIENTS, Client, ClientPaths
 from quaid.errors import MissingDatabase, QuaidError
 from quaid.storage import pages
 

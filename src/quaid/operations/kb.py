@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.clients import config_files
-from quaid.clients.known import CLIENTS, ClientPaths
+from quaid.clients import CLIENTS, ClientPaths, config_files
 from quaid.config import Settings
 from quaid.embedding import backfill
 from quaid.errors import FileTrouble, InvalidArgument, QuaidError, StoreLocked, StoreMissing

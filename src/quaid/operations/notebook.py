@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.clients.known import context_limit
+from quaid.clients import context_limit
 from quaid.config import is_valid_overlap
 from quaid.embedding import backfill
 from quaid.embedding.registry import DEFAULT_MODEL

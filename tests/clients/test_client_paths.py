@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.clients.known import CLIENTS, ClientPaths, find_client
+from quaid.clients import CLIENTS, ClientPaths, find_client
 from quaid.errors import NotFound
 
 SERVERS = {
