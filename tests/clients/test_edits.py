@@ -5,11 +5,11 @@ import json
 import pytest
 
 from quaid.clients import CLIENTS, config_files
-from quaid.clients.config_files import LaunchCommand, ShellQuote
+from quaid.clients.config_files import LaunchCommand, shell_quote
 from quaid.formats.config_text import UnreadableConfig
 
 LAUNCH = LaunchCommand("/opt/my tools/quaid", (), "/h/memory.db")
-COMMANDS = config_files.hook_commands(LAUNCH, ShellQuote("linux"), "claude-code")
+COMMANDS = config_files.hook_commands(LAUNCH, shell_quote("linux"), "claude-code")
 SETTINGS = """\
 {
   "model": "opus",
@@ -107,7 +107,7 @@ def test_hooks_stand_beside_those_of_others_and_go_alone() -> None:
 
 def test_another_memory_takes_the_place_of_the_first() -> None:
     old = config_files.add_hooks(
-        "", config_files.hook_commands(LAUNCH._replace(db="/other.db"), ShellQuote("linux"), "claude-code")
+        "", config_files.hook_commands(LAUNCH._replace(db="/other.db"), shell_quote("linux"), "claude-code")
     )
     assert config_files.add_hooks(old, COMMANDS) == config_files.add_hooks("", COMMANDS)
 
@@ -132,7 +132,7 @@ def test_unexpected_settings_do_not_fail() -> None:
 
 def test_commands_are_quoted_for_the_shell_of_the_system() -> None:
     windows = config_files.hook_commands(
-        LaunchCommand("C:\\Program Files\\quaid.exe", (), "C:\\m.db"), ShellQuote("win32"), "claude-code"
+        LaunchCommand("C:\\Program Files\\quaid.exe", (), "C:\\m.db"), shell_quote("win32"), "claude-code"
     )
     assert windows["Stop"] == '"C:\\Program Files\\quaid.exe" hook stop --client claude-code --db C:\\m.db'
     assert config_files.add_hooks("", windows)

@@ -6,8 +6,8 @@ import re
 import pytest
 from pathspec import GitIgnoreSpec
 
-from quaid.folders import ignore
-from quaid.folders.ignore import InvalidPattern, compile_patterns
+from quaid.folders import scanner
+from quaid.folders.scanner import InvalidPattern, compile_patterns
 
 # Without [!a]: pathspec lets it match a slash, git does not, and here it depends.
 PARTS = ("a", "b", "*", "*", "?", "/", "**", "/**/", "[ab]", r"\*", "!", "(", ".")
@@ -38,13 +38,13 @@ def test_the_same_paths_are_matched() -> None:
     "pattern", ["*a" * 20 + "*b", "*(" * 20 + "b", "a/**/" * 50 + "b", "**/a*a*a*a/**/" * 9]
 )
 def test_slow_patterns_are_bounded(pattern: str) -> None:
-    ignored = ignore.ignore_matcher(pattern)
+    ignored = scanner.ignore_matcher(pattern)
     assert not ignored("a" * 200)
     assert not ignored("/".join("a" * 400) + "/" + "(" * 200)
 
 
 def test_line_that_is_not_a_pattern_is_reported() -> None:
-    assert ignore.patterns_problem("*.tmp\n[z-a]\n") == "line 2 is no pattern: [z-a]"
-    long = "*a" * ignore.MAX_PATTERN_LENGTH
-    assert ignore.patterns_problem(long) == f"line 1 is longer than any path: {long[:40]}"
-    assert not ignore.ignore_matcher(long)("a" * 200)  # one that was taken before still holds
+    assert scanner.patterns_problem("*.tmp\n[z-a]\n") == "line 2 is no pattern: [z-a]"
+    long = "*a" * scanner.MAX_PATTERN_LENGTH
+    assert scanner.patterns_problem(long) == f"line 1 is longer than any path: {long[:40]}"
+    assert not scanner.ignore_matcher(long)("a" * 200)  # one that was taken before still holds

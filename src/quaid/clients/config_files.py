@@ -97,7 +97,7 @@ def _value_at(tree: Any, keys: Sequence[str]) -> Any:
 # Hooks
 
 
-def hook_commands(launch: LaunchCommand, quoted: "ShellQuote", client: str) -> dict[str, str]:
+def hook_commands(launch: LaunchCommand, quoted: Callable[[str], str], client: str) -> dict[str, str]:
     """Return the shell command for each event of a client."""
     start = [launch.command, *launch.args]
     return {
@@ -108,16 +108,11 @@ def hook_commands(launch: LaunchCommand, quoted: "ShellQuote", client: str) -> d
     }
 
 
-class ShellQuote:
-    """Quotes a word for the shell of a platform."""
-
-    def __init__(self, platform: str) -> None:
-        self._windows = platform == "win32"
-
-    def __call__(self, word: str) -> str:
-        if self._windows:
-            return f'"{word}"' if " " in word else word
-        return shlex.quote(word)
+def shell_quote(platform: str) -> Callable[[str], str]:
+    """Return the function that quotes a word for the shell of a platform."""
+    if platform == "win32":
+        return lambda word: f'"{word}"' if " " in word else word
+    return shlex.quote
 
 
 def add_hooks(text: str, commands: Mapping[str, str]) -> str:

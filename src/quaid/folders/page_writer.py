@@ -25,7 +25,7 @@ from quaid.errors import (
     TooLarge,
     VersionConflict,
 )
-from quaid.folders import atomic_write, ignore, indexer, scanner
+from quaid.folders import atomic_write, indexer, scanner
 from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, Progress
 from quaid.formats import markdown, org
@@ -311,8 +311,8 @@ def require_writable(collection: Collection) -> None:
 
 def _refuse_hidden(collection: Collection, path: str, what: str) -> None:
     """Raise FileTrouble for a path that a sync would skip, because the next sync would remove its page."""
-    if not scanner.is_visible(path) or ignore.is_ignored(
-        ignore.ignore_matcher(collection.ignore_patterns, collection.kind), path
+    if not scanner.is_visible(path) or scanner.is_ignored(
+        scanner.ignore_matcher(collection.ignore_patterns, collection.kind), path
     ):
         problem = f"is left out of {collection.name} by its ignore rules; choose another {what}"
         raise FileTrouble(path=path, problem=problem)

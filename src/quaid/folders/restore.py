@@ -13,7 +13,7 @@ from collections import Counter
 from typing import Any, Literal, NamedTuple
 
 from quaid.errors import AlreadyExists, FileChanged, FileTrouble, NoPlaceToRestore, NotFound
-from quaid.folders import atomic_write, documents, export as exporter, ignore, indexer, page_writer, scanner
+from quaid.folders import atomic_write, documents, export as exporter, indexer, page_writer, scanner
 from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import LARGEST_FILE, Folder, Progress
@@ -98,7 +98,7 @@ def _write_staged(
                     progress(done, len(files), "Writing")
                     writer.write(str(file.raw_path), history.version_bytes(db, file.raw_id or 0))
                 if rules:
-                    writer.write(ignore.IGNORE_FILE, rules)
+                    writer.write(scanner.IGNORE_FILE, rules)
             os.sync()
             if not _folder_matches(staged, files, rules):
                 raise FileTrouble(path=staged, problem="does not read as it was written; check the disk")
@@ -116,7 +116,7 @@ def _folder_matches(folder: str, page_files: list[PageFile], rules: bytes) -> bo
     files = sum(len(names) for _, _, names in os.walk(folder))
     try:
         with Folder(folder) as opened:
-            if rules and opened.read(ignore.IGNORE_FILE) != rules:
+            if rules and opened.read(scanner.IGNORE_FILE) != rules:
                 return False
             return files == len(page_files) + bool(rules) and all(
                 indexer.digest(opened.read(str(file.raw_path))) == file.raw_hash for file in page_files
@@ -204,7 +204,7 @@ def _unhide_without_file(db: Database, tx: Transaction, hidden: QuarantinedPage,
 
 def _occupied_error(collection: Collection, path: str) -> AlreadyExists:
     hint = "Move it away first; nothing was written over."
-    if ignore.is_ignored(ignore.ignore_matcher(collection.ignore_patterns, collection.kind), path):
+    if scanner.is_ignored(scanner.ignore_matcher(collection.ignore_patterns, collection.kind), path):
         hint = (
             f"It is ignored: `quaid collection ignore remove {collection.name} PATTERN` brings the page back."
         )
@@ -403,7 +403,7 @@ class AuditRun:
 
     def read(self, folder: Folder) -> None:
         """Record the hash and the id, if any, of each page file of the folder."""
-        ignored = ignore.ignore_matcher(self.collection.ignore_patterns, self.collection.kind)
+        ignored = scanner.ignore_matcher(self.collection.ignore_patterns, self.collection.kind)
         files: list[ScannedFile] = []
         for entry in folder.walk(ignored):
             if isinstance(entry, ScannedFile):

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from quaid.errors import FileTrouble, NotFound, QuaidError
-from quaid.folders import atomic_write, documents, ignore, indexer, page_writer, scanner
+from quaid.folders import atomic_write, documents, indexer, page_writer, scanner
 from quaid.folders.indexer import Spool, SpooledFile
 from quaid.folders.scanner import (
     FOLDER_FLAGS,
@@ -382,7 +382,7 @@ class SyncRun(FolderRun):
         """
 
     def run(self, only: list[str] | None, retry: bool) -> SyncReport:
-        self.ignored = ignore.ignore_matcher(self._ignore_patterns(), self.collection.kind)
+        self.ignored = scanner.ignore_matcher(self._ignore_patterns(), self.collection.kind)
         self._scan(only)
         keys = None if only is None else {sync_plan.path_key(path).casefold() for path in only}
         last_seen = self.collection.known_files(self.db, keys)
@@ -436,17 +436,17 @@ class SyncRun(FolderRun):
 
     def _ignore_patterns(self) -> str:
         try:
-            data: bytes | None = self.folder.read(ignore.IGNORE_FILE)
+            data: bytes | None = self.folder.read(scanner.IGNORE_FILE)
         except FileNotFoundError:
             data = None
         except OSError:
             data = b"\0"  # NUL makes the rules invalid, so that the last valid rules stay in force
-        patterns, problem = ignore.parse_rules(data, self.collection.ignore_patterns)
+        patterns, problem = scanner.parse_rules(data, self.collection.ignore_patterns)
         if (patterns, problem) != (self.collection.ignore_patterns, self.collection.ignore_problem):
             columns = {"ignore_patterns": patterns, "ignore_problem": problem}
             self.db.write(lambda tx: self.collection.update(tx, **columns))
         if problem:
-            self.note(ignore.IGNORE_FILE, f"{problem}; the last good set is in force")
+            self.note(scanner.IGNORE_FILE, f"{problem}; the last good set is in force")
         return patterns
 
     def _scan(self, only: list[str] | None) -> None:
@@ -851,7 +851,7 @@ def changed_paths(seen: FileStatCache, collection: Collection) -> list[str]:
     new_paths: list[str] = []
     try:
         with Folder(collection.root or "") as folder:
-            ignored = ignore.ignore_matcher(collection.ignore_patterns, collection.kind)
+            ignored = scanner.ignore_matcher(collection.ignore_patterns, collection.kind)
             endings = page_endings(collection.kind)
             _scan_folder(
                 folder.enter(""),

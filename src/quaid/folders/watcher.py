@@ -11,7 +11,7 @@ from threading import Event
 from typing import Any, NamedTuple
 
 from quaid.errors import Busy, Cancelled, QuaidError
-from quaid.folders import ignore, indexer, scanner, sync
+from quaid.folders import indexer, scanner, sync
 from quaid.folders.scanner import FileNote
 from quaid.folders.sync import SyncReport
 from quaid.storage import collections
@@ -260,7 +260,7 @@ class Watcher:
         """Process one change event."""
         relative = path[len(folder.root) :].strip(os.sep).replace(os.sep, "/")
         is_sidecar = indexer.is_sidecar(relative)
-        if relative and relative != ignore.IGNORE_FILE and not is_sidecar and _is_skipped_path(relative):
+        if relative and relative != scanner.IGNORE_FILE and not is_sidecar and _is_skipped_path(relative):
             return
         if not folder.is_unsure and self._is_plain(folder, kind, path, relative):
             if not is_sidecar and not relative.lower().endswith(scanner.page_endings(folder.collection.kind)):
@@ -273,7 +273,7 @@ class Watcher:
 
     def _is_plain(self, folder: _WatchedFolder, kind: int, path: str, relative: str) -> bool:
         """Return True if the event concerns a single file, so that no scan of the folder is needed."""
-        if not relative or relative == ignore.IGNORE_FILE or kind not in (ADDED, MODIFIED, DELETED):
+        if not relative or relative == scanner.IGNORE_FILE or kind not in (ADDED, MODIFIED, DELETED):
             return False
         if os.path.isdir(path) and not os.path.islink(path):
             return False
@@ -365,5 +365,5 @@ def _folder_identity(root: str) -> object:
 
 def _is_skipped_path(relative: str) -> bool:
     """Return True if a walk would not reach this path."""
-    passed = (*scanner.SKIPPED_FOLDERS, ignore.TEMPLATES_FOLDER[:-1])
+    passed = (*scanner.SKIPPED_FOLDERS, scanner.TEMPLATES_FOLDER[:-1])
     return any(name.startswith(".") or name in passed for name in relative.split("/"))

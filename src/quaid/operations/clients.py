@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 from quaid import skills
 from quaid.app import Brain
 from quaid.clients import CLIENTS, Client, ClientPaths, config_files, find_client
-from quaid.clients.config_files import ConfigChange, LaunchCommand, ShellQuote
+from quaid.clients.config_files import ConfigChange, LaunchCommand, shell_quote
 from quaid.errors import ClientFile, InvalidArgument, NotFound, QuaidError
 from quaid.formats.config_text import UnreadableConfig
 from quaid.operations.dispatch import suggestion
@@ -93,7 +93,7 @@ def connect(
     ]
     hooks = chosen.project_hooks if project else chosen.hooks
     if hooks:
-        commands = config_files.hook_commands(started, ShellQuote(where.platform), chosen.name)
+        commands = config_files.hook_commands(started, shell_quote(where.platform), chosen.name)
         changes.append(_change(where.path(hooks), lambda text: config_files.add_hooks(text, commands)))
     # The instruction file of a project is shared with others, so it is changed only if asked for.
     if instructions or (chosen.instructions and not chosen.shows_instructions and not project):

@@ -25,11 +25,11 @@ from quaid.folders import (
     atomic_write,
     documents as document_folders,
     export as exporter,
-    ignore,
     importer,
     indexer,
     page_writer,
     restore,
+    scanner,
     transcripts,
     watcher,
 )
@@ -600,9 +600,9 @@ class IgnoreRecord(NamedTuple):
 def ignore_list(brain: Brain, name: CollectionName) -> IgnoreRecord:
     """List the ignore patterns of a collection."""
     collection = _require_folder(brain, name, "has no folder: there is nothing to leave out")
-    built_in = (".*/", *(f"{folder}/" for folder in SKIPPED_FOLDERS), ignore.TEMPLATES_FOLDER)
+    built_in = (".*/", *(f"{folder}/" for folder in SKIPPED_FOLDERS), scanner.TEMPLATES_FOLDER)
     return IgnoreRecord(
-        name, tuple(ignore.pattern_lines(collection.ignore_patterns)), collection.ignore_problem, built_in
+        name, tuple(scanner.pattern_lines(collection.ignore_patterns)), collection.ignore_problem, built_in
     )
 
 
@@ -614,10 +614,10 @@ def ignore_list(brain: Brain, name: CollectionName) -> IgnoreRecord:
 def ignore_add(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> IgnoreRecord:
     """Ignore files of a collection. They are not changed; their pages go into quarantine."""
     stripped = pattern.strip()
-    problem = ignore.pattern_problem(stripped)
+    problem = scanner.pattern_problem(stripped)
     if problem:
         raise InvalidArgument(name="pattern", problem=f"{pattern!r} {problem}")
-    return _change_patterns(brain, name, lambda text: ignore.add_pattern(text, stripped))
+    return _change_patterns(brain, name, lambda text: scanner.add_pattern(text, stripped))
 
 
 @op("owner", command="collection ignore remove", examples=("quaid collection ignore remove notes 'drafts/'",))
@@ -626,7 +626,7 @@ def ignore_remove(brain: Brain, name: CollectionName, pattern: IgnorePattern) ->
     stripped = pattern.strip()
 
     def without(text: str) -> str:
-        new = ignore.remove_pattern(text, stripped)
+        new = scanner.remove_pattern(text, stripped)
         if new == text:
             hint = f" `quaid collection ignore list {name}` shows them."
             raise NotFound(what="pattern", name=pattern, hint=hint)
@@ -638,48 +638,48 @@ def ignore_remove(brain: Brain, name: CollectionName, pattern: IgnorePattern) ->
 @op("owner", command="collection ignore clear", examples=("quaid collection ignore clear notes",))
 def ignore_clear(brain: Brain, name: CollectionName) -> IgnoreRecord:
     """Remove all ignore patterns. Comments and built-in patterns are kept."""
-    return _change_patterns(brain, name, lambda text: ignore.remove_pattern(text, None))
+    return _change_patterns(brain, name, lambda text: scanner.remove_pattern(text, None))
 
 
-def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> IgnoreRecord:
+def _change_patterns(brain: Brain, name: str, change: scanner.IgnoreEdit) -> IgnoreRecord:
     """Change the ignore file atomically and, if its text changed, sync the collection."""
     collection = _require_folder(brain, name, "has no folder: there is nothing to leave out")
     page_writer.require_writable(collection)
     before, after = _rewrite_ignore_file(collection, change, brain.new_uuid())
     if before == after:
-        return IgnoreRecord(name, tuple(ignore.pattern_lines(after)))
+        return IgnoreRecord(name, tuple(scanner.pattern_lines(after)))
     before_files = {file.path for file in collection.known_files(brain.db)}
     report = _sync(brain, collection, confirm_ignored=True)
     after_files = {file.path for file in collection.known_files(brain.db)}
-    was, is_now = ignore.ignore_matcher(collection.ignore_patterns), ignore.ignore_matcher(after)
+    was, is_now = scanner.ignore_matcher(collection.ignore_patterns), scanner.ignore_matcher(after)
     hidden = sorted(path for path in before_files - after_files if ignore.is_ignored(is_now, path))
     shown = sorted(path for path in after_files - before_files if ignore.is_ignored(was, path))
-    patterns = tuple(ignore.pattern_lines(after))
+    patterns = tuple(scanner.pattern_lines(after))
     return IgnoreRecord(name, patterns, changed=True, hidden=tuple(hidden), shown=tuple(shown), sync=report)
 
 
-def _rewrite_ignore_file(collection: Collection, change: "ignore.IgnoreEdit", token: str) -> tuple[str, str]:
+def _rewrite_ignore_file(collection: Collection, change: scanner.IgnoreEdit, token: str) -> tuple[str, str]:
     """Change the ignore file. Return its text before and after."""
     with Folder(collection.root or "") as folder:
         try:
-            data: bytes | None = folder.read(ignore.IGNORE_FILE)
+            data: bytes | None = folder.read(scanner.IGNORE_FILE)
         except FileNotFoundError:
             data = None
         except OSError as error:
-            raise FileTrouble(path=ignore.IGNORE_FILE, problem=f"cannot be read: {error.strerror}") from None
-        _, invalid = ignore.parse_rules(data, "")
+            raise FileTrouble(path=scanner.IGNORE_FILE, problem=f"cannot be read: {error.strerror}") from None
+        _, invalid = scanner.parse_rules(data, "")
         if invalid:
             problem = f"cannot be used: {invalid}; mend it with an editor first"
-            raise FileTrouble(path=ignore.IGNORE_FILE, problem=problem)
+            raise FileTrouble(path=scanner.IGNORE_FILE, problem=problem)
         text = data.decode("utf-8") if data is not None else ""
         new = change(text)
-        problem = ignore.patterns_problem(new) or ""
+        problem = scanner.patterns_problem(new) or ""
         if problem:
             raise InvalidArgument(name="pattern", problem=f"the file cannot have it: {problem}")
         if new != text and data is None:
-            atomic_write.create_file(folder, ignore.IGNORE_FILE, new.encode(), token)
+            atomic_write.create_file(folder, scanner.IGNORE_FILE, new.encode(), token)
         elif new != text and data is not None:
-            atomic_write.replace_file(folder, ignore.IGNORE_FILE, new.encode(), indexer.digest(data), token)
+            atomic_write.replace_file(folder, scanner.IGNORE_FILE, new.encode(), indexer.digest(data), token)
     return text, new
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import quaid
 from quaid import config
 from quaid.app import Brain, sqlite_version
-from quaid.clients.config_files import ShellQuote, newest_backup
+from quaid.clients.config_files import newest_backup, shell_quote
 from quaid.errors import (
     Busy,
     DamagedDatabase,
@@ -187,7 +187,7 @@ def _quaid_command(brain: Brain, command: str, *words: str) -> str:
 
 def shell_command(brain: Brain, *words: str) -> str:
     """Return a command line with each word quoted for this platform's shell."""
-    return " ".join(map(ShellQuote(brain.settings.platform), words))
+    return " ".join(map(shell_quote(brain.settings.platform), words))
 
 
 def _is_windows(brain: Brain) -> bool:
