@@ -11,7 +11,7 @@ import pytest
 from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.errors import FileTrouble
-from quaid.folders import archives
+from quaid.folders import importer
 from quaid.formats import zip_archive
 from quaid.operations import dispatch
 from quaid.operations.collections import ImportRecord, import_
@@ -461,7 +461,7 @@ def test_notion_names_properties_tables_links_and_nested_archives(brain: Brain, 
     assert {("home", "mentions", "home/tasks"), ("home", "mentions", "home/tasks/pier")} <= links(brain)
     assert facts(brain) == {("Pier", "status", "Open")}
     assert reasons(record) == {
-        "x.zip": archives.INNER_ARCHIVE,
+        "x.zip": importer.INNER_ARCHIVE,
         f"Page {one}.html": 'export from Notion as "Markdown & CSV" instead of HTML',
     }
 
@@ -560,7 +560,7 @@ def test_unsafe_names_symlinks_and_passwords_cost_only_their_entry(brain: Brain,
     path.write_bytes(data)
     record = import_(brain, str(path), from_="obsidian")
     assert pages(brain).keys() == {"good"}
-    assert record.reasons == {archives.UNSAFE_NAME: 5, "encrypted": 1, "link": 1}
+    assert record.reasons == {importer.UNSAFE_NAME: 5, "encrypted": 1, "link": 1}
     assert sorted(item.name for item in tmp_path.iterdir() if item.suffix == ".md") == []
 
 

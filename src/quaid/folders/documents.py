@@ -14,19 +14,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import FileTrouble, InvalidArgument
 from quaid.folders import scanner
 from quaid.folders.scanner import Folder
-from quaid.model import slug as slugs
 
 if TYPE_CHECKING:
     import http.client
     from subprocess import Popen
-
-    from quaid.folders.archives import ConvertedFolder
 
 MAX_FILE = 100 * 1024 * 1024
 MAX_MAILBOX = 2 * 1024 * 1024 * 1024
@@ -206,30 +202,6 @@ class DocumentFolder(Folder):
             return converted_text(kind, name, data).encode()
         documents = self._converter.convert(kind, name, io.BytesIO(data), len(data), merged=True)
         return next(documents).text.encode()
-
-
-def read_mailbox(path: str, name: str, beside: str) -> "tuple[ConvertedFolder, list[str]]":
-    """Return the e-mails of an mbox file as Markdown files in a folder, and what was left out.
-
-    Of two e-mails with the same id, the first is used.
-    """
-    from quaid.folders.archives import ConvertedFolder
-
-    folder, notes, paths = ConvertedFolder(scanner.printable(path), beside), list[str](), set[str]()
-    try:
-        with open(path, "rb") as stream, Converter() as converter:
-            for mail in converter.convert("mbox", name, stream, os.fstat(stream.fileno()).st_size):
-                notes += mail.notes
-                mark = sha256(mail.message_id.encode() or mail.text.encode()).hexdigest()[:8]
-                subject = slugs.segment(mail.title[:60]).strip("-")
-                file = f"{'-'.join(filter(None, (mail.date, subject, mark)))}.md"
-                if mail.text and file not in paths:
-                    paths.add(file)
-                    folder.add(f"sources/{slugs.segment(name)}/{file}", mail.text.encode())
-    except BaseException:
-        folder.__exit__()
-        raise
-    return folder, notes
 
 
 def open_folder(root: str, kind: str) -> Folder:

@@ -1,23 +1,26 @@
-"""Import the files of a folder as pages of the default collection, in a single transaction.
+"""Import the files of a folder, or of another program's export, as pages of the default collection.
 
-The folder is not changed, no page is removed, and pages that were edited in the database since their last
-import are kept.
+An import is a single transaction. The folder is not changed, no page is removed, and pages that were edited in
+the database since their last import are kept.
 """
 
 import errno
 import json
 import os
+import re
+import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from shlex import quote
-from typing import Any, Literal, NamedTuple, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from quaid.errors import VersionConflict
+from quaid.errors import FileTrouble, NotFound, VersionConflict
 from quaid.folders import attachments, documents, export as exporter, indexer, page_writer, scanner
-from quaid.folders.archives import ConvertedFolder, Source, SourceFile
 from quaid.folders.indexer import SpooledFile
-from quaid.folders.scanner import FileNote, Folder, Progress
+from quaid.folders.scanner import FILE_FLAGS, FileNote, Folder, Progress, SkippedEntry, printable
 from quaid.folders.sync import FolderRun
 from quaid.formats import foreign_notes, markdown, okf
 from quaid.formats.foreign_notes import (
@@ -30,17 +33,22 @@ from quaid.formats.foreign_notes import (
     Item,
     UnreadPart,
 )
+from quaid.formats.zip_archive import MAX_UNPACKED_BYTES, BrokenArchive, ZipReader, check_sizes
 from quaid.model import slug as slugs
+from quaid.model.dates import timestamp
 from quaid.model.page import Page
-from quaid.model.sync_plan import ScannedFile, path_key
+from quaid.model.sync_plan import FileSignature, ScannedFile, path_key
 from quaid.model.trust import IMPORTED
 from quaid.storage import collections, history, page_edits, pages, trust
 from quaid.storage.history import ImportedFile
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
 
+if TYPE_CHECKING:
+    from zipfile import ZipInfo
+
 IMPORT_COLLECTION = "default"
-"""Name and id of the collection that imported pages are added to."""
+"""Name of the collection that imported pages are added to."""
 
 SPECIAL_FILE_SETTINGS = {"index.md": "original_index", "schema.md": "original_schema"}
 
@@ -123,6 +131,8 @@ def _import(make_run: "Callable[[], ImportRun]") -> ImportReport:
             return run.report(run.import_id)
 
 
+# Exports of other programs
+
 VAULT_SOURCES = ("obsidian", "logseq", "basic-memory", "org-roam", "okf")
 """Sources of which a person may have several; the others are one account each."""
 
@@ -130,6 +140,236 @@ VAULT_SOURCES = ("obsidian", "logseq", "basic-memory", "org-roam", "okf")
 READERS = {**foreign_notes.READERS, "okf": okf.read_okf}
 SOURCES_WITH_DATA = ("obsidian", "okf")
 """Sources in which an export of Quaid has raw data, links and facts in separate files."""
+
+
+MAX_INNER_ARCHIVE_BYTES = 1024**3
+"""Maximum size in bytes of an archive inside an archive. Notion splits large exports in this way."""
+
+COPY_SIZE = 1 << 20
+READABLE_ENDINGS = (
+    *(".md", ".markdown", ".org", ".txt", ".html", ".htm", ".csv", ".json", ".jsonl"),
+    ".zip",
+)
+UNSAFE_NAME = "its name leads out of the archive"
+INNER_ARCHIVE = "archive inside an archive inside an archive"
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+class Source:
+    """An open folder, zip archive or single file of another program, read within limits.
+
+    Names in archives are not trusted: entries that lead out of the archive, symlinks, encrypted entries and
+    archives that unpack to far more than their size are refused. Nothing is unpacked to a named file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.skipped: list[UnreadPart] = []
+        self.files: list[InputFile] = []
+        self._folder: Folder | None = None
+        self._open: list[IO[bytes] | ZipReader] = []
+        self._unpacked = 0
+
+    def __enter__(self) -> "Source":
+        try:
+            if os.path.isdir(self.path):
+                self._folder = Folder(self.path, READABLE_ENDINGS)
+                self._list_folder(self._folder)
+            else:
+                self._list_file()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder:
+            self._folder.__exit__()
+        for file in reversed(self._open):
+            file.close()
+
+    def _list_folder(self, folder: Folder) -> None:
+        for entry in folder.walk():
+            if isinstance(entry, ScannedFile):
+                modified = timestamp(entry.stat.mtime_ns / 1e9)
+                self._add(entry.path, entry.stat.size, modified, partial(_folder_pieces, folder, entry.path))
+            elif entry.path != f"{exporter.DATA_FOLDER}/":
+                self.skipped.append(UnreadPart(*entry))
+
+    def _add(self, path: str, size: int, modified: str, pieces: Callable[[], Iterator[bytes]]) -> None:
+        self.files.append(InputFile(path, size, modified, partial(self._read, path, size, pieces), pieces))
+
+    def _list_file(self) -> None:
+        try:
+            file = os.fdopen(os.open(self.path, FILE_FLAGS & ~getattr(os, "O_NOFOLLOW", 0)), "rb")
+        except FileNotFoundError:
+            raise NotFound(
+                what="file or folder", name=printable(self.path), hint=" Check the spelling."
+            ) from None
+        except OSError as error:
+            raise FileTrouble(
+                path=printable(self.path), problem=f"cannot be read: {error.strerror}"
+            ) from None
+        self._open.append(file)
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise FileTrouble(path=printable(self.path), problem="is neither a file nor a folder")
+        if file.read(4) in (b"PK\x03\x04", b"PK\x05\x06"):
+            try:
+                self._list_archive(file, 0)
+            except BrokenArchive as error:
+                raise FileTrouble(path=printable(self.path), problem=str(error)) from None
+        else:
+            modified = timestamp(facts.st_mtime)
+            self._add(os.path.basename(self.path), facts.st_size, modified, partial(_file_pieces, file))
+
+    def _list_archive(self, file: IO[bytes], depth: int) -> None:
+        archive = ZipReader(file)
+        self._open.append(archive)
+        self._unpacked += check_sizes(archive.members, MAX_UNPACKED_BYTES - self._unpacked)
+        for member in archive.members:
+            reason = _refusal(member)
+            if reason:
+                self.skipped.append(UnreadPart(printable(member.filename), reason))
+            elif member.filename.lower().endswith(".zip"):
+                self._list_inner(archive, member, depth)
+            else:
+                pieces = partial(archive.pieces, member)
+                self._add(member.filename, member.file_size, _zip_time(member), pieces)
+
+    def _list_inner(self, archive: ZipReader, member: "ZipInfo", depth: int) -> None:
+        import tempfile
+
+        if depth or member.file_size > MAX_INNER_ARCHIVE_BYTES:
+            reason = INNER_ARCHIVE if depth else f"larger than {MAX_INNER_ARCHIVE_BYTES:,} bytes"
+            self.skipped.append(UnreadPart(printable(member.filename), reason))
+            return
+        inner = tempfile.TemporaryFile()  # noqa: SIM115 (closed on exit)
+        self._open.append(inner)
+        try:
+            for piece in archive.pieces(member):
+                inner.write(piece)
+            self._list_archive(inner, depth + 1)
+        except BrokenArchive as error:
+            self.skipped.append(UnreadPart(printable(member.filename), str(error)))
+
+    def _read(self, path: str, size: int, pieces: Callable[[], Iterator[bytes]], largest: int) -> bytes:
+        """Return the bytes of a file. Raise BrokenArchive if it is larger than `largest` or cannot be read."""
+        if size > largest:
+            raise BrokenArchive(f"too large: {size:,} bytes, and {largest:,} are allowed")
+        if self._folder:
+            try:
+                return self._folder.read(path, largest)[:largest]
+            except OSError as error:
+                raise BrokenArchive(f"cannot be read ({error.strerror})") from None
+        return b"".join(pieces())[:largest]
+
+    def common_folder(self) -> str:
+        """Return the folder, with a slash, that contains all files of a zip archive, or ""."""
+        tops = {file.path.partition("/")[0] if "/" in file.path else "" for file in self.files}
+        return f"{tops.pop()}/" if not self._folder and len(tops) == 1 and "" not in tops else ""
+
+    def hidden(self, path: str, largest: int) -> bytes | None:
+        """Return the bytes of a file in a hidden folder, such as `.quaid`, or None if there is none."""
+        if self._folder:
+            with suppress(OSError):
+                return self._folder.read(path, largest)
+        return None
+
+
+def _folder_pieces(folder: Folder, path: str) -> Iterator[bytes]:
+    """Yield the bytes of a file below a folder. Raise BrokenArchive if it cannot be read."""
+    parent, _, name = path.rpartition("/")
+    try:
+        with os.fdopen(os.open(name, FILE_FLAGS, dir_fd=folder.enter(parent)), "rb") as file:
+            while piece := file.read(COPY_SIZE):
+                yield piece
+    except OSError as error:
+        raise BrokenArchive(f"cannot be read ({error.strerror})") from None
+
+
+def _file_pieces(file: IO[bytes]) -> Iterator[bytes]:
+    file.seek(0)
+    while piece := file.read(COPY_SIZE):
+        yield piece
+
+
+def _refusal(member: "ZipInfo") -> str:
+    """Return why an entry of an archive is not read, or ""."""
+    name = member.filename
+    parts = name.split("/")
+    if name.startswith("/") or "\\" in name or "\0" in name or _DRIVE.match(name) or ".." in parts:
+        return UNSAFE_NAME
+    if not scanner.is_utf8(name):
+        return scanner.BAD_NAME
+    if stat.S_ISLNK(member.external_attr >> 16):
+        return scanner.SYMLINK
+    if len(parts) > scanner.MAX_DEPTH:
+        return scanner.TOO_DEEP
+    if "__MACOSX" in parts or any(part.startswith(".") and part not in (".raw", ".quaid") for part in parts):
+        return scanner.HIDDEN_FILE
+    return "encrypted" if member.flag_bits & 1 else ""
+
+
+def _zip_time(member: "ZipInfo") -> str:
+    year, month, day, hour, minute, second = member.date_time
+    # A zip archive stores local time without a zone; 1980-01-01 means that no time was recorded.
+    if (year, month, day) == (1980, 1, 1):
+        return ""
+    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{min(second, 59):02}Z"
+
+
+class ConvertedFolder(Folder):
+    """Converted pages in one unnamed temporary file, which an import walks and reads like a folder."""
+
+    def __init__(self, root: str, beside: str) -> None:
+        import tempfile
+
+        self.root = root
+        # The file is beside the database, because free space is needed there anyway, and /tmp may be in RAM.
+        self._file = tempfile.TemporaryFile(dir=beside)  # noqa: SIM115 (closed on exit)
+        self._places: dict[str, tuple[int, int]] = {}
+        self._keys: set[str] = set()
+
+    def __enter__(self) -> "ConvertedFolder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, path: str, data: bytes) -> str:
+        """Add a file and return its path, which differs from the given one if that is taken."""
+        stem, dot, ending = path.rpartition(".")
+        number = 1
+        while path.casefold() in self._keys:
+            number += 1
+            path = f"{stem}-{number}{dot}{ending}"
+        self._keys.add(path.casefold())
+        self._places[path] = (self._file.seek(0, 2), len(data))
+        self._file.write(data)
+        return path
+
+    def walk(
+        self, ignored: scanner.IgnoreCheck = scanner.ignore_nothing
+    ) -> Iterator[ScannedFile | SkippedEntry]:
+        """Yield the added files in order of their paths."""
+        for path, (_, size) in sorted(self._places.items()):
+            if ignored(path):
+                continue
+            if path.startswith(".quaid/"):
+                yield SkippedEntry(".quaid/", scanner.HIDDEN_FOLDER)
+            else:
+                kind = "sidecar" if f"/{path}".rpartition("/")[0].endswith("/.raw") else "page"
+                yield ScannedFile(path, kind, FileSignature(size, 0, 0, 0))  # type: ignore[arg-type]
+
+    def read(self, path: str, largest: int = scanner.LARGEST_FILE) -> bytes:
+        """Return the bytes of an added file, at most `largest` + 1 of them."""
+        if path not in self._places:
+            raise FileNotFoundError(path)
+        start, size = self._places[path]
+        self._file.seek(start)
+        return self._file.read(min(size, largest + 1))
 
 
 class ForeignImport(NamedTuple):
@@ -159,7 +399,7 @@ def import_foreign(
     name = os.path.basename(os.path.realpath(path)).removesuffix(".zip")
     root = f"{source}: {name}" if source in VAULT_SOURCES else source
     beside = os.path.dirname(db.path)
-    with Source(path) as files, ConvertedFolder(scanner.printable(root), beside) as folder:
+    with Source(path) as files, ConvertedFolder(printable(root), beside) as folder:
         conversion = _Conversion(folder, source)
         inputs = conversion.take_own_files(files)
         progress(0, len(inputs), "Reading")
@@ -173,8 +413,7 @@ def import_foreign(
             return run
 
         report = _import(make_run)
-    skipped = [foreign_notes.UnreadPart(entry.path, entry.reason) for entry in files.skipped]
-    unread = (*skipped, *conversion.unread)
+    unread = (*files.skipped, *conversion.unread)
     reasons = Counter(part.reason for part in unread)
     return ForeignImport(report, unread, dict(reasons.most_common()))
 
@@ -196,16 +435,15 @@ class _Conversion:
     def take_own_files(self, source: Source) -> list[InputFile]:
         """Return the files for the reader. Sidecars, links and facts of an export of Quaid are added unchanged."""
         inputs = []
-        top = _common_folder(source.files) if self.source not in CONVERSATION_SOURCES else ""
+        top = source.common_folder() if self.source not in CONVERSATION_SOURCES else ""
         for file in source.files:
             path = file.path.removeprefix(top)
             if self.source in SOURCES_WITH_DATA and (
                 indexer.is_sidecar(path) or path == exporter.LINKS_AND_FACTS_PATH
             ):
-                self._add_unchanged(path, source.read(file, exporter.MAX_LINKS_AND_FACTS_BYTES))
-                continue
-            read, pieces = partial(source.read, file), partial(source.pieces, file)
-            inputs.append(InputFile(path, file.size, file.modified, read, pieces))
+                self._add_unchanged(path, file.read(exporter.MAX_LINKS_AND_FACTS_BYTES))
+            else:
+                inputs.append(file._replace(path=path))
         data = source.hidden(exporter.LINKS_AND_FACTS_PATH, exporter.MAX_LINKS_AND_FACTS_BYTES)
         if data is not None and self.source in SOURCES_WITH_DATA:
             self._add_unchanged(exporter.LINKS_AND_FACTS_PATH, data)
@@ -235,7 +473,7 @@ class _Conversion:
             elif isinstance(item, ForeignRecord):
                 self._records[item.kind].append(item.record)
             else:
-                self.unread.append(UnreadPart(scanner.printable(item.path), item.reason))
+                self.unread.append(UnreadPart(printable(item.path), item.reason))
 
     def _add_page(self, page: ForeignPage) -> None:
         path = self.folder.add(page.path, page.data)
@@ -280,10 +518,26 @@ class _Conversion:
             self.folder.add(exporter.LINKS_AND_FACTS_PATH, json.dumps(value, ensure_ascii=False).encode())
 
 
-def _common_folder(files: list[SourceFile]) -> str:
-    """Return the folder, with a slash, that contains all files of a zip archive, or ""."""
-    tops = {file.path.partition("/")[0] if "/" in file.path else "" for file in files if file.handle}
-    return f"{tops.pop()}/" if len(tops) == 1 and "" not in tops else ""
+def read_mailbox(path: str, name: str, beside: str) -> tuple[ConvertedFolder, list[str]]:
+    """Return the e-mails of an mbox file as Markdown files in a folder, and what was left out.
+
+    Of two e-mails with the same id, the first is used.
+    """
+    folder, notes, paths = ConvertedFolder(printable(path), beside), list[str](), set[str]()
+    try:
+        with open(path, "rb") as stream, documents.Converter() as converter:
+            for mail in converter.convert("mbox", name, stream, os.fstat(stream.fileno()).st_size):
+                notes += mail.notes
+                mark = sha256(mail.message_id.encode() or mail.text.encode()).hexdigest()[:8]
+                subject = slugs.segment(mail.title[:60]).strip("-")
+                file = f"{'-'.join(filter(None, (mail.date, subject, mark)))}.md"
+                if mail.text and file not in paths:
+                    paths.add(file)
+                    folder.add(f"sources/{slugs.segment(name)}/{file}", mail.text.encode())
+    except BaseException:
+        folder.__exit__()
+        raise
+    return folder, notes
 
 
 class ImportRun(FolderRun):
@@ -307,7 +561,7 @@ class ImportRun(FolderRun):
     ) -> None:
         super().__init__(db, collections.require(db, IMPORT_COLLECTION), now, new_uuid, progress)
         self.folder = folder
-        self.root = scanner.printable(folder.root)
+        self.root = printable(folder.root)
         self.import_id = import_id
         self.files = history.NewImport(import_id, now)
         self.force = force
@@ -360,7 +614,7 @@ class ImportRun(FolderRun):
             raw_data=counts["raw_data"],
             notes=tuple(sorted(self.notes)),
             conflicts=tuple(sorted(self.conflicts)),
-            gone=tuple(sorted(map(scanner.printable, gone))),
+            gone=tuple(sorted(map(printable, gone))),
             links=counts["links"],
             facts=counts["facts"],
             links_extracted=counts["links_extracted"],
@@ -690,7 +944,7 @@ class ImportRun(FolderRun):
     def _add_conflict(self, path: str, slug: str) -> None:
         self.counts["conflict"] += 1
         remedy = self.remedy or f"quaid put {slug} {quote(os.path.join(self.root, path))}"
-        self.conflicts.append(ImportConflict(scanner.printable(path), slug, remedy))
+        self.conflicts.append(ImportConflict(printable(path), slug, remedy))
 
     def _has_page(self, path: str, slug: str) -> None:
         self.page_files += 1

@@ -457,7 +457,7 @@ class SyncRun(FolderRun):
             else [
                 self.folder.look(path)
                 for path in only
-                if scanner.is_visible(path) and not ignore.is_ignored(self.ignored, path)
+                if scanner.is_visible(path) and not scanner.is_ignored(self.ignored, path)
             ]
         )
         for entry in entries:
@@ -681,7 +681,7 @@ class SyncRun(FolderRun):
         fresh = {indexer.sidecar_path(indexer.page_stem(path)) for path in self.made}
         paths = [*filter(indexer.is_sidecar, only), *fresh] if only is not None else self.sidecars
         for path in sorted(set(paths)):
-            if not ignore.is_ignored(self.ignored, path):
+            if not scanner.is_ignored(self.ignored, path):
                 self._take_sidecar(path, path in fresh)
 
     def _take_sidecar(self, path: str, is_fresh: bool) -> None:
@@ -747,7 +747,7 @@ class SyncRun(FolderRun):
         hidden: list[LastSeenFile] = []
         missing: list[LastSeenFile] = []
         for old in gone:
-            (hidden if ignore.is_ignored(self.ignored, old.path) else missing).append(old)
+            (hidden if scanner.is_ignored(self.ignored, old.path) else missing).append(old)
         total = indexed_files if whole else self.collection.count_files(self.db)
         files = len(self.files) if whole else total
         cannot_hide = sync_plan.hiding_obstacle(len(hidden), total, confirmed=self.may_hide_many)
@@ -857,7 +857,7 @@ def changed_paths(seen: FileStatCache, collection: Collection) -> list[str]:
                 folder.enter(""),
                 "",
                 last_seen,
-                lambda path: not path.lower().endswith(endings) or ignore.is_ignored(ignored, path),
+                lambda path: not path.lower().endswith(endings) or scanner.is_ignored(ignored, path),
                 new_paths,
             )
     except (NotFound, FileTrouble):

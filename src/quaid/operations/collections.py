@@ -652,8 +652,8 @@ def _change_patterns(brain: Brain, name: str, change: scanner.IgnoreEdit) -> Ign
     report = _sync(brain, collection, confirm_ignored=True)
     after_files = {file.path for file in collection.known_files(brain.db)}
     was, is_now = scanner.ignore_matcher(collection.ignore_patterns), scanner.ignore_matcher(after)
-    hidden = sorted(path for path in before_files - after_files if ignore.is_ignored(is_now, path))
-    shown = sorted(path for path in after_files - before_files if ignore.is_ignored(was, path))
+    hidden = sorted(path for path in before_files - after_files if scanner.is_ignored(is_now, path))
+    shown = sorted(path for path in after_files - before_files if scanner.is_ignored(was, path))
     patterns = tuple(scanner.pattern_lines(after))
     return IgnoreRecord(name, patterns, changed=True, hidden=tuple(hidden), shown=tuple(shown), sync=report)
 

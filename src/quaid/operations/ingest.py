@@ -762,7 +762,7 @@ def _ingest_mailbox(brain: Brain, path: str, name: str, force: bool) -> IngestRe
     brain.progress(0, 1, "Reading")
     stem = _printable(os.path.splitext(name)[0])
     try:
-        mailbox, left_out = documents.read_mailbox(path, stem, os.path.dirname(brain.db.path))
+        mailbox, left_out = importer.read_mailbox(path, stem, os.path.dirname(brain.db.path))
     except documents.ConversionFailed as error:
         raise FileTrouble(path=path, problem=f"the mailbox {error}") from None
     report = importer.import_folder(
