@@ -372,14 +372,6 @@ class ConvertedFolder(Folder):
         return self._file.read(min(size, largest + 1))
 
 
-class ForeignImport(NamedTuple):
-    report: ImportReport
-    unread: tuple[UnreadPart, ...]
-    """What could not be read, in the order of the files."""
-    reasons: dict[str, int]
-    """Number of unread parts by reason."""
-
-
 def import_foreign(
     db: Database,
     path: str,
@@ -390,11 +382,11 @@ def import_foreign(
     new_uuid: Callable[[], str],
     progress: Progress,
     force: bool = False,
-) -> ForeignImport:
+) -> tuple[ImportReport, tuple[UnreadPart, ...], dict[str, int]]:
     """Import the notes or memories that another program exported, converted to Markdown, in one transaction.
 
     `path` is a folder, a zip archive or a file. A later export of the same source changes only pages whose notes
-    have changed.
+    have changed. Return the report, what could not be read, and the number of unread parts by reason.
     """
     name = os.path.basename(os.path.realpath(path)).removesuffix(".zip")
     root = f"{source}: {name}" if source in VAULT_SOURCES else source
@@ -415,7 +407,7 @@ def import_foreign(
         report = _import(make_run)
     unread = (*files.skipped, *conversion.unread)
     reasons = Counter(part.reason for part in unread)
-    return ForeignImport(report, unread, dict(reasons.most_common()))
+    return report, unread, dict(reasons.most_common())
 
 
 class _Conversion:
