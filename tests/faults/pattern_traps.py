@@ -18,8 +18,7 @@ import quaid
 from quaid.formats.org import LONGEST_TITLE
 from quaid.kb.repository import MAX_MESSAGE_LENGTH
 from quaid.model.claims import LONGEST_SENTENCE
-from quaid.model.departures import LONGEST_LAST_NAME
-from quaid.model.english import READ_WINDOW, english_rules
+from quaid.model.english import LONGEST_LAST_NAME, READ_WINDOW, english_rules
 from quaid.model.secrets import secret_rules
 
 SOURCE = Path(quaid.__file__).parent
@@ -38,9 +37,8 @@ _CALLS = ("sub", "subn", "match", "search", "findall", "finditer", "split", "ful
 BOUNDED = {
     "quaid.model.facts._COMPANY_SUFFIX": 1_000,  # the object of a fact
     "quaid.model.facts._NUMBER": 60,  # the value of a fact
-    "quaid.model.english._": 2 * READ_WINDOW,
-    "quaid.model.departures._LAST_NAME": LONGEST_LAST_NAME,
-    "quaid.model.departures._": 2 * READ_WINDOW,  # what stands around a word in one paragraph
+    "quaid.model.english._LAST_NAME": LONGEST_LAST_NAME,
+    "quaid.model.english._": 2 * READ_WINDOW,  # what stands around a word in one paragraph
     "quaid.model.secrets._": 96,  # a value, or the name it was given to
     "quaid.model.claims._": 2 * LONGEST_SENTENCE,  # a sentence
     "quaid.formats.org._LINK": LONGEST_TITLE,
@@ -129,10 +127,10 @@ def _english_patterns() -> Iterator[tuple[str, str, bool]]:
     rules = english_rules()
     claims = (SOURCE / "model/claims.py").read_text(encoding="utf-8")
     for name, source in rules.data["patterns"].items():
-        module = "claims" if f'"{name}"' in claims else "departures"
+        module = "claims" if f'"{name}"' in claims else "english"
         yield f"{module}._{name.upper()}", rules.expand(source), _is_anchored(name, module)
     for word, source, _ in (*rules.data["departures"]["events"], *rules.data["departures"]["states"]):
-        yield f"departures._phrases[{word!r}]", f"(?i){rules.expand(source)}", True
+        yield f"english._phrases[{word!r}]", f"(?i){rules.expand(source)}", True
 
 
 def _is_anchored(name: str, module: str) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from quaid.model import timeline
 from quaid.model.dates import find_dates
-from quaid.model.departures import (
+from quaid.model.english import (
     IMPLIED_OBJECT,
     OWNER,
     Departure,
@@ -20,8 +20,10 @@ from quaid.model.departures import (
     comebacks,
     find_departures,
     may_mention_departure,
+    pairs,
+    pattern,
+    word_list,
 )
-from quaid.model.english import pairs, pattern, word_list
 from quaid.model.facts import (
     INVERSE_PREDICATES,
     EntityRef,
@@ -401,16 +403,16 @@ def ended_in_text(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[C
         page = world.pages[text.page_id]
         is_person = page.type == "person"
         names = world.names.of(text.page_id)
-        reader = PageOwner(
+        owner = PageOwner(
             frozenset(names | person_name_parts(page.title)) if is_person else frozenset(names), is_person
         )
-        for departure in find_departures(text.truth, reader):
+        for departure in find_departures(text.truth, owner):
             yield from _ended_relations(world, ties, text, "truth", departure)
         if may_mention_departure(text.timeline):
             for entry in timeline.parse(text.timeline):
-                for departure in find_departures(entry.summary, reader, entry.line, entry.date):
+                for departure in find_departures(entry.summary, owner, entry.line, entry.date):
                     yield from _ended_relations(world, ties, text, "timeline", departure)
-                for departure in find_departures(entry.detail, reader, entry.line + 1, entry.date):
+                for departure in find_departures(entry.detail, owner, entry.line + 1, entry.date):
                     yield from _ended_relations(world, ties, text, "timeline", departure)
 
 

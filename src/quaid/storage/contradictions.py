@@ -4,9 +4,9 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import NotFound
-from quaid.model import departures, facts, slug as slugs, timeline
+from quaid.model import facts, slug as slugs, timeline
 from quaid.model.contradictions import ContradictionFinding, find_contradictions
-from quaid.model.departures import candidate_names, may_mention_departure
+from quaid.model.english import candidate_names, may_mention_departure
 from quaid.model.facts import NameIndex, PageInfo, Snapshot, SnapshotLink, SnapshotText, StalePage, StoredFact
 from quaid.model.slug import fold_name
 from quaid.storage import facts as assertions
@@ -97,9 +97,8 @@ def _quote_side(cite: "Citation", page: _QuotedPage) -> EvidenceQuote:
             page.address, cite.part, cite.line, facts.quote_line(cite.quote), cite.source, *more
         )
     place = facts.find_quote(*page.as_of(cite.recorded_at), cite.needles)
-    if place and not (
-        cite.recorded_at and departures.may_mention_departure(place.quote)
-    ):  # "left Brex" is not evidence for "is at Brex"
+    # "left Brex" is not evidence for "is at Brex".
+    if place and not (cite.recorded_at and may_mention_departure(place.quote)):
         return EvidenceQuote(page.address, place.part, place.line, place.quote, cite.source, *more)
     return EvidenceQuote(page.address, "facts", None, cite.quote, cite.source, *more)
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from quaid.model.dates import find_dates
-from quaid.model.departures import OWNER, PageOwner, find_departures
+from quaid.model.english import OWNER, PageOwner, blank_out_code, find_departures
 
 NORA = PageOwner(frozenset({"nora vale", "nora", "vale", "people nora vale"}), is_person=True)
 
@@ -82,3 +82,15 @@ def test_a_date_is_read_as_people_write_it(text: str, first: str, last: str) -> 
 @pytest.mark.parametrize("text", ["2025-13-01", "2025%", "12025", "1,2025 boats", "room 2025a"])
 def test_number_is_not_a_date(text: str) -> None:
     assert find_dates(text) == []
+
+
+def test_code_and_comments_are_blanked_and_all_else_keeps_its_place() -> None:
+    assert blank_out_code("a `b` c <!-- d\ne --> f") == "a     c       \n      f"
+    assert blank_out_code("a <!-- never closed") == "a <!-- never closed"
+
+
+@pytest.mark.parametrize("text", ["Bob left Acme <!-- " * 40_000, "`a` " * 120_000, "<!-- a --> " * 60_000])
+def test_hostile_text_is_read_in_no_time(text: str) -> None:
+    started = time.process_time()
+    assert len(blank_out_code(text)) == len(text)
+    assert time.process_time() - started < 2
