@@ -66,10 +66,9 @@ class Laptop:
         return Replica(*place, now=brain.now, new_uuid=brain.new_uuid, progress=brain.progress).sync()
 
     def bundles(self) -> dict[str, Any]:
-        id = spaces.require_space(self.brain.db, "team").collection_id
+        space = spaces.require_space(self.brain.db, "team")
         pages = {
-            uuid: spaces.read_page(self.brain.db, id, uuid).bundle
-            for uuid in spaces.all_revisions(self.brain.db, id)
+            uuid: space.read_page(self.brain.db, uuid).bundle for uuid in space.all_revisions(self.brain.db)
         }
         return {uuid: bundle for uuid, bundle in pages.items() if bundle is not None}
 
@@ -148,14 +147,10 @@ def _join_all(store: SqliteHubStore, folder: str, pages: int, count: int) -> lis
             shutil.copytree(first, place)
         laptops.append(Laptop(place, hub, SKEW_SECONDS * (number % 3 - 1)))
         db = laptops[-1].brain.db
-        id = spaces.require_space(db, "team").collection_id
-        db.write(partial(_become, collection=id, device=hub.caller.device))
+        row = spaces.require_space(db, "team")
+        db.write(partial(row.update, device=hub.caller.device, acknowledged=-1))
         laptops[-1].sync()
     return laptops
-
-
-def _become(tx: Any, collection: int, device: str) -> None:
-    spaces.update_space(tx, collection, device=device, acknowledged=-1)
 
 
 def _connection(store: SqliteHubStore, number: int) -> StoreHub:

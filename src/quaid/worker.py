@@ -196,9 +196,7 @@ def _record_failure(brain: Brain, job: str, how: str) -> None:
 
 def _record_sync_failure(brain: Brain, problem: str) -> None:
     for space in stored_spaces.list_spaces(brain.db):
-        brain.db.write(
-            partial(stored_spaces.update_space, collection_id=space.collection_id, problem=problem)
-        )
+        brain.db.write(partial(space.update, problem=problem))
 
 
 def _forward_events(process: "Popen[bytes]", hear: "EventListener") -> None:
@@ -267,7 +265,7 @@ class Supervisor:
         """Return True if a collection is shared and no process syncs shared spaces."""
         if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
             return False
-        is_due = time.monotonic() >= self._sync.not_before and stored_spaces.has_spaces(brain.db)
+        is_due = time.monotonic() >= self._sync.not_before and bool(stored_spaces.list_spaces(brain.db))
         return is_due and not leases.is_leased(brain.db.path, stored_spaces.LEASE)
 
     def _wants_dream(self, brain: Brain) -> bool:

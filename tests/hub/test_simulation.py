@@ -166,8 +166,8 @@ class Device:
 
     def bundles(self) -> dict[str, Any]:
         space = spaces.require_space(self.brain.db, "team")
-        uuids = spaces.all_revisions(self.brain.db, space.collection_id)
-        pages = {uuid: spaces.read_page(self.brain.db, space.collection_id, uuid).bundle for uuid in uuids}
+        uuids = space.all_revisions(self.brain.db)
+        pages = {uuid: space.read_page(self.brain.db, uuid).bundle for uuid in uuids}
         return {uuid: bundle for uuid, bundle in pages.items() if bundle is not None}
 
     def slugs(self) -> list[str]:

@@ -92,7 +92,7 @@ def settle_all(owner: Laptop, *others: Laptop) -> None:
 def bundles(laptop: Laptop, collection: str = "team") -> dict[str, Any]:
     """Return all pages of a shared collection as they would be pushed, by uuid."""
     space = store.require_space(laptop.brain.db, collection)
-    revisions = store.all_revisions(laptop.brain.db, space.collection_id)
-    pages = {uuid: store.read_page(laptop.brain.db, space.collection_id, uuid).bundle for uuid in revisions}
+    revisions = space.all_revisions(laptop.brain.db)
+    pages = {uuid: space.read_page(laptop.brain.db, uuid).bundle for uuid in revisions}
     # The rows of a bundle have no order; the bytes have one.
     return {uuid: decode(encode(bundle)) for uuid, bundle in pages.items() if bundle is not None}

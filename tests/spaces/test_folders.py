@@ -155,7 +155,7 @@ def test_headings_of_org_files_are_not_shared_and_do_not_wait(laptop: Make, tmp_
     mira.run("collection add", name="org", path=str(root))
     report = mira.share("org")
     assert (report.problem, report.pushed, report.waiting) == ("", 1, 0)
-    assert store.outbox_counts(mira.brain.db, store.require_space(mira.brain.db, "org").collection_id) == {}
+    assert store.require_space(mira.brain.db, "org").outbox_counts(mira.brain.db) == {}
     assert [space["waiting"] for space in mira.run("status")["spaces"]] == [0]
 
 

@@ -14,7 +14,6 @@ from tests.web.dashboard import Visitor, call, settings_in, visiting
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import service
-from quaid.storage import spaces
 from quaid.storage.spaces import SpaceRow
 from quaid.web.pages.settings import describe_event, log_lines, name_buttons
 
@@ -108,8 +107,8 @@ def test_settings_show_shared_spaces_and_why_they_are_not_synced(visitor: Visito
             *(1, "default", "https://hub.example.org", "h", "s", "team", "team", False, "write", "mira"),
             *("d", 0, "", -1, 0, brain.now(), None, None),
         )
-        brain.db.write(lambda tx: spaces.add_space(tx, row))
-        brain.db.write(lambda tx: spaces.update_space(tx, 1, problem="The hub cannot be reached"))
+        brain.db.write(lambda tx: row.add(tx))
+        brain.db.write(lambda tx: row.update(tx, problem="The hub cannot be reached"))
     visitor.post("/settings/sync", name="notes")  # a form empties the cache of figures
     shown = visitor.get("/settings").text
     assert "Shared spaces" in shown

@@ -569,8 +569,8 @@ def _expiry(brain: Brain) -> Iterator[DoctorFinding]:
 def _spaces(brain: Brain) -> Iterator[DoctorFinding]:
     for space in shared_spaces.list_spaces(brain.db):
         name = f"space {space.collection}"
-        problems = shared_spaces.outbox_problems(brain.db, space.collection_id)
-        waiting = shared_spaces.count_waiting(brain.db, space.collection_id)
+        problems = space.outbox_problems(brain.db)
+        waiting = space.count_waiting(brain.db)
         if space.problem:
             yield DoctorFinding(name, "wrong", space.problem, f"quaid sync {space.collection}")
         elif problems:

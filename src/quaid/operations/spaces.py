@@ -165,8 +165,8 @@ def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace
     except QuaidError as error:
         problem = str(error)
         with suppress(QuaidError):
-            brain.db.write(lambda tx: store.update_space(tx, collection.id, problem=problem))
-        waiting = store.count_waiting(brain.db, collection.id)
+            brain.db.write(lambda tx: space.update(tx, problem=problem))
+        waiting = space.count_waiting(brain.db)
         return SyncedSpace(collection.name, space.name, waiting=waiting, problem=problem)
 
 
@@ -188,12 +188,10 @@ def _model(brain: Brain) -> tuple[str, int] | None:
 
 def _record(brain: Brain, space: SpaceRow) -> SpaceRecord:
     pages = collections.page_counts(brain.db).get(space.collection_id, (0, 0))[0]
-    problems = tuple(
-        f"{slug}: {problem}" for slug, _, problem in store.outbox_problems(brain.db, space.collection_id)
-    )
+    problems = tuple(f"{slug}: {problem}" for slug, _, problem in space.outbox_problems(brain.db))
     return SpaceRecord(
         *(space.collection, space.name, space.hub_url, space.kind, space.sealed, space.right, space.person),
-        *(pages, store.count_waiting(brain.db, space.collection_id)),
+        *(pages, space.count_waiting(brain.db)),
         synced_at=space.synced_at,
         problem=space.problem,
         problems=problems,
@@ -386,7 +384,7 @@ def _join_again(brain: Brain, hub: HubConnection, row: SpaceRow, as_: str | None
         hint = f"It is the collection {row.collection}; `quaid sync {row.collection}` syncs it."
         raise AlreadyExists(path=f"The space {row.name}", hint=hint)
     values = {"person": about.person, "device": about.device, "acknowledged": -1}
-    brain.db.write(lambda tx: store.update_space(tx, row.collection_id, **values))
+    brain.db.write(lambda tx: row.update(tx, **values))
     return _first_sync(brain, hub, store.require_space(brain.db, row.collection))
 
 
@@ -419,7 +417,7 @@ def attach_space(
         synced_at=None,
         problem=None,
     )
-    brain.db.write(lambda tx: store.add_space(tx, row))
+    brain.db.write(lambda tx: row.add(tx))
     return row
 
 
@@ -595,7 +593,7 @@ def follow_spaces(
                         waiters[space.collection_id] = waiter
                         waiter.start()
                 at, pause = due.get(space.collection_id, (0.0, SYNC_SECONDS))
-                is_changed = "changed" in store.outbox_counts(brain.db, space.collection_id)
+                is_changed = "changed" in space.outbox_counts(brain.db)
                 if time.monotonic() < at and (pause > SYNC_SECONDS or not (is_woken or is_changed)):
                     continue
                 report = _sync_quietly(brain, space)
@@ -785,7 +783,7 @@ def _proposal(brain: Brain, space: SpaceRow, proposal: Proposal, seal: Seal | No
         bundle = bundles.decode(seal.open(data) if seal else data)
     except InvalidBundle as error:
         return SpaceProposal(proposal.id, proposal.push.slug, author, proposal.at, str(error))
-    old = store.read_page(brain.db, space.collection_id, bundle.uuid).bundle
+    old = space.read_page(brain.db, bundle.uuid).bundle
     before, after = [
         markdown.render(page.frontmatter, page.truth, page.timeline).splitlines()
         if page is not None and not page.deleted
@@ -810,16 +808,16 @@ def leave(
     row = store.require_space(brain.db, space)
     collection = collections.require(brain.db, row.collection)
     keep = keep_pages or collection.kind != SHARED
-    if yes and not (keep or dry_run) and store.count_waiting(brain.db, collection.id):
+    if yes and not (keep or dry_run) and row.count_waiting(brain.db):
         _sync_quietly(brain, row)
-    waiting = store.count_waiting(brain.db, collection.id)
+    waiting = row.count_waiting(brain.db)
     pages = collections.page_counts(brain.db).get(collection.id, (0, 0))[0]
     record = LeaveRecord(collection.name, row.name, pages, waiting, keep)
     if dry_run or not (yes or keep):
         return record._replace(done=False, ask=not dry_run)
 
     def work(tx: Transaction) -> None:
-        store.remove_space(tx, collection.id)
+        row.remove(tx)
         if collection.kind == SHARED and not keep:
             erasure.discard_collection(tx, collection.id)
         elif collection.kind == SHARED:

@@ -133,12 +133,12 @@ class Replica:
         now, problems = self._now(), self._problems()
         # A background sync without changes writes the time once a minute, not every time.
         if self.space.problem or now[:16] != (self.space.synced_at or "")[:16]:
-            self.db.write(lambda tx: spaces.update_space(tx, self._id, synced_at=now, problem=None))
-        waiting = spaces.count_waiting(self.db, self._id)
+            self.db.write(lambda tx: self.space.update(tx, synced_at=now, problem=None))
+        waiting = self.space.count_waiting(self.db)
         return self._result._replace(waiting=waiting, problems=problems)
 
     def _problems(self) -> tuple[str, ...]:
-        rows = spaces.outbox_problems(self.db, self._id)
+        rows = self.space.outbox_problems(self.db)
         return tuple(f"{slug}: {problem}" for slug, _, problem in rows)
 
     def _refresh(self) -> None:
@@ -149,7 +149,7 @@ class Replica:
             raise NotFound(what="shared space", name=self.space.name, hint=hint)
         values = {"name": space.name, "kind": space.kind, "member_right": space.right}
         if tuple(values.values()) != (self.space.name, self.space.kind, self.space.right):
-            self.db.write(lambda tx: spaces.update_space(tx, self._id, **values))
+            self.db.write(lambda tx: self.space.update(tx, **values))
             self._reload()
 
     def _reload(self) -> None:
@@ -187,7 +187,7 @@ class Replica:
 
     def _apply_all(self, changes: tuple[Change, ...]) -> None:
         """Apply changes and move the cursor behind them. Pages of a folder are written one by one."""
-        outbox = spaces.outbox(self.db, self._id)
+        outbox = self.space.outbox(self.db)
         forgotten = {row.uuid for row in outbox if row.state == "purge"}
         alive = self._open_all(
             [change for change in changes if not change.purged and change.uuid not in forgotten]
@@ -216,12 +216,12 @@ class Replica:
 
     def _is_overtaken(self, db: Database | Transaction) -> bool:
         """Return True if another process has applied changes meanwhile. Those read here may be older."""
-        return spaces.read_cursor(db, self._id) != self.space.cursor
+        return self.space.read_cursor(db) != self.space.cursor
 
     def _move_cursor(self, tx: Transaction, last: Change) -> None:
         if self._is_overtaken(tx):
             return
-        spaces.update_space(tx, self._id, cursor=last.seq, cursor_hash="" if last.purged else last.hash)
+        self.space.update(tx, cursor=last.seq, cursor_hash="" if last.purged else last.hash)
 
     def _open_all(self, changes: list[Change]) -> list[tuple[Change, Bundle]]:
         """Return changes with their bundles. Pages that cannot be used here are marked, and the others are synced.
@@ -230,7 +230,7 @@ class Replica:
         collection has. After `quaid leave --keep-pages` that is all of them, so that AlreadyExists is raised. A
         first sync that can decrypt none has a wrong key, with which nothing must be pushed.
         """
-        elsewhere = spaces.uuids_elsewhere(self.db, self._id, [change.uuid for change in changes])
+        elsewhere = self.space.uuids_elsewhere(self.db, [change.uuid for change in changes])
         if elsewhere and not self.space.cursor:
             name = next(iter(elsewhere.values()))
             hint = f"`quaid join … --as {name}` makes that collection the shared one again."
@@ -261,7 +261,7 @@ class Replica:
     def _apply_batch(self, tx: Transaction, alive: list[tuple[Change, Bundle]], last: Change) -> None:
         if self._is_overtaken(tx):
             return
-        known = spaces.known_uuids(tx, self._id, [change.uuid for change, _ in alive])
+        known = self.space.known_uuids(tx, [change.uuid for change, _ in alive])
         new = [item for item in alive if item[0].uuid not in known and not item[0].deleted]
         added = self._add_new(tx, new)
         for change, theirs in sorted(alive, key=lambda item: not item[0].deleted):
@@ -286,13 +286,13 @@ class Replica:
                 with spaces.replicating(tx, change.person, change.agent, change.device_name):
                     history.record_author(tx, page_id, 1)
                     trust.set_of_new_pages(tx, [page_id])
-                    _, is_open = spaces.write_rows(tx, self._id, page_id, bundle)
-                spaces.clear(tx, self._id, bundle.uuid)
+                    _, is_open = self.space.write_rows(tx, page_id, bundle)
+                self.space.clear(tx, bundle.uuid)
                 state = PageState(
                     bundle.uuid, page_id, change.revision, change.hash, change.hash, False, change.bundle
                 )
                 states.append(state._replace(has_open_links=is_open))
-            spaces.save_states(tx, self._id, states)
+            self.space.save_states(tx, states)
             self._written += ids
         self._count(pulled=len(free))
         return {change.uuid for change, _ in free}
@@ -318,7 +318,7 @@ class Replica:
 
         Otherwise a merge would bring back what another device has removed from it since.
         """
-        state = spaces.page_state(self.db, self._id, head.uuid)
+        state = self.space.page_state(self.db, head.uuid)
         next_revision = state.revision + 1 if state else 1
         if head.revision <= next_revision:
             return
@@ -338,7 +338,7 @@ class Replica:
             and {*pushed.links, *pushed.facts} <= {*ours.links, *ours.facts}
         ):
             found = PageState(head.uuid, local.page_id, own.revision, own.hash, own.hash, False, own.bundle)
-            self.db.write(lambda tx: spaces.save_states(tx, self._id, [found]))
+            self.db.write(lambda tx: self.space.save_states(tx, [found]))
 
     def _text_hashes(self, db: Database | Transaction, page_id: int) -> set[str]:
         """Return the hashes of the texts that a page had."""
@@ -346,7 +346,7 @@ class Replica:
 
     def _retry_blocked(self) -> None:
         """Try again to apply changes that could not be applied, as when a file could not be written."""
-        for row in spaces.outbox(self.db, self._id):
+        for row in self.space.outbox(self.db):
             if row.state != "blocked":
                 continue
             head = self.hub.get(self.space.space_id, row.uuid)
@@ -390,13 +390,13 @@ class Replica:
 
         Links whose target is not here are taken from the last common revision.
         """
-        local = spaces.read_page(tx, self._id, uuid)
+        local = self.space.read_page(tx, uuid)
         bundle = local.bundle
         base = self._base(state)
         if bundle is None:
             return (None if base is None else Bundle(uuid, base.slug, {}, "", "", deleted=True)), local
         if state is not None and state.has_open_links and base is not None:
-            here = spaces.existing_uuids(tx, self._id, [link.to for link in base.links])
+            here = self.space.existing_uuids(tx, [link.to for link in base.links])
             bundle = bundle._replace(
                 links=(*bundle.links, *(link for link in base.links if link.to not in here))
             )
@@ -404,7 +404,7 @@ class Replica:
 
     def _apply(self, tx: Transaction, change: Change, theirs: Bundle) -> None:
         """Apply one change of the hub: write it, or merge it with the local page."""
-        state = spaces.page_state(tx, self._id, change.uuid)
+        state = self.space.page_state(tx, change.uuid)
         if state is not None and (state.revision, state.hash) == (change.revision, change.hash):
             return
         ours, local = self._local(tx, change.uuid, state)
@@ -430,11 +430,11 @@ class Replica:
         after_hash = bundles.digest(self._wire(after)) if after is not None else change.hash
         if result is theirs:
             state = state._replace(local_hash=after_hash)
-        spaces.save_states(tx, self._id, [state])
+        self.space.save_states(tx, [state])
         if after_hash == state.local_hash:
-            spaces.clear(tx, self._id, change.uuid)
+            self.space.clear(tx, change.uuid)
         else:
-            spaces.mark(tx, self._id, change.uuid)
+            self.space.mark(tx, change.uuid)
         if our_hash != change.hash:
             self._count(pulled=1)
             self._written += [page_id] if page_id is not None else []
@@ -470,7 +470,7 @@ class Replica:
             now=at,
             expected_version=None,
         )
-        changed, is_open = spaces.write_rows(tx, self._id, saved.id, bundle)
+        changed, is_open = self.space.write_rows(tx, saved.id, bundle)
         if changed and not saved.changed:
             page_edits.touch(tx, bundle.slug, expected_version=None, now=at, collection=self.collection.name)
         return saved.id, is_open
@@ -500,16 +500,16 @@ class Replica:
 
     def _resolve_open_links(self) -> None:
         """Add the links whose target has arrived since their page was written."""
-        for uuid in spaces.pages_with_open_links(self.db, self._id):
+        for uuid in self.space.pages_with_open_links(self.db):
             self.db.write(partial(self._add_open_links, uuid))
 
     def _add_open_links(self, uuid: str, tx: Transaction) -> None:
-        state = spaces.page_state(tx, self._id, uuid)
+        state = self.space.page_state(tx, uuid)
         bundle, local = self._local(tx, uuid, state)
         if state is None or bundle is None or local.page_id is None or local.bundle is None:
             return
         base = self._base(state)
-        here = spaces.existing_uuids(tx, self._id, [link.to for link in base.links]) if base else set()
+        here = self.space.existing_uuids(tx, [link.to for link in base.links]) if base else set()
         arrived = (
             [link for link in base.links if link.to in here and link not in bundle.links] if base else []
         )
@@ -517,16 +517,16 @@ class Replica:
             return
         links = (*bundle.links, *arrived)
         is_dirty = bundles.digest(self._wire(bundle._replace(links=links))) != state.local_hash
-        _, is_open = spaces.write_rows(tx, self._id, local.page_id, bundle._replace(links=links))
-        spaces.save_states(tx, self._id, [state._replace(has_open_links=is_open)])
+        _, is_open = self.space.write_rows(tx, local.page_id, bundle._replace(links=links))
+        self.space.save_states(tx, [state._replace(has_open_links=is_open)])
         if not is_dirty:
-            spaces.clear(tx, self._id, uuid)
+            self.space.clear(tx, uuid)
 
     def _erase(self, uuids: list[str]) -> None:
         """Erase pages that were forgotten on another device, with every trace in this memory."""
         erased = 0
         for uuid in uuids:
-            local = spaces.read_page(self.db, self._id, uuid)
+            local = self.space.read_page(self.db, uuid)
             if local.page_id is not None and not local.hidden:
                 self.db.write(partial(self._remove_file, local.page_id))
             target = erasure.find_target(self.db, local.slug, self.collection.name) if local.page_id else None
@@ -546,20 +546,20 @@ class Replica:
         """Discard pages that were deleted on the hub more than 30 days ago, as a sync of a folder does."""
         before = dates.shift_date(self._now()[:10], -erasure.QUARANTINE_DAYS)
         for page in erasure.quarantined_pages(tx, self._id, before=before):
-            state = spaces.page_state(tx, self._id, page.uuid)
+            state = self.space.page_state(tx, page.uuid)
             if state is not None and state.deleted:
                 erasure.discard_page(tx, page.id)
-                spaces.clear(tx, self._id, page.uuid)
+                self.space.clear(tx, page.uuid)
 
     def _forget_state(self, uuid: str, tx: Transaction) -> None:
-        spaces.drop_state(tx, self._id, uuid)
-        spaces.clear(tx, self._id, uuid)
+        self.space.drop_state(tx, uuid)
+        self.space.clear(tx, uuid)
 
     # Local changes
 
     def _push(self) -> bool:
         """Push the pages in the outbox. Return True if some were overtaken by other devices."""
-        rows = [row for row in spaces.outbox(self.db, self._id) if row.state == "changed"]
+        rows = [row for row in self.space.outbox(self.db) if row.state == "changed"]
         again = False
         for start in range(0, len(rows), OUTBOX_PAGES):
             waiting: list[tuple[OutboxRow, Push]] = []
@@ -579,7 +579,7 @@ class Replica:
         pushes: list[tuple[int, OutboxRow, Push]] = []
         for row in rows:
             with self.db.reading():
-                state = spaces.page_state(self.db, self._id, row.uuid)
+                state = self.space.page_state(self.db, row.uuid)
                 try:
                     bundle, _ = self._local(self.db, row.uuid, state)
                     data = self._wire(bundle) if bundle is not None else b""
@@ -597,9 +597,7 @@ class Replica:
                 or (state is not None and hash == state.local_hash)
                 or (bundle.deleted and (state is None or state.revision == 0))
             ):
-                self.db.write(
-                    partial(spaces.clear, collection_id=self._id, uuid=row.uuid, changes=row.changes)
-                )
+                self.db.write(partial(self.space.clear, uuid=row.uuid, changes=row.changes))
                 continue
             slug = "" if bundle.deleted or self._seal else bundle.slug
             push = Push(row.uuid, 0, hash, data, slug, bundle.deleted)
@@ -641,7 +639,7 @@ class Replica:
         while cursor + 1 in pushed:
             cursor += 1
         if cursor > self.space.cursor:
-            spaces.update_space(tx, self._id, cursor=cursor, cursor_hash=pushed[cursor])
+            self.space.update(tx, cursor=cursor, cursor_hash=pushed[cursor])
 
     def _with_head(self, result: PushResult) -> PushResult:
         """Return the answer with the newest revision of the page, which the hub leaves out of large answers."""
@@ -653,7 +651,7 @@ class Replica:
         return result._replace(head=head)
 
     def _offer_uuid(self, tx: Transaction, uuid: str) -> None:
-        state = spaces.page_state(tx, self._id, uuid)
+        state = self.space.page_state(tx, uuid)
         if state is not None:
             self._offer_page(tx, state, None)
 
@@ -685,29 +683,29 @@ class Replica:
 
     def _give_way(self, uuid: str, head: Change, theirs: Bundle) -> None:
         """Another page of the space has the slug of a page that was pushed: give that page another slug."""
-        state = spaces.page_state(self.db, self._id, head.uuid)
+        state = self.space.page_state(self.db, head.uuid)
         if state is None or state.revision < head.revision:
             self._apply_alone(head, theirs)
         elif self._rounds:  # in the first round, a push of the other page may still free the slug
 
             def rename(tx: Transaction) -> None:
-                slug = spaces.read_page(tx, self._id, uuid).slug
+                slug = self.space.read_page(tx, uuid).slug
                 self._make_room(tx, slug, None, self._now())
 
             self.db.write(rename)
 
     def _keep_pushed(self, tx: Transaction, row: OutboxRow, push: Push, revision: int) -> None:
         """Record that the hub has what was pushed."""
-        local = spaces.read_page(tx, self._id, row.uuid)
-        before = spaces.page_state(tx, self._id, row.uuid)
+        local = self.space.read_page(tx, row.uuid)
+        before = self.space.page_state(tx, row.uuid)
         state = PageState(row.uuid, local.page_id, revision, push.hash, push.hash, push.deleted, push.bundle)
         open_links = before is not None and before.has_open_links
-        spaces.save_states(tx, self._id, [state._replace(has_open_links=open_links)])
-        spaces.clear(tx, self._id, row.uuid, row.changes)
+        self.space.save_states(tx, [state._replace(has_open_links=open_links)])
+        self.space.clear(tx, row.uuid, row.changes)
 
     def _purge_all(self) -> None:
         """Tell the hub which pages were forgotten here, before its changes could bring them back."""
-        for row in spaces.outbox(self.db, self._id):
+        for row in self.space.outbox(self.db):
             if row.state == "purge":
                 self._purge(row)
 
@@ -716,7 +714,7 @@ class Replica:
         try:
             purge = self.hub.purge(self.space.space_id, row.uuid)
         except NotFound:  # it was never pushed
-            self.db.write(lambda tx: spaces.clear(tx, self._id, row.uuid))
+            self.db.write(lambda tx: self.space.clear(tx, row.uuid))
             return
         except NotAllowed:
             problem = f"erased here, not on the hub: your right in {self.space.name} is {self.space.right}"
@@ -729,7 +727,7 @@ class Replica:
 
     def _undo_rejected(self) -> None:
         """Give pages whose proposal was rejected the text of the hub again. The history keeps the proposed text."""
-        proposed = {row.uuid: row for row in spaces.outbox(self.db, self._id) if row.state == "proposed"}
+        proposed = {row.uuid: row for row in self.space.outbox(self.db) if row.state == "proposed"}
         if not proposed:
             return
         for proposal in self.hub.proposals(self.space.space_id):
@@ -738,21 +736,21 @@ class Replica:
                 self.db.write(partial(self._undo_proposal, proposal.push))
 
     def _undo_proposal(self, push: Push, tx: Transaction) -> None:
-        state = spaces.page_state(tx, self._id, push.uuid)
+        state = self.space.page_state(tx, push.uuid)
         ours, local = self._local(tx, push.uuid, state)
         if ours is None or bundles.digest(self._wire(ours)) != push.hash:
             return  # the page was changed again since
         base = self._base(state) or Bundle(push.uuid, ours.slug, {}, "", "", deleted=True)
         with spaces.replicating(tx, self.space.person, "", self._device):
             self._write(tx, local, base, self._now())
-        spaces.clear(tx, self._id, push.uuid)
+        self.space.clear(tx, push.uuid)
         self._result = self._result._replace(rejected=(*self._result.rejected, ours.slug))
 
     # A hub that was restored from a backup
 
     def _offer_again(self) -> None:
         """Compare with a hub that lost its newest changes, and put the pages that it lacks into the outbox."""
-        known = spaces.all_revisions(self.db, self._id)
+        known = self.space.all_revisions(self.db)
         heads: dict[str, Change] = {}  # without those that are the same here
         same: dict[str, tuple[int, str]] = {}
         after = 0
@@ -769,11 +767,11 @@ class Replica:
                 break
 
         def work(tx: Transaction) -> None:
-            for uuid, revision in spaces.all_revisions(tx, self._id).items():
-                state = spaces.page_state(tx, self._id, uuid) if same.get(uuid) != revision else None
+            for uuid, revision in self.space.all_revisions(tx).items():
+                state = self.space.page_state(tx, uuid) if same.get(uuid) != revision else None
                 if state is not None:
                     self._offer_page(tx, state, heads.get(uuid))
-            spaces.update_space(tx, self._id, cursor=0, cursor_hash="", acknowledged=-1, vectors_sent=0)
+            self.space.update(tx, cursor=0, cursor_hash="", acknowledged=-1, vectors_sent=0)
 
         self.db.write(work)
         self._reload()
@@ -797,8 +795,8 @@ class Replica:
                     lost = lost._replace(
                         revision=head.revision, hash=head.hash, base=head.bundle, deleted=head.deleted
                     )
-        spaces.save_states(tx, self._id, [lost])
-        spaces.mark(tx, self._id, state.uuid)
+        self.space.save_states(tx, [lost])
+        self.space.mark(tx, state.uuid)
 
     # Vectors
 
@@ -809,9 +807,7 @@ class Replica:
         model, dimensions = self._model
         sent = self.space.vectors_sent
         may_send = self.space.right in ("append", "write", "owner")
-        while may_send and (
-            rows := spaces.vectors_to_send(self.db, self._id, model, sent, VECTORS_PER_REQUEST)
-        ):
+        while may_send and (rows := self.space.vectors_to_send(self.db, model, sent, VECTORS_PER_REQUEST)):
             self.hub.put_vectors(self.space.space_id, model, [(hash, vector) for _, hash, vector in rows])
             sent = rows[-1][0]
         hashes = spaces.hashes_without_vector(self.db, self._written, model)
@@ -833,17 +829,17 @@ class Replica:
         if may_send:
             sent = max(sent, spaces.last_vector_id(self.db, model)) if hashes else sent
         if sent != self.space.vectors_sent:
-            self.db.write(lambda tx: spaces.update_space(tx, self._id, vectors_sent=sent))
+            self.db.write(lambda tx: self.space.update(tx, vectors_sent=sent))
 
     def _acknowledge(self) -> None:
         self._reload()
         cursor = self.space.cursor
         if cursor != self.space.acknowledged:
             self.hub.acknowledge(self.space.space_id, cursor)
-            self.db.write(lambda tx: spaces.update_space(tx, self._id, acknowledged=cursor))
+            self.db.write(lambda tx: self.space.update(tx, acknowledged=cursor))
 
     def _mark(self, uuid: str, state: spaces.OutboxState, problem: str) -> None:
-        self.db.write(lambda tx: spaces.mark(tx, self._id, uuid, state, problem))
+        self.db.write(lambda tx: self.space.mark(tx, uuid, state, problem))
 
     # Names
 

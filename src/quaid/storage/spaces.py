@@ -32,32 +32,6 @@ LEASE = "spaces"
 """The name of the lease of the process that syncs shared spaces in the background."""
 
 
-class SpaceRow(NamedTuple):
-    """A shared collection."""
-
-    collection_id: int
-    collection: str
-    hub_url: str
-    hub_id: str
-    space_id: str
-    name: str
-    kind: str
-    sealed: bool
-    right: str
-    person: str
-    device: str
-    """The id of this device on the hub."""
-    cursor: int
-    """All changes of the space up to this sequence number are applied."""
-    cursor_hash: str
-    """Hash of the change with that number; "" if unknown."""
-    acknowledged: int
-    vectors_sent: int
-    joined_at: str
-    synced_at: str | None
-    problem: str | None
-
-
 class PageState(NamedTuple):
     """The last revision of a page that this device and the hub have in common."""
 
@@ -91,6 +65,233 @@ class LocalPage(NamedTuple):
     """None if there is no page or the page is hidden."""
 
 
+class SpaceRow(NamedTuple):
+    """A shared collection."""
+
+    collection_id: int
+    collection: str
+    hub_url: str
+    hub_id: str
+    space_id: str
+    name: str
+    kind: str
+    sealed: bool
+    right: str
+    person: str
+    device: str
+    """The id of this device on the hub."""
+    cursor: int
+    """All changes of the space up to this sequence number are applied."""
+    cursor_hash: str
+    """Hash of the change with that number; "" if unknown."""
+    acknowledged: int
+    vectors_sent: int
+    joined_at: str
+    synced_at: str | None
+    problem: str | None
+
+    def read_cursor(self, db: "Database | Transaction") -> int | None:
+        """Return the number of the last change applied here; None if the collection is not shared any more."""
+        row = db.one("SELECT cursor FROM spaces WHERE collection_id = ?", (self.collection_id,))
+        return row[0] if row else None
+
+    def update(self, tx: "Transaction", **values: object) -> None:
+        """Set columns of a shared collection."""
+        columns = ", ".join(f"{name} = :{name}" for name in values)
+        values["id"] = self.collection_id
+        tx.execute(f"UPDATE spaces SET {columns} WHERE collection_id = :id", values)  # noqa: S608
+
+    def remove(self, tx: "Transaction") -> None:
+        """Delete everything that is stored about the space of a collection. Its pages stay."""
+        tx.execute("DELETE FROM spaces WHERE collection_id = ?", (self.collection_id,))
+
+    def page_state(self, db: "Database | Transaction", uuid: str) -> PageState | None:
+        row = db.one(
+            "SELECT uuid, page_id, revision, hash, local_hash, deleted, base, has_open_links FROM space_pages"
+            " WHERE collection_id = ? AND uuid = ?",
+            (self.collection_id, uuid),
+        )
+        if row is None:
+            return None
+        base = zlib.decompress(row[6]) if row[6] else b""
+        return PageState._make((*row[:5], bool(row[5]), base, bool(row[7])))
+
+    def all_revisions(self, db: "Database | Transaction") -> dict[str, tuple[int, str]]:
+        """Return revision and hash of all pages of a space, by uuid."""
+        rows = db.rows(
+            "SELECT uuid, revision, hash FROM space_pages WHERE collection_id = ?", (self.collection_id,)
+        )
+        return {uuid: (revision, hash) for uuid, revision, hash in rows}
+
+    def save_states(self, tx: "Transaction", states: Iterable[PageState]) -> None:
+        """Insert or replace the states of pages."""
+        tx.executemany(
+            "INSERT INTO space_pages (collection_id, uuid, page_id, revision, hash, local_hash, deleted,"
+            " has_open_links, base) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (collection_id, uuid) DO UPDATE SET page_id = excluded.page_id,"
+            " revision = excluded.revision, hash = excluded.hash,"
+            " local_hash = excluded.local_hash, deleted = excluded.deleted, has_open_links = excluded.has_open_links,"
+            " base = excluded.base",
+            [
+                (
+                    *(self.collection_id, *state[:6], state.has_open_links),
+                    zlib.compress(state.base, 1) if state.base else b"",
+                )
+                for state in states
+            ],
+        )
+
+    def drop_state(self, tx: "Transaction", uuid: str) -> None:
+        tx.execute("DELETE FROM space_pages WHERE collection_id = ? AND uuid = ?", (self.collection_id, uuid))
+
+    def pages_with_open_links(self, db: "Database") -> list[str]:
+        """Return the uuids of pages with a link to a page that was not here when the link was read."""
+        rows = db.rows(
+            "SELECT uuid FROM space_pages WHERE collection_id = ? AND has_open_links = 1",
+            (self.collection_id,),
+        )
+        return [str(uuid) for (uuid,) in rows]
+
+    def uuids_elsewhere(self, db: "Database | Transaction", uuids: list[str]) -> dict[str, str]:
+        """Return those uuids that a page in another collection has, with the name of the collection."""
+        rows = db.rows(
+            "SELECT p.uuid, c.name FROM json_each(?) AS wanted JOIN pages AS p ON p.uuid = wanted.value"
+            " JOIN collections AS c ON c.id = p.collection_id WHERE c.id <> ?",
+            (json.dumps(uuids), self.collection_id),
+        )
+        return dict(rows)
+
+    def known_uuids(self, db: "Database | Transaction", uuids: list[str]) -> set[str]:
+        """Return those uuids that have a page, hidden or not, or a state in the collection."""
+        rows = db.rows(
+            "SELECT p.uuid FROM json_each(?1) AS wanted JOIN pages AS p ON p.uuid = wanted.value UNION"
+            " SELECT s.uuid FROM json_each(?1) AS wanted JOIN space_pages AS s"
+            " ON s.collection_id = ?2 AND s.uuid = wanted.value",
+            (json.dumps(uuids), self.collection_id),
+        )
+        return {str(uuid) for (uuid,) in rows}
+
+    def outbox(self, db: "Database") -> list[OutboxRow]:
+        """Return the pages that are to be pushed, or cannot be. Pages of headings in org files are left out."""
+        rows = db.rows(
+            f"SELECT o.uuid, o.changes, o.state, o.problem FROM space_outbox AS o WHERE {_OUTBOX}",  # noqa: S608
+            (self.collection_id,),
+        )
+        return [OutboxRow(*row) for row in rows]
+
+    def outbox_counts(self, db: "Database") -> dict[str, int]:
+        """Return the number of pages in the outbox by state. Pages of headings in org files are left out."""
+        sql = f"SELECT o.state, count(*) FROM space_outbox AS o WHERE {_OUTBOX} GROUP BY o.state"  # noqa: S608
+        return dict(db.rows(sql, (self.collection_id,)))
+
+    def count_waiting(self, db: "Database") -> int:
+        """Return the number of pages with changes that the hub has neither as revisions nor as proposals."""
+        counts = self.outbox_counts(db)
+        return sum(number for state, number in counts.items() if state not in ("proposed", "blocked"))
+
+    def outbox_problems(self, db: "Database", limit: int = 20) -> list[tuple[str, str, str]]:
+        """Return slug (or uuid), state and problem of pages that cannot be pushed or applied."""
+        return db.rows(
+            "SELECT coalesce(p.slug, o.uuid), o.state, o.problem FROM space_outbox AS o LEFT JOIN pages AS p"
+            " ON p.uuid = o.uuid WHERE o.collection_id = ? AND o.problem <> ''"
+            " ORDER BY 1 LIMIT ?",
+            (self.collection_id, limit),
+        )
+
+    def mark(self, tx: "Transaction", uuid: str, state: OutboxState = "changed", problem: str = "") -> None:
+        """Put a page into the outbox, or set its state there."""
+        tx.execute(
+            "INSERT INTO space_outbox (collection_id, uuid, state, problem) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET state = excluded.state, problem = excluded.problem",
+            (self.collection_id, uuid, state, problem),
+        )
+
+    def clear(self, tx: "Transaction", uuid: str, changes: int | None = None) -> None:
+        """Remove a page from the outbox. With `changes`, only if it has not changed since it had that many."""
+        tx.execute(
+            "DELETE FROM space_outbox WHERE collection_id = ?1 AND uuid = ?2 AND (?3 IS NULL OR changes = ?3)",
+            (self.collection_id, uuid, changes),
+        )
+
+    def read_page(self, db: "Database | Transaction", uuid: str) -> LocalPage:
+        """Return the page with this uuid as a bundle. Links to other collections are left out."""
+        row = db.one(
+            # Each device hides an expired page itself, so that it is not deleted on the others.
+            "SELECT id, slug, quarantined_at IS NOT NULL"
+            " AND id NOT IN (SELECT page_id FROM expired WHERE kind = 'page'),"
+            " frontmatter, compiled_truth, timeline FROM pages WHERE uuid = ? AND collection_id = ?",
+            (uuid, self.collection_id),
+        )
+        if row is None:
+            return LocalPage(None, "", False, None)
+        page_id, slug, hidden = int(row[0]), str(row[1]), bool(row[2])
+        if hidden:
+            return LocalPage(page_id, slug, True, None)
+        links = tuple(BundleLink(*link[1:]) for link in _links(db, page_id, self.collection_id))
+        rows = _facts(db, page_id)
+        keys = {fact_id: fact.key for fact_id, _, fact in rows}
+        facts = tuple(fact._replace(supersedes=keys.get(older or 0)) for _, older, fact in rows)
+        raw = db.rows("SELECT source, fetched_at, data FROM raw_data WHERE page_id = ?", (page_id,))
+        bundle = Bundle(
+            *(uuid, slug, json.loads(row[3]), row[4], row[5], links, facts),
+            tuple(BundleRaw(*data) for data in raw),
+        )
+        return LocalPage(page_id, slug, False, bundle)
+
+    def existing_uuids(self, db: "Database | Transaction", uuids: Iterable[str]) -> set[str]:
+        """Return those uuids that have a page, hidden or not, in the collection."""
+        rows = db.rows(
+            "SELECT p.uuid FROM json_each(?) AS wanted JOIN pages AS p ON p.uuid = wanted.value"
+            " AND p.collection_id = ?",
+            (json.dumps(list(uuids)), self.collection_id),
+        )
+        return {str(uuid) for (uuid,) in rows}
+
+    def write_rows(self, tx: "Transaction", page_id: int, bundle: Bundle) -> tuple[bool, bool]:
+        """Make the added links, facts and raw data of a page those of a bundle. Rows that stay keep their ids.
+
+        Return whether a row changed, and whether the target of a link is not in the collection yet.
+        """
+        missing = {link.to for link in bundle.links}
+        missing -= self.existing_uuids(tx, missing) if missing else set()
+        here = [link for link in bundle.links if link.to not in missing]
+        changed = _write_links(tx, self.collection_id, page_id, here)
+        changed |= _write_facts(tx, page_id, bundle.facts)
+        changed |= _write_raw(tx, page_id, bundle.raw)
+        return changed, bool(missing)
+
+    def vectors_to_send(
+        self, db: "Database", model: str, after: int, limit: int
+    ) -> list[tuple[int, bytes, bytes]]:
+        """Return row id, content hash and vector of the texts of a collection, for vectors with a higher row id."""
+        found = vectors.find_model(db, model)
+        if found is None:
+            return []
+        return db.rows(
+            f"SELECT v.id, v.content_hash, v.vector FROM {found.vec_table} AS v"  # noqa: S608
+            " WHERE v.id > ?1 AND v.model = ?2 AND ("
+            " EXISTS (SELECT 1 FROM chunks AS c JOIN pages AS p ON p.id = c.page_id"
+            " WHERE c.content_hash = v.content_hash AND p.collection_id = ?3) OR"
+            " EXISTS (SELECT 1 FROM chunk_entries AS e JOIN chunks AS c ON c.id = e.chunk_id JOIN pages AS p"
+            " ON p.id = c.page_id WHERE e.content_hash = v.content_hash AND p.collection_id = ?3))"
+            " ORDER BY v.id LIMIT ?4",
+            (after, model, self.collection_id, limit),
+        )
+
+    def add(self, tx: "Transaction") -> None:
+        """Store that a collection is shared, and that all its pages are to be pushed."""
+        tx.execute(
+            "INSERT INTO spaces (collection_id, hub_url, hub_id, space_id, name, kind, sealed, member_right, person,"
+            " device, joined_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (self.collection_id, *self[2:11], self.joined_at),
+        )
+        tx.execute(
+            "INSERT INTO space_outbox (collection_id, uuid) SELECT collection_id, uuid FROM pages"
+            " WHERE collection_id = ? AND quarantined_at IS NULL",
+            (self.collection_id,),
+        )
+
+
 _SPACE_SQL = (
     "SELECT s.collection_id, c.name, s.hub_url, s.hub_id, s.space_id, s.name, s.kind, s.sealed, s.member_right,"
     " s.person, s.device, s.cursor, s.cursor_hash, s.acknowledged, s.vectors_sent, s.joined_at, s.synced_at,"
@@ -101,10 +302,6 @@ _SPACE_SQL = (
 def list_spaces(db: "Database") -> list[SpaceRow]:
     """Return all shared collections."""
     return [_space(row) for row in db.rows(f"{_SPACE_SQL} ORDER BY s.collection_id")]
-
-
-def has_spaces(db: "Database") -> bool:
-    return db.one("SELECT 1 FROM spaces LIMIT 1") is not None
 
 
 def find_space(db: "Database | Transaction", name: str) -> SpaceRow | None:
@@ -143,173 +340,17 @@ def shared_states(db: "Database") -> tuple[SharedState, ...]:
     """Return the state of each shared collection."""
     return tuple(
         SharedState(
-            *(space.collection, space.right, count_waiting(db, space.collection_id)),
+            *(space.collection, space.right, space.count_waiting(db)),
             *(space.synced_at, space.problem),
         )
         for space in list_spaces(db)
     )
 
 
-def add_space(tx: "Transaction", space: SpaceRow) -> None:
-    """Store that a collection is shared, and that all its pages are to be pushed."""
-    tx.execute(
-        "INSERT INTO spaces (collection_id, hub_url, hub_id, space_id, name, kind, sealed, member_right, person,"
-        " device, joined_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (space.collection_id, *space[2:11], space.joined_at),
-    )
-    tx.execute(
-        "INSERT INTO space_outbox (collection_id, uuid) SELECT collection_id, uuid FROM pages"
-        " WHERE collection_id = ? AND quarantined_at IS NULL",
-        (space.collection_id,),
-    )
-
-
-def read_cursor(db: "Database | Transaction", collection_id: int) -> int | None:
-    """Return the sequence number up to which changes are applied; None if the collection is not shared any more."""
-    row = db.one("SELECT cursor FROM spaces WHERE collection_id = ?", (collection_id,))
-    return row[0] if row else None
-
-
-def update_space(tx: "Transaction", collection_id: int, **values: object) -> None:
-    """Set columns of a shared collection."""
-    columns = ", ".join(f"{name} = ?" for name in values)
-    tx.execute(f"UPDATE spaces SET {columns} WHERE collection_id = ?", (*values.values(), collection_id))  # noqa: S608
-
-
-def remove_space(tx: "Transaction", collection_id: int) -> None:
-    """Delete everything that is stored about the space of a collection. Its pages stay."""
-    tx.execute("DELETE FROM spaces WHERE collection_id = ?", (collection_id,))
-
-
-# The pages of a space
-
-
-def page_state(db: "Database | Transaction", collection_id: int, uuid: str) -> PageState | None:
-    row = db.one(
-        "SELECT uuid, page_id, revision, hash, local_hash, deleted, base, has_open_links FROM space_pages"
-        " WHERE collection_id = ? AND uuid = ?",
-        (collection_id, uuid),
-    )
-    if row is None:
-        return None
-    base = zlib.decompress(row[6]) if row[6] else b""
-    return PageState._make((*row[:5], bool(row[5]), base, bool(row[7])))
-
-
-def all_revisions(db: "Database | Transaction", collection_id: int) -> dict[str, tuple[int, str]]:
-    """Return revision and hash of all pages of a space, by uuid."""
-    rows = db.rows("SELECT uuid, revision, hash FROM space_pages WHERE collection_id = ?", (collection_id,))
-    return {uuid: (revision, hash) for uuid, revision, hash in rows}
-
-
-def save_states(tx: "Transaction", collection_id: int, states: Iterable[PageState]) -> None:
-    """Insert or replace the states of pages."""
-    tx.executemany(
-        "INSERT INTO space_pages (collection_id, uuid, page_id, revision, hash, local_hash, deleted, has_open_links,"
-        " base) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (collection_id, uuid) DO UPDATE SET"
-        " page_id = excluded.page_id, revision = excluded.revision, hash = excluded.hash,"
-        " local_hash = excluded.local_hash, deleted = excluded.deleted, has_open_links = excluded.has_open_links,"
-        " base = excluded.base",
-        [
-            (
-                *(collection_id, state.uuid, state.page_id, state.revision, state.hash, state.local_hash),
-                *(state.deleted, state.has_open_links, zlib.compress(state.base, 1) if state.base else b""),
-            )
-            for state in states
-        ],
-    )
-
-
-def drop_state(tx: "Transaction", collection_id: int, uuid: str) -> None:
-    tx.execute("DELETE FROM space_pages WHERE collection_id = ? AND uuid = ?", (collection_id, uuid))
-
-
-def pages_with_open_links(db: "Database", collection_id: int) -> list[str]:
-    """Return the uuids of pages with a link to a page that was not here when the link was read."""
-    rows = db.rows(
-        "SELECT uuid FROM space_pages WHERE collection_id = ? AND has_open_links = 1", (collection_id,)
-    )
-    return [str(uuid) for (uuid,) in rows]
-
-
-def uuids_elsewhere(db: "Database | Transaction", collection_id: int, uuids: list[str]) -> dict[str, str]:
-    """Return those uuids that a page in another collection has, with the name of the collection."""
-    rows = db.rows(
-        "SELECT p.uuid, c.name FROM json_each(?) AS wanted JOIN pages AS p ON p.uuid = wanted.value"
-        " JOIN collections AS c ON c.id = p.collection_id WHERE c.id <> ?",
-        (json.dumps(uuids), collection_id),
-    )
-    return dict(rows)
-
-
-def known_uuids(db: "Database | Transaction", collection_id: int, uuids: list[str]) -> set[str]:
-    """Return those uuids that have a page, hidden or not, or a state in the collection."""
-    rows = db.rows(
-        "SELECT p.uuid FROM json_each(?1) AS wanted JOIN pages AS p ON p.uuid = wanted.value UNION"
-        " SELECT s.uuid FROM json_each(?1) AS wanted JOIN space_pages AS s"
-        " ON s.collection_id = ?2 AND s.uuid = wanted.value",
-        (json.dumps(uuids), collection_id),
-    )
-    return {str(uuid) for (uuid,) in rows}
-
-
-# The outbox
-
-
 _OUTBOX = (
     "o.collection_id = ? AND NOT EXISTS"
     " (SELECT 1 FROM pages AS p JOIN file_nodes AS n ON n.page_id = p.id WHERE p.uuid = o.uuid)"
 )
-
-
-def outbox(db: "Database", collection_id: int) -> list[OutboxRow]:
-    """Return the pages that are to be pushed, or cannot be. Pages of headings in org files are left out."""
-    rows = db.rows(
-        f"SELECT o.uuid, o.changes, o.state, o.problem FROM space_outbox AS o WHERE {_OUTBOX}",  # noqa: S608
-        (collection_id,),
-    )
-    return [OutboxRow(*row) for row in rows]
-
-
-def outbox_counts(db: "Database", collection_id: int) -> dict[str, int]:
-    """Return the number of pages in the outbox by state. Pages of headings in org files are left out."""
-    sql = f"SELECT o.state, count(*) FROM space_outbox AS o WHERE {_OUTBOX} GROUP BY o.state"  # noqa: S608
-    return dict(db.rows(sql, (collection_id,)))
-
-
-def count_waiting(db: "Database", collection_id: int) -> int:
-    """Return the number of pages with changes that the hub does not have, neither as revisions nor as proposals."""
-    counts = outbox_counts(db, collection_id)
-    return sum(number for state, number in counts.items() if state not in ("proposed", "blocked"))
-
-
-def outbox_problems(db: "Database", collection_id: int, limit: int = 20) -> list[tuple[str, str, str]]:
-    """Return slug (or uuid), state and problem of pages that cannot be pushed or applied."""
-    return db.rows(
-        "SELECT coalesce(p.slug, o.uuid), o.state, o.problem FROM space_outbox AS o LEFT JOIN pages AS p"
-        " ON p.uuid = o.uuid WHERE o.collection_id = ? AND o.problem <> ''"
-        " ORDER BY 1 LIMIT ?",
-        (collection_id, limit),
-    )
-
-
-def mark(
-    tx: "Transaction", collection_id: int, uuid: str, state: OutboxState = "changed", problem: str = ""
-) -> None:
-    """Put a page into the outbox, or set its state there."""
-    tx.execute(
-        "INSERT INTO space_outbox (collection_id, uuid, state, problem) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET state = excluded.state, problem = excluded.problem",
-        (collection_id, uuid, state, problem),
-    )
-
-
-def clear(tx: "Transaction", collection_id: int, uuid: str, changes: int | None = None) -> None:
-    """Remove a page from the outbox. With `changes`, only if it has not changed since it had that many."""
-    tx.execute(
-        "DELETE FROM space_outbox WHERE collection_id = ?1 AND uuid = ?2 AND (?3 IS NULL OR changes = ?3)",
-        (collection_id, uuid, changes),
-    )
 
 
 @contextmanager
@@ -322,35 +363,6 @@ def replicating(tx: "Transaction", person: str, agent: str, device: str) -> Iter
         yield
     finally:
         tx.author, tx.agent, tx.device, tx.replicating, tx.trust = before
-
-
-# Bundles
-
-
-def read_page(db: "Database | Transaction", collection_id: int, uuid: str) -> LocalPage:
-    """Return the page with this uuid as a bundle. Links to other collections are left out."""
-    row = db.one(
-        # Each device hides an expired page itself, so that it is not deleted on the others.
-        "SELECT id, slug, quarantined_at IS NOT NULL AND id NOT IN (SELECT page_id FROM expired WHERE kind = 'page'),"
-        " frontmatter, compiled_truth, timeline FROM pages"
-        " WHERE uuid = ? AND collection_id = ?",
-        (uuid, collection_id),
-    )
-    if row is None:
-        return LocalPage(None, "", False, None)
-    page_id, slug, hidden = int(row[0]), str(row[1]), bool(row[2])
-    if hidden:
-        return LocalPage(page_id, slug, True, None)
-    links = tuple(BundleLink(*link[1:]) for link in _links(db, page_id, collection_id))
-    rows = _facts(db, page_id)
-    keys = {fact_id: fact.key for fact_id, _, fact in rows}
-    facts = tuple(fact._replace(supersedes=keys.get(older or 0)) for _, older, fact in rows)
-    raw = db.rows("SELECT source, fetched_at, data FROM raw_data WHERE page_id = ?", (page_id,))
-    bundle = Bundle(
-        *(uuid, slug, json.loads(row[3]), row[4], row[5], links, facts),
-        tuple(BundleRaw(*data) for data in raw),
-    )
-    return LocalPage(page_id, slug, False, bundle)
 
 
 def _links(db: "Database | Transaction", page_id: int, collection_id: int) -> list[tuple[Any, ...]]:
@@ -370,29 +382,6 @@ def _facts(db: "Database | Transaction", page_id: int) -> list[tuple[int, int | 
         (page_id,),
     )
     return [(row[0], row[1], BundleFact(*row[2:])) for row in rows]
-
-
-def existing_uuids(db: "Database | Transaction", collection_id: int, uuids: Iterable[str]) -> set[str]:
-    """Return those uuids that have a page, hidden or not, in the collection."""
-    rows = db.rows(
-        "SELECT p.uuid FROM json_each(?) AS wanted JOIN pages AS p ON p.uuid = wanted.value AND p.collection_id = ?",
-        (json.dumps(list(uuids)), collection_id),
-    )
-    return {str(uuid) for (uuid,) in rows}
-
-
-def write_rows(tx: "Transaction", collection_id: int, page_id: int, bundle: Bundle) -> tuple[bool, bool]:
-    """Make the added links, facts and raw data of a page those of a bundle. Rows that stay keep their ids.
-
-    Return whether a row changed, and whether the target of a link is not in the collection yet.
-    """
-    missing = {link.to for link in bundle.links}
-    missing -= existing_uuids(tx, collection_id, missing) if missing else set()
-    here = [link for link in bundle.links if link.to not in missing]
-    changed = _write_links(tx, collection_id, page_id, here)
-    changed |= _write_facts(tx, page_id, bundle.facts)
-    changed |= _write_raw(tx, page_id, bundle.raw)
-    return changed, bool(missing)
 
 
 def _write_links(tx: "Transaction", collection_id: int, page_id: int, links: list[BundleLink]) -> bool:
@@ -478,27 +467,6 @@ def _write_raw(tx: "Transaction", page_id: int, raw: tuple[BundleRaw, ...]) -> b
         [(page_id, *item) for item in raw if item not in before],
     )
     return True
-
-
-# Vectors
-
-
-def vectors_to_send(
-    db: "Database", collection_id: int, model: str, after: int, limit: int
-) -> list[tuple[int, bytes, bytes]]:
-    """Return row id, content hash and vector of the texts of a collection, for vectors with a higher row id."""
-    found = vectors.find_model(db, model)
-    if found is None:
-        return []
-    return db.rows(
-        f"SELECT v.id, v.content_hash, v.vector FROM {found.vec_table} AS v WHERE v.id > ?1 AND v.model = ?2 AND ("  # noqa: S608
-        " EXISTS (SELECT 1 FROM chunks AS c JOIN pages AS p ON p.id = c.page_id"
-        " WHERE c.content_hash = v.content_hash AND p.collection_id = ?3) OR"
-        " EXISTS (SELECT 1 FROM chunk_entries AS e JOIN chunks AS c ON c.id = e.chunk_id JOIN pages AS p"
-        " ON p.id = c.page_id WHERE e.content_hash = v.content_hash AND p.collection_id = ?3))"
-        " ORDER BY v.id LIMIT ?4",
-        (after, model, collection_id, limit),
-    )
 
 
 def last_vector_id(db: "Database", model: str) -> int:
