@@ -2,7 +2,7 @@
 
 from quaid.formats import org
 from quaid.formats.org import MOST_MARKS
-from quaid.model import plain_text, secrets, tags, timeline
+from quaid.model import page as page_model, plain_text, secrets, timeline
 
 
 def test_a_file_of_org_with_too_many_headings_says_where_reading_ended() -> None:
@@ -26,8 +26,8 @@ def test_the_first_entries_of_a_timeline_are_those_of_the_whole() -> None:
 
 def test_tags_on_one_endless_line_are_distinguished_from_code_and_targets() -> None:
     line = "#first `#code` [a](#target) (#second) " * 3_000
-    assert tags.in_text(line) == ("first", "second")
-    assert tags.in_text(f"    #indented\n{line}") == ("first", "second")
+    assert page_model.text_tags(line) == ("first", "second")
+    assert page_model.text_tags(f"    #indented\n{line}") == ("first", "second")
 
 
 def test_fences_behind_the_last_that_counts_are_text() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from quaid.formats import markdown
-from quaid.model import chunker, page as page_model, plain_text, tags
+from quaid.model import chunker, page as page_model, plain_text
 from quaid.model.page import derive_data
 
 Wrap = Callable[[str], str]
@@ -111,7 +111,7 @@ def test_no_nesting_of_markup_is_too_much(text: str) -> None:
     made = _taken_in(text)
     assert "\n" not in made.summary
     assert "\n" not in plain_text.strip_markdown(text)
-    tags.in_text(text)
+    page_model.text_tags(text)
 
 
 @pytest.mark.parametrize(

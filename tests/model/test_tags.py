@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from quaid.errors import InvalidArgument
-from quaid.model import tags
+from quaid.model import page as page_model
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from quaid.model import tags
     ],
 )
 def test_a_tag_is_spelled_one_way(written: str, stored: str) -> None:
-    assert tags.check(written) == stored
+    assert page_model.check_tag(written) == stored
 
 
 @pytest.mark.parametrize(
@@ -29,16 +29,16 @@ def test_a_tag_is_spelled_one_way(written: str, stored: str) -> None:
 )
 def test_invalid_tags_are_refused(bad: str, why: str) -> None:
     with pytest.raises(InvalidArgument, match=why):
-        tags.check(bad)
+        page_model.check_tag(bad)
 
 
 @given(st.text())
 def test_a_stored_tag_is_spelled_as_itself(text: str) -> None:
     try:
-        stored = tags.check(text)
+        stored = page_model.check_tag(text)
     except InvalidArgument:
         return
-    assert tags.check(stored) == stored
+    assert page_model.check_tag(stored) == stored
 
 
 @pytest.mark.parametrize(
@@ -55,13 +55,13 @@ def test_a_stored_tag_is_spelled_as_itself(text: str) -> None:
     ],
 )
 def test_tags_are_read_from_lists_and_from_text(value: Any, expected: tuple[str, ...]) -> None:
-    assert tags.parse(value) == expected
+    assert page_model.parse_tags(value) == expected
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=8))
 def test_front_matter_of_any_kind_gives_only_valid_tags(value: Any) -> None:
-    for tag in tags.parse(value):
-        assert tags.check(tag) == tag
+    for tag in page_model.parse_tags(value):
+        assert page_model.check_tag(tag) == tag
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,14 @@ def test_front_matter_of_any_kind_gives_only_valid_tags(value: Any) -> None:
     ],
 )
 def test_tags_of_running_text(text: str, found: tuple[str, ...]) -> None:
-    assert tags.in_text(text) == found
+    assert page_model.text_tags(text) == found
 
 
 @given(st.text(alphabet="#a1 `\n\t([]-/é."))
 def test_a_tag_of_a_text_is_spelled_as_any_other(text: str) -> None:
-    assert all(tags.check(tag) == tag for tag in tags.in_text(text))
+    assert all(page_model.check_tag(tag) == tag for tag in page_model.text_tags(text))
 
 
 def test_a_text_cannot_give_a_page_any_number_of_tags() -> None:
-    assert len(tags.in_text(" ".join(f"#t{number}" for number in range(2_000)))) == tags.MOST_IN_TEXT
+    text = " ".join(f"#t{number}" for number in range(2_000))
+    assert len(page_model.text_tags(text)) == page_model.MOST_TAGS_IN_TEXT

@@ -22,7 +22,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from quaid.errors import NotFound
-from quaid.model import plain_text, tags, timeline as timelines
+from quaid.model import page as page_model, plain_text, timeline as timelines
 from quaid.model.bundle import Bundle, BundleFact, BundleLink, BundleRaw, FactKey, json_text
 
 CONFLICTS_KEY = "conflicts"
@@ -255,7 +255,7 @@ def _as_lists(key: str, *values: Any) -> tuple[Any, ...]:
     ):
         return values
     split: Callable[[str], Any] = (
-        (lambda text: list(tags.parse(text))) if key[0] == "t" else lambda text: [text]
+        (lambda text: list(page_model.parse_tags(text))) if key[0] == "t" else lambda text: [text]
     )
     lists = tuple(split(value) if isinstance(value, str) else value for value in values)
     changed = [value for value in values if value is not _MISSING]

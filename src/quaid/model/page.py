@@ -1,4 +1,4 @@
-"""Pages: parts, type, title, summary, wing and room, derived index data, and changes requested by an ingest.
+"""Pages: parts, type, title, summary, wing, room and tags, derived index data, and changes requested by an ingest.
 
 A wing is a top-level category of pages, such as people; a room is a subcategory of a wing. An ingest is a
 request that changes several pages at once.
@@ -6,14 +6,15 @@ request that changes several pages at once.
 
 import json
 import re
+from itertools import islice
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from quaid.errors import InvalidArgument, InvalidType
-from quaid.model import dates, links, plain_text, slug as slugs, tags
+from quaid.model import dates, links, plain_text, slug as slugs
 from quaid.model.dates import is_date
 from quaid.model.links import LinkReference, find_references
-from quaid.model.plain_text import has_cjk, shorten
+from quaid.model.plain_text import code_spans, has_cjk, shorten
 from quaid.model.slug import names_of
 from quaid.model.timeline import TimelineEntry, parse as parse_timeline, summary_hash
 
@@ -206,6 +207,138 @@ def page_room(address: str, frontmatter: dict[str, Any], text: str) -> str:
     return slugs.segment(heading) if heading else ""
 
 
+LONGEST_TAG = 100
+MOST_TAGS_IN_TEXT = 500
+"""At most this many tags are taken from the text of one page."""
+
+MOST_HASHES = 100_000
+"""At most this many "#" are examined in one text; the rest of the text is skipped."""
+
+_TAG_MARK = re.compile(r"\A[#\s]+")
+# The pattern starts with a literal that the regex engine can search for. A tag may contain anything except
+# whitespace, punctuation and quotation marks; "-", "_" and "/" are allowed.
+_TAG = re.compile(r"#([^\s\x00-,.:-@\[-^`{-\xbf\u2000-\u206f\u3000-\u303f\uff00-\uff0f]+)")
+_BEFORE_TAG = (" ", "\t", "\n", "(")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
+_COLOUR = re.compile(r"(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\Z", re.IGNORECASE)
+_INK = re.compile(r"\S")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def check_tag(tag: str) -> str:
+    """Return the tag in its stored form, or raise InvalidArgument."""
+    spelled = _spell_tag(tag)
+    if not spelled:
+        raise InvalidArgument(name="tag", problem="it is empty")
+    if len(spelled) > LONGEST_TAG:
+        raise InvalidArgument(name="tag", problem=f"it is longer than {LONGEST_TAG} characters")
+    if "," in spelled:
+        raise InvalidArgument(name="tag", problem=f"{spelled!r} holds a comma; give one tag at a time")
+    if _CONTROL.search(spelled):
+        raise InvalidArgument(name="tag", problem=f"{spelled!r} holds a control character")
+    return spelled
+
+
+def frontmatter_tags(front: dict[str, Any]) -> tuple[str, ...]:
+    """Return the tags in front matter, under the key `tags` or `tag`."""
+    return parse_tags(front.get("tags", front.get("tag")))
+
+
+def parse_tags(value: Any) -> tuple[str, ...]:
+    """Return the tags in a front-matter value: a list, or text separated by commas or else by whitespace.
+
+    Invalid tags are skipped; they remain in the front matter.
+    """
+    tags: dict[str, None] = {}
+    for item in value if isinstance(value, (list, tuple)) else _tag_pieces(value):
+        for piece in str(item).split(",") if isinstance(item, (str, int, float)) else ():
+            spelled = _spell_tag(piece)
+            if spelled and len(spelled) <= LONGEST_TAG and not _CONTROL.search(spelled):
+                tags[spelled] = None
+    return tuple(tags)
+
+
+def text_tags(text: str) -> tuple[str, ...]:
+    """Return the tags in running text, such as `#idea`. The caller removes fenced code first.
+
+    Headings, inline code, URLs, anchors, numbers and colour codes are not tags.
+    """
+    tags: dict[str, None] = {}
+    code: list[tuple[int, int]] | None = None
+    # Number of code spans that start before this tag, and the largest end of these code spans.
+    passed = hidden = 0
+    line = _TagLine(text)
+    for match in islice(_TAG.finditer(text), MOST_HASHES):
+        start = match.start()
+        if start and text[start - 1] not in _BEFORE_TAG:
+            continue
+        spelled = _spell_tag(match[1].strip("/-"))
+        if spelled in tags or not _is_tag(spelled) or line.says_something_else(start):
+            continue
+        if code is None:
+            code = code_spans(text) if "`" in text else []
+        while passed < len(code) and code[passed][0] <= start:
+            hidden = max(hidden, code[passed][1])
+            passed += 1
+        if start >= hidden:
+            tags[spelled] = None
+            if len(tags) == MOST_TAGS_IN_TEXT:
+                break
+    return tuple(tags)
+
+
+def _is_tag(spelled: str) -> bool:
+    if len(spelled) > LONGEST_TAG or not any(
+        character.isalpha() or character > "\u20ff" for character in spelled
+    ):
+        return False
+    if _COLOUR.match(spelled):  # without a digit, it may be a word such as "face"
+        return not (any(map(str.isdigit, spelled)) or len(set(spelled)) == 1 or spelled in ("abc", "abcdef"))
+    return True
+
+
+class _TagLine:
+    """The line that contains a "#".
+
+    The "#" characters are tested in text order, so that each line is scanned once.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.begin = self.passed = 0
+        self.ink = -1  # offset of the first non-blank character of the line
+
+    def says_something_else(self, start: int) -> bool:
+        """Return True if the "#" is in a heading, starts a line of indented code, or is in a link target."""
+        text = self.text
+        end_before = text.rfind("\n", self.passed, start)
+        if end_before >= 0:
+            self.begin = end_before + 1
+        self.passed = start
+        begin = self.begin
+        if _HEADING.match(text, begin, start + 8) or text.endswith(("](", "]: "), begin, start):
+            return True
+        if text.endswith("(", begin, start):
+            return text[max(begin, start - 2) : start - 1] not in ("", " ", "\t")
+        if self.ink < begin:
+            ink = _INK.search(text, begin)
+            self.ink = ink.start() if ink else len(text)
+        return self.ink >= start and (start - begin > 3 or "\t" in text[begin:start])
+
+
+def _tag_pieces(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return value.split(",") if "," in value else value.split()
+    return [value]
+
+
+def _spell_tag(tag: str) -> str:
+    spelled = "-".join(_TAG_MARK.sub("", tag).lower().split())
+    if not spelled.isascii():
+        spelled = normalize("NFC", spelled)
+    return spelled
+
+
 class Page(NamedTuple):
     """A page: its compiled truth (the text above the timeline), its timeline, and derived fields."""
 
@@ -246,12 +379,12 @@ def build_page(
 
 
 def _page_tags(frontmatter: dict[str, Any], text: str, timeline: str) -> tuple[str, ...]:
-    named = tags.of_frontmatter(frontmatter)
+    named = frontmatter_tags(frontmatter)
     if "#" not in text and "#" not in timeline:
         return named
 
-    below = tags.in_text(plain_text.visible_text(timeline)) if "#" in timeline else ()
-    return tuple(dict.fromkeys((*named, *tags.in_text(text), *below)))
+    below = text_tags(plain_text.visible_text(timeline)) if "#" in timeline else ()
+    return tuple(dict.fromkeys((*named, *text_tags(text), *below)))
 
 
 encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -388,7 +521,7 @@ def _parse_change(values: dict[str, Any], where: str) -> PageChange:
         assertions=tuple(value for value, _ in _object_list(present, "assertions", where)),
         links=tuple(_parse_link(*item) for item in _object_list(present, "links", where, "to")),
         entries=tuple(_parse_entry(*item) for item in _object_list(present, "timeline_entries", where)),
-        tags=tuple(tags.check(tag) for tag in _text_list(present, "tags", where)),
+        tags=tuple(check_tag(tag) for tag in _text_list(present, "tags", where)),
     )
 
 

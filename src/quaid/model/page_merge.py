@@ -3,7 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-from quaid.model import plain_text, slug as slugs, tags, timeline
+from quaid.model import page as page_model, plain_text, slug as slugs, timeline
 
 MERGED_KEY = "merged"
 """Front-matter key under which the conflicting values of the removed page are kept."""
@@ -162,8 +162,8 @@ def _record_conflicts(result: dict[str, Any], other: dict[str, Any], slug: str, 
 
 
 def _join_tags(result: dict[str, Any], other: dict[str, Any]) -> None:
-    ours = tags.parse(result.get("tags", result.get("tag")))
-    more = [tag for tag in tags.parse(other.get("tags", other.get("tag"))) if tag not in ours]
+    ours = page_model.parse_tags(result.get("tags", result.get("tag")))
+    more = [tag for tag in page_model.parse_tags(other.get("tags", other.get("tag"))) if tag not in ours]
     if more:
         key = "tag" if "tag" in result and "tags" not in result else "tags"
         listed = result.get(key)

@@ -30,14 +30,12 @@ def search_filters(
         from quaid.model.trust import parse_class
 
         filters = filters._replace(trust=(parse_class(trust) or 0) + 1)
-    if type:
-        from quaid.model.page import check_type
+    if type or tag:
+        from quaid.model.page import check_tag, check_type
 
-        filters = filters._replace(type=check_type(type))
-    if tag:
-        from quaid.model import tags
-
-        filters = filters._replace(tag=tags.check(tag))
+        filters = filters._replace(
+            type=check_type(type) if type else filters.type, tag=check_tag(tag) if tag else filters.tag
+        )
     return filters
 
 

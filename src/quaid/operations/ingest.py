@@ -36,7 +36,7 @@ from quaid.errors import (
 from quaid.folders import attachments, documents, importer, page_writer
 from quaid.formats import markdown
 from quaid.formats.text_blocks import one_line, without_controls
-from quaid.model import dates, facts, page as page_model, slug as slugs, tags, timeline
+from quaid.model import dates, facts, page as page_model, slug as slugs, timeline
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
 from quaid.model.plain_text import count_noun, shorten
 from quaid.model.trust import class_of_source
@@ -320,7 +320,7 @@ class Ingestion:
             source = entry.source or self.source.ref.replace("—", "-")
             lines = timeline.add_entry_once(lines, entry.date, entry.summary, source, entry.detail)
         before = old.tags if old else ()
-        labels = tags.of_frontmatter(front)
+        labels = page_model.frontmatter_tags(front)
         missing = [tag for tag in dict.fromkeys(change.tags) if tag not in labels]
         if missing:
             front = pages.with_tags(front, [*labels, *missing])
@@ -471,8 +471,8 @@ def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[s
     """
     if change.content is None:
         return front
-    named = tags.of_frontmatter(old.frontmatter)
-    more = [tag for tag in tags.of_frontmatter(front) if tag not in old.tags]
+    named = page_model.frontmatter_tags(old.frontmatter)
+    more = [tag for tag in page_model.frontmatter_tags(front) if tag not in old.tags]
     return pages.with_tags(old.frontmatter, [*named, *more]) if more else old.frontmatter
 
 

@@ -25,7 +25,7 @@ from quaid.errors import (
     VersionConflict,
 )
 from quaid.formats import front_matter, markdown, sections
-from quaid.model import dates, expiry as expiry_model, page as page_model, slug as slugs, tags, timeline
+from quaid.model import dates, expiry as expiry_model, page as page_model, slug as slugs, timeline
 from quaid.model.page import EntryInput, Page
 from quaid.model.trust import CLASSES, TrustName
 from quaid.operations.filters import type_notes
@@ -801,7 +801,7 @@ def list_(
     """List pages, newest first."""
     filters: dict[str, Any] = {
         "type": page_model.check_type(type) if type else None,
-        "tag": tags.check(tag) if tag else None,
+        "tag": page_model.check_tag(tag) if tag else None,
         "wing": wing or None,
         "collection": collections.require(brain.db, collection).name if collection else None,
     }
@@ -868,13 +868,13 @@ def tag(
     expected_version: IfVersion = None,
 ) -> TagsRecord:
     """Add a tag to a page, or remove one."""
-    label = tags.check(tag)
+    label = page_model.check_tag(tag)
 
     def change(old: PageRow | None) -> Page:
         assert old is not None
         if (label in old.tags) is not remove:
             return rebuild_page(old)
-        named = tags.of_frontmatter(old.frontmatter)
+        named = page_model.frontmatter_tags(old.frontmatter)
         others = [other for other in named if other != label]
         new = rebuild_page(
             old, frontmatter=with_tags(old.frontmatter, others if remove else [*others, label])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from quaid.errors import AlreadyExists, MigrationFailed
-from quaid.model import tags, timeline
+from quaid.model import page as page_model, timeline
 from quaid.model.page import build_page
 from quaid.model.slug import fold_name, uuid7
 from quaid.storage import (
@@ -261,8 +261,8 @@ def _with_tags(frontmatter: str, beside: list[str]) -> str:
     """Return the front matter, extended by the tags that were only in the tags table."""
     values: dict[str, Any] = json.loads(frontmatter)
     key = "tag" if "tag" in values and "tags" not in values else "tags"
-    inside = tags.parse(values.get(key))
-    missing = [tag for tag in tags.parse(beside) if tag not in inside]
+    inside = page_model.parse_tags(values.get(key))
+    missing = [tag for tag in page_model.parse_tags(beside) if tag not in inside]
     if not missing:
         return frontmatter
     listed = values.get(key)
