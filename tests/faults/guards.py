@@ -165,7 +165,7 @@ GUARDS = (
     ),
     Guard(
         "a secret is not committed",
-        "kb/lint.py",
+        "kb/catalog.py",
         "    findings = list(find_secrets(data))\n",
         "    findings = []\n",
         "tests/kb/test_lint.py",

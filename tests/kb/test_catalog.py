@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.kb.nodes import IDS, Folder, text
 
-from quaid.kb import catalog as catalogs, layout, lint
-from quaid.kb.catalog import CachedFindings, FileChecker
+from quaid.kb import catalog as catalogs, layout
+from quaid.kb.catalog import CachedFindings
 from quaid.kb.node import ParsedNode
 
 LONG_AGO = 1_700_000_000 * 10**9
@@ -34,17 +34,19 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogs, "RACY_NS", -(10**18))
 
 
-class Counting:
-    """A judge who knows what came before them."""
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths of the files that lint has checked, in order."""
+    paths: list[str] = []
+    check_file = catalogs.check_file
 
-    def __init__(self, rules: str = "1") -> None:
-        self.seen: list[str] = []
-        self.judge = FileChecker(rules, frozenset({"passing"}), self._judge)
-
-    def _judge(self, path: str, data: bytes | None, read: ParsedNode | None) -> CachedFindings:
+    def check(path: str, data: bytes | None, read: ParsedNode | None) -> CachedFindings:
         assert read is None or read.node.path == path
-        self.seen.append(path)
-        return ((1, "passing" if data and b"passing" in data else "odd", "it is odd", "even it"),)
+        paths.append(path)
+        return check_file(path, data, read)
+
+    monkeypatch.setattr(catalogs, "check_file", check)
+    return paths
 
 
 def titles(store: Folder, **how: bool) -> list[str]:
@@ -91,16 +93,15 @@ def test_an_empty_knowledge_base_is_remembered_as_well(tmp_path: Path) -> None:
     assert store.look().index_problem == "it is missing"
 
 
-def test_a_quick_look_reads_only_what_looks_otherwise(store: Folder) -> None:
+def test_a_quick_look_reads_only_what_looks_otherwise(store: Folder, checked: list[str]) -> None:
     store.look()
-    judge = Counting()
-    assert catalogs.load_catalog(str(store.root), store.ours, judge=judge.judge)
-    assert judge.seen == ["1.org", "2.org", "3.org"]
-    judge.seen.clear()
+    assert store.look(check=True)
+    assert checked == ["1.org", "2.org", "3.org"]
+    checked.clear()
     store.put("2.org", text(2, title="Another title"))
-    looked = catalogs.load_catalog(str(store.root), store.ours, judge=judge.judge)
+    looked = store.look(check=True)
     assert [node.title for node in looked.nodes] == ["Title 1", "Another title", "Title 3"]
-    assert "2.org" in judge.seen
+    assert checked == ["2.org"]
 
 
 def test_a_certain_look_sees_what_a_quick_one_cannot(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,21 +164,23 @@ def test_every_cut_of_the_memory_is_noticed(store: Folder) -> None:
         assert titles(store) == expected
 
 
-def test_catalog_judges_a_file_again_only_after_a_rule_change(store: Folder) -> None:
-    one, other = Counting("1"), Counting("2")
-    for judge in (one, one, other, other):
-        looked = catalogs.load_catalog(str(store.root), store.ours, certain=True, judge=judge.judge)
-        catalogs.save_catalog(looked, store.ours)
-    assert one.seen == other.seen == ["1.org", "2.org", "3.org"]
+def test_a_file_is_checked_again_only_after_a_rule_change(
+    store: Folder, checked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rules in ("1", "1", "2", "2"):
+        monkeypatch.setattr(catalogs, "LINT_RULES", rules)
+        catalogs.save_catalog(store.look(certain=True, check=True), store.ours)
+    assert checked == 2 * ["1.org", "2.org", "3.org"]
 
 
-def test_a_finding_that_may_pass_is_looked_for_again(store: Folder) -> None:
-    store.put("2.org", text(2, "passing\n"))
-    judge = Counting()
+def test_a_file_with_a_transient_finding_is_checked_again(
+    store: Folder, checked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogs, "TRANSIENT_CODES", {"no-type"})
+    store.put("2.org", text(2, filetags=":none:"))
     for _ in range(2):
-        looked = catalogs.load_catalog(str(store.root), store.ours, judge=judge.judge)
-        catalogs.save_catalog(looked, store.ours)
-    assert judge.seen == ["1.org", "2.org", "3.org", "2.org"]
+        catalogs.save_catalog(store.look(check=True), store.ours)
+    assert checked == ["1.org", "2.org", "3.org", "2.org"]
 
 
 def test_a_second_look_at_some_files_leaves_the_others(store: Folder) -> None:
@@ -195,12 +198,12 @@ def test_a_second_look_at_some_files_leaves_the_others(store: Folder) -> None:
 def test_the_verdict_on_the_index_ends_with_any_change(store: Folder) -> None:
     store.index()
     settle(store)
-    lint.lint_store(store.look(), store.ours)
+    catalogs.lint_store(store.look(), store.ours)
     assert store.look().index_problem == ""
     store.put("2.org", text(2, title="Another title"))
     assert store.look().index_problem is None
     store.index()
-    lint.lint_store(store.look(), store.ours)
+    catalogs.lint_store(store.look(), store.ours)
     assert store.look().index_problem == ""
     store.put("index.org", "mine\n")
     assert store.look().index_problem is None

@@ -3,7 +3,7 @@
 import pytest
 from tests.kb.nodes import IDS, text
 
-from quaid.kb import lint, node as nodes
+from quaid.kb import node as nodes
 
 HEADING = f"* {{}}\n:PROPERTIES:\n:ID: {IDS[500]}\n{{}}:END:\n"
 
@@ -23,8 +23,8 @@ HEADING = f"* {{}}\n:PROPERTIES:\n:ID: {IDS[500]}\n{{}}:END:\n"
     ],
 )
 def test_lint_refuses_what_org_roam_passes_over(written: str, found: list[tuple[int, str]]) -> None:
-    skipped = {*lint.STYLE_CODES, "property-missing", "id-missing"}
-    findings = lint.lint_node("a.org", written.encode())
+    skipped = {*nodes.STYLE_CODES, "property-missing", "id-missing"}
+    findings = nodes.lint_node("a.org", written.encode())
     assert [(line, code) for line, code, _, _ in findings if code not in skipped] == found
 
 

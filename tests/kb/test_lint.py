@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.kb.nodes import IDS, Folder, text
 
-from quaid.kb import lint as linting, node as nodes
-from quaid.kb.lint import LintFinding
+from quaid.kb import catalog as catalogs, node as nodes
+from quaid.kb.node import LintFinding
 from quaid.model import secrets
 
 
@@ -18,7 +18,7 @@ def store(tmp_path: Path) -> Folder:
 def lint(store: Folder, *, index: bool = True) -> list[LintFinding]:
     if index:
         store.index()
-    return linting.lint_store(store.look(certain=True), store.ours)
+    return catalogs.lint_store(store.look(certain=True), store.ours)
 
 
 def codes(store: Folder, **how: bool) -> list[tuple[str, int, str]]:
@@ -192,7 +192,7 @@ def test_lint_results_are_cached_by_content_and_rules(store: Folder, monkeypatch
     store.put("b.org", text(2, "password: hunter2hunter9\n"))
     assert [code for _, _, code in codes(store)] == ["secret"]
     assert len(seen) == 3
-    monkeypatch.setattr(secrets, "RULES_VERSION", 999)
+    monkeypatch.setattr(catalogs, "LINT_RULES", "999")
     lint(store)
     assert len(seen) == 5
 

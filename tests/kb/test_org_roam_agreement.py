@@ -14,7 +14,7 @@ import pytest
 from tests.kb.nodes import IDS, Folder, text
 from tests.kb.stores import environ_of
 
-from quaid.kb import lint, setup
+from quaid.kb import catalog as catalogs, setup
 
 TARGET = "abcdef01-0000-4000-8000-000000000000"  # of the node that all others may link to
 LINK = f"[[id:{TARGET}][there]]"
@@ -316,7 +316,7 @@ def _lisp(printed: str) -> str:
 @pytest.fixture(scope="module")
 def refused(folder: Folder) -> set[str]:
     catalog = folder.look(certain=True)
-    results = [item for item in lint.lint_store(catalog, folder.ours) if item.fatal]
+    results = [item for item in catalogs.lint_store(catalog, folder.ours) if item.fatal]
     twins = {"twin-one.org"} if any(item.path == "twin-two.org" for item in results) else set()
     return {item.path for item in results} | twins
 

@@ -174,9 +174,7 @@ def test_findings_are_never_those_of_other_bytes(ann: Person) -> None:
     ours = str(ann.root / ".git/ai-kb")
     seen = catalogs.load_catalog(str(ann.root), ours)
     ann.put("a.org", text(3, "Clean.\n"))
-    from quaid.kb import lint
-
-    assert "unsettled" in [item.code for item in lint.lint_store(seen, ours)]
+    assert "unsettled" in [item.code for item in catalogs.lint_store(seen, ours)]
     ann.put("a.org", dirty)
     assert [finding["code"] for finding in ann("lint")["findings"] if finding["path"] == "a.org"] == [
         "secret"

@@ -1,7 +1,11 @@
-"""The catalog of a knowledge base: all its files and nodes, with lookup of nodes by name and search by words.
+"""The catalog of a knowledge base: all its files and nodes, with lookup by name, search by words, and lint.
 
 The catalog is cached in .git/ai-kb, and the cache can be deleted at any time. A normal load does not read
 files whose stat is unchanged; a load with certain=True reads the files and compares their digests.
+
+Fatal findings of lint stop a commit; style findings do not. Findings in one file are cached with its digest;
+findings across files (IDs, links, the index) are computed each time. A failure of the secret scan is a fatal
+finding.
 """
 
 import json
@@ -9,7 +13,7 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -18,6 +22,7 @@ from quaid.errors import InvalidArgument, NotFound
 from quaid.kb import layout, node as nodes
 from quaid.kb.layout import FileStat
 from quaid.kb.node import Node, NodeFilters, NodeLink, ParsedNode
+from quaid.model import secrets
 from quaid.storage import files as durable_files
 
 CATALOG_VERSION = 6
@@ -44,6 +49,15 @@ UNKNOWN_STAT = FileStat(0, 0, -1, 0)
 
 CachedFindings = tuple[nodes.FileFinding, ...]
 
+RULES_VERSION = "4"
+"""Version of the rules of lint. It must be increased with every change of a rule, so that files are checked again."""
+
+LINT_RULES = f"{RULES_VERSION}.{secrets.RULES_VERSION}"
+"""Identifier of the rules. Findings cached under a different identifier are computed again."""
+
+TRANSIENT_CODES = frozenset({"unreadable", "scan-failed"})
+"""Codes of findings that can disappear without a change of the file, which is therefore checked again."""
+
 
 class CatalogFile(NamedTuple):
     path: str
@@ -58,20 +72,6 @@ class CatalogFile(NamedTuple):
     rules: str
     """Identifier of the rules that produced the findings. If it is empty, the file must be checked again."""
     findings: CachedFindings
-
-
-class FileChecker(NamedTuple):
-    """A function that checks the content of a file, with an identifier of its rules."""
-
-    rules: str
-    """Identifier of the rules. Findings cached under a different identifier are computed again."""
-    passing: frozenset[str]
-    """Codes of findings that can disappear without a change of the file.
-
-    A file with such a finding is checked again.
-    """
-    judge: Callable[[str, bytes | None, ParsedNode | None], CachedFindings]
-    """Called with the path, the bytes (None if unreadable) and the parsed node (None if the file is not a node)."""
 
 
 class Catalog:
@@ -123,15 +123,13 @@ class Catalog:
         return layout.read_file(self.root, path).decode("utf-8", "replace")
 
 
-def load_catalog(
-    root: str, folder: str, *, certain: bool = False, judge: FileChecker | None = None
-) -> Catalog:
-    """Return the catalog of the current files, checked by `judge`.
+def load_catalog(root: str, folder: str, *, certain: bool = False, check: bool = False) -> Catalog:
+    """Return the catalog of the current files. With `check`, all files are checked by the rules of lint.
 
     The cache in `folder` is used and updated.
     """
     cached, store_files = _load_cache(root, folder), layout.walk_store(root)
-    if not certain and _is_unchanged(cached, store_files, judge):
+    if not certain and _is_unchanged(cached, store_files, check):
         return cached
     files: dict[str, CatalogFile] = {}
     fresh: dict[str, str] = {}
@@ -143,9 +141,9 @@ def load_catalog(
                 old is None
                 or old.looks != looks
                 or (certain and (looks.size <= MAX_REREAD_RAW_BYTES or not layout.is_raw_file(path)))
-                or (judge is not None and old.rules != judge.rules)
+                or (check and old.rules != LINT_RULES)
             ):
-                old = _read_catalog_file(store, path, looks, old, judge, fresh)
+                old = _read_catalog_file(store, path, looks, old, check, fresh)
                 again += old is not cached.files.get(path) and _is_settled(looks, newest)
             files[path] = old
     if not fresh and len(files) == len(cached.files):
@@ -158,18 +156,18 @@ def load_catalog(
     return catalog
 
 
-def _is_unchanged(cached: Catalog, store_files: list[layout.StoreFile], judge: FileChecker | None) -> bool:
+def _is_unchanged(cached: Catalog, store_files: list[layout.StoreFile], check: bool) -> bool:
     """Return True if all stats match and all files were checked.
 
     Two whole lists are compared, which keeps queries fast.
     """
     files = cached.files.values()
     return [file[:2] for file in files] == store_files and (
-        judge is None or {file.rules for file in files} <= {judge.rules}
+        not check or {file.rules for file in files} <= {LINT_RULES}
     )
 
 
-def refresh_files(catalog: Catalog, paths: Iterable[str], judge: FileChecker | None = None) -> Catalog:
+def refresh_files(catalog: Catalog, paths: Iterable[str], *, check: bool = False) -> Catalog:
     """Return a copy of the catalog with only these files read again. The cache on disk is not updated."""
     files, fresh = dict(catalog.files), dict[str, str]()
     with layout.OpenStore(catalog.root) as store:
@@ -177,7 +175,7 @@ def refresh_files(catalog: Catalog, paths: Iterable[str], judge: FileChecker | N
             looks = layout.stat_file(catalog.root, path)
             old = files.pop(path, None)
             if looks is not None:
-                files[path] = _read_catalog_file(store, path, looks, old, judge, fresh)
+                files[path] = _read_catalog_file(store, path, looks, old, check, fresh)
     return _rebuild_catalog(catalog, dict(sorted(files.items())), fresh)
 
 
@@ -195,7 +193,7 @@ def _read_catalog_file(
     path: str,
     looks: FileStat,
     old: CatalogFile | None,
-    judge: FileChecker | None,
+    check: bool,
     fresh: dict[str, str],
 ) -> CatalogFile:
     """Read, parse and check one file. If its content is new, add its searchable text to `fresh`."""
@@ -207,13 +205,13 @@ def _read_catalog_file(
         looks = UNKNOWN_STAT
     name = "" if data is None else content_digest(data)
     is_same = old is not None and old.digest == name
-    if old is not None and is_same and (judge is None or old.rules == judge.rules):
+    if old is not None and is_same and (not check or old.rules == LINT_RULES):
         return old if old.looks == looks else old._replace(looks=looks)
     read = None
     if data is not None and layout.is_node_file(path) and len(data) <= limit:
         read = nodes.parse_node(path, data.decode("utf-8", "replace"))
-    findings = judge.judge(path, data, read) if judge else ()
-    rules = judge.rules if judge and not any(code in judge.passing for _, code, _, _ in findings) else ""
+    findings = check_file(path, data, read) if check else ()
+    rules = LINT_RULES if check and not any(code in TRANSIENT_CODES for _, code, _, _ in findings) else ""
     if old is not None and is_same:
         return old._replace(looks=looks, rules=rules, findings=findings)
     head = _searchable_head(read) if read else ""
@@ -549,3 +547,104 @@ def _files_with_words(catalog: Catalog, words: list[str]) -> list[CatalogFile]:
             matching[files[place].path] = files[place]
             at = _find_word(catalog.texts, word, files[place].end)
     return list(matching.values())
+
+
+# Lint
+
+
+def lint_store(catalog: Catalog, folder: str) -> list[nodes.LintFinding]:
+    """Return all findings, with fatal findings first. New results are cached in `folder`."""
+    before = catalog.files.copy()
+    of_index = list(lint_index(catalog))
+    findings = [*lint_files(catalog), *of_index]
+    problem = index_summary(of_index)
+    if catalog.index_problem != problem or catalog.files != before:
+        catalog.index_problem = problem
+        save_catalog(catalog, folder)
+    return sorted(findings, key=lambda item: (not item.fatal, item.path, item.line, item.code))
+
+
+def lint_files(catalog: Catalog) -> list[nodes.LintFinding]:
+    """Return all findings except those about the index."""
+    return [*_cached_findings(catalog), *nodes.lint_across_files(catalog.nodes)]
+
+
+def _cached_findings(catalog: Catalog) -> Iterator[nodes.LintFinding]:
+    late = [path for path, file in catalog.files.items() if file.rules != LINT_RULES]
+    if late:
+        refreshed = refresh_files(catalog, late, check=True)
+        for path in late:
+            if path not in refreshed.files or refreshed.files[path].digest != catalog.files[path].digest:
+                yield nodes.finding(path, 1, "unsettled", "it changed while it was looked at", "run it again")
+            else:
+                now = refreshed.files[path]
+                catalog.files[path] = catalog.files[path]._replace(rules=now.rules, findings=now.findings)
+    for path, file in catalog.files.items():
+        for problem in file.findings:
+            yield nodes.finding(path, *problem)
+
+
+def check_file(path: str, data: bytes | None, read: ParsedNode | None) -> CachedFindings:
+    """Check the content of one file."""
+    if data is None:
+        return ((1, "unreadable", "it cannot be read", "make it readable, or remove it"),)
+    limit = max_file_bytes(path)
+    if len(data) > limit:
+        problem = f"it is larger than {limit // 1024 // 1024} MB"
+        return ((1, "too-large", problem, "keep it outside, and name where it is"),)
+    if layout.is_index_file(path):
+        return ()  # index files are generated from nodes, which are checked themselves
+    findings = list(find_secrets(data))
+    if layout.is_node_file(path):
+        findings += nodes.lint_node(path, data, read)
+    return tuple(findings)
+
+
+def find_secrets(data: bytes) -> Iterator[nodes.FileFinding]:
+    """Yield the secrets in a file. Binary files are skipped."""
+    try:
+        if not secrets.is_text_data(data):
+            return
+        for secret in secrets.find_secrets(secrets.decode_data(data))[: nodes.MAX_FINDINGS]:
+            yield secret.line, "secret", f"it looks like a secret: {secret.kind}", secret.remedy
+    except Exception as error:  # a file that could not be scanned must not count as clean
+        problem = f"the secret scan failed ({type(error).__name__}), and nothing is committed unseen"
+        yield 1, "scan-failed", problem, "report it, with the file if you may"
+
+
+def lint_index(catalog: Catalog) -> Iterator[nodes.LintFinding]:
+    """Compare the index files with the index generated from the nodes."""
+    expected = catalog.index = catalog.index or nodes.build_index(catalog.nodes)
+    present = {path for path in catalog.files if layout.is_index_file(path)}
+    remedy = "`ai-kb index` makes it anew"
+    for path in sorted(expected.keys() - present):
+        yield nodes.finding(path, 1, "index-missing", "it is not there", remedy)
+    for path in sorted(present - expected.keys()):
+        if nodes.is_generated_index(catalog.text(path)):
+            yield nodes.finding(path, 1, "index-stale", "it belongs to an earlier index", remedy)
+        else:
+            problem = "it is named as a part of the index, and is none"
+            yield nodes.finding(path, 1, "index-foreign", problem, "rename it, so that it can be a node")
+    for path in sorted(present & expected.keys()):
+        text = catalog.text(path)
+        if "[[id:" in text.lower():
+            line = text[: text.lower().index("[[id:")].count("\n") + 1
+            yield nodes.finding(
+                path, line, "index-link", "it holds an id link, which counts as a backlink", remedy
+            )
+        elif text != expected[path]:
+            line = _first_difference(text, expected[path])
+            yield nodes.finding(path, line, "index-stale", "it is not what the nodes say", remedy)
+
+
+def index_summary(findings: Iterable[nodes.LintFinding]) -> str:
+    """Return the first problem of the index in one line; empty if there is none."""
+    first = next(iter(findings), None)
+    return f"{first.path}: {first.message}; {first.remedy}" if first else ""
+
+
+def _first_difference(text: str, expected: str) -> int:
+    for number, (one, other) in enumerate(zip(text.split("\n"), expected.split("\n"), strict=False), 1):
+        if one != other:
+            return number
+    return min(text.count("\n"), expected.count("\n")) + 1

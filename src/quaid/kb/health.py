@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from quaid.errors import QuaidError
-from quaid.kb import catalog as catalogs, layout, lint, remote as store_remote, repository, setup
+from quaid.kb import catalog as catalogs, layout, remote as store_remote, repository, setup
 from quaid.kb.catalog import Catalog, query_words
 from quaid.kb.git import REMOTE_NAME, Git
 from quaid.kb.layout import RAW_README, KbCheck, KbStatus
@@ -314,8 +314,8 @@ def check_store(git: Git, environ: Mapping[str, str], home: str, platform: str, 
     """Run all checks of the store and of its setup on this machine."""
     status = store_status(git)
     noted = repository.read_state(git.root)
-    catalog = catalogs.load_catalog(git.root, git.ours, certain=True, judge=lint.file_checker())
-    fatal = [finding for finding in lint.lint_store(catalog, git.ours) if finding.fatal]
+    catalog = catalogs.load_catalog(git.root, git.ours, certain=True, check=True)
+    fatal = [finding for finding in catalogs.lint_store(catalog, git.ours) if finding.fatal]
     secrets = [finding for finding in fatal if finding.code == "secret"]
     first = f"{fatal[0].path}:{fatal[0].line}: {fatal[0].message}" if fatal else ""
     summary = f"{count_noun(len(fatal), 'finding')}; {first}" if fatal else ""

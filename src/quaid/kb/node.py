@@ -1,4 +1,4 @@
-"""Nodes as text: parse nodes from org, render new nodes, list nodes in index files, and draw them as a graph.
+"""Nodes as text: parse nodes from org, render new nodes, check them, list them in index files, draw them as a graph.
 
 The index contains no links, only titles and IDs as plain text, because links would count as backlinks. The
 same nodes always give the same index.
@@ -11,51 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from quaid.formats import org
-
-ROAM_EXCLUDE = "ROAM_EXCLUDE"
-ROAM_LIST_PROPERTIES = ("ROAM_ALIASES", "ROAM_REFS")
-"""Properties whose values Emacs parses as a list of words and quoted strings."""
-
-_QUOTED_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-
-FileFinding = tuple[int, str, str, str]
-"""A problem in one file, as line, code, message and remedy."""
-
-
-def is_roam_excluded(properties: dict[str, str]) -> bool:
-    """Return True if org-roam skips an entry with these properties."""
-    return properties.get(ROAM_EXCLUDE, "nil") != "nil"
-
-
-def org_roam_problems(text: str, document: org.OrgDocument) -> Iterator[FileFinding]:
-    """Yield the reasons why org-roam would skip this file or read it differently."""
-    top = text.count("\n", 0, document.drawer[0]) + 1 if document.drawer else 1
-    if is_roam_excluded(document.properties):
-        yield top, "left-out", f":{ROAM_EXCLUDE}: keeps it out of org-roam", "remove it"
-    yield from _drawer_problems(document.properties, top)
-    for heading in document.headings:
-        if "ID" not in heading.properties:
-            continue
-        if not heading.title:
-            message = "a heading with an ID has no title, so org-roam has nothing of the file"
-            yield heading.line, "heading-untitled", message, "write a title, or remove the ID"
-        yield from _drawer_problems(heading.properties, heading.line)
-    for link in document.links:
-        if link.kind == "id" and link.target != link.target.lower():
-            message = "the link names an ID in capitals, and for org-roam that is another one"
-            yield link.line, "id-capitals", message, "write it in small letters"
-
-
-def _drawer_problems(properties: dict[str, str], line: int) -> Iterator[FileFinding]:
-    id = properties.get("ID", "")
-    if id != id.lower():
-        message = ":ID: is written in capitals, and links in small letters do not find it in org-roam"
-        yield line, "id-capitals", message, "write it in small letters"
-    for name in ROAM_LIST_PROPERTIES:
-        if '"' in _QUOTED_STRING.sub("", properties.get(name, "")):
-            message = f":{name}: has a quote that never ends, so org-roam has nothing of the file"
-            yield line, "property-invalid", message, 'close it with "'
-
+from quaid.model import dates
 
 NODE_TYPES = ("principle", "preference", "procedure", "observation", "reference")
 CREATORS = (
@@ -275,6 +231,235 @@ def node_file_name(title: str, local: str) -> str:
     words = _NON_SLUG.sub("-", plain).strip("-")[:60].strip("-")
     stamp = "".join(filter(str.isdecimal, local))[:14]
     return f"{stamp}-{words or 'node'}.org"
+
+
+ROAM_EXCLUDE = "ROAM_EXCLUDE"
+ROAM_LIST_PROPERTIES = ("ROAM_ALIASES", "ROAM_REFS")
+"""Properties whose values Emacs parses as a list of words and quoted strings."""
+
+_QUOTED_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+FileFinding = tuple[int, str, str, str]
+"""A problem in one file, as line, code, message and remedy."""
+
+
+def is_roam_excluded(properties: dict[str, str]) -> bool:
+    """Return True if org-roam skips an entry with these properties."""
+    return properties.get(ROAM_EXCLUDE, "nil") != "nil"
+
+
+def org_roam_problems(text: str, document: org.OrgDocument) -> Iterator[FileFinding]:
+    """Yield the reasons why org-roam would skip this file or read it differently."""
+    top = text.count("\n", 0, document.drawer[0]) + 1 if document.drawer else 1
+    if is_roam_excluded(document.properties):
+        yield top, "left-out", f":{ROAM_EXCLUDE}: keeps it out of org-roam", "remove it"
+    yield from _drawer_problems(document.properties, top)
+    for heading in document.headings:
+        if "ID" not in heading.properties:
+            continue
+        if not heading.title:
+            message = "a heading with an ID has no title, so org-roam has nothing of the file"
+            yield heading.line, "heading-untitled", message, "write a title, or remove the ID"
+        yield from _drawer_problems(heading.properties, heading.line)
+    for link in document.links:
+        if link.kind == "id" and link.target != link.target.lower():
+            message = "the link names an ID in capitals, and for org-roam that is another one"
+            yield link.line, "id-capitals", message, "write it in small letters"
+
+
+def _drawer_problems(properties: dict[str, str], line: int) -> Iterator[FileFinding]:
+    id = properties.get("ID", "")
+    if id != id.lower():
+        message = ":ID: is written in capitals, and links in small letters do not find it in org-roam"
+        yield line, "id-capitals", message, "write it in small letters"
+    for name in ROAM_LIST_PROPERTIES:
+        if '"' in _QUOTED_STRING.sub("", properties.get(name, "")):
+            message = f":{name}: has a quote that never ends, so org-roam has nothing of the file"
+            yield line, "property-invalid", message, 'close it with "'
+
+
+# Checks
+
+# Codes that do not stop a commit.
+STYLE_CODES = frozenset(
+    "no-heading torn-link duplicate-property no-type long-summary same-title merged-link".split()
+)
+REMEDIES = {
+    "unclosed-drawer": "close it with a line :END:",
+    "misplaced-drawer": "move it there",
+    "bad-property": "write it as :NAME: value, or move it below :END:",
+    "stray-end": "remove the line, or write :PROPERTIES: above its properties",
+    "unclosed-block": "close it with its #+end_ line; put a comma before stars at the beginning of a line in it",
+    "duplicate-id": "give one of them a new ID",
+    "duplicate-property": "remove one of them",
+    "property-twice": "keep the one that holds, and remove the other",
+    "second-id": "keep the one that others link to (`ai-kb backlinks`), and remove this line",
+    "no-heading": "put a space after the stars",
+    "line-ends": "save it with line feeds only",
+    "torn-link": "close it with ]]",
+    "too-many-marks": "divide the file",
+}
+NOT_REPEATED = frozenset(REQUIRED_PROPERTIES) - {"ID"}
+"""Properties that may not be repeated, because programs may differ in which value they use. The org parser
+reports a repeated ID itself."""
+
+MAX_FINDINGS = 1_000
+"""At most this many findings of one kind are reported per file."""
+
+
+class LintFinding(NamedTuple):
+    path: str
+    line: int
+    code: str
+    message: str
+    remedy: str
+    fatal: bool
+    """True if the finding prevents a commit; False for a style finding."""
+
+
+def finding(path: str, line: int, code: str, message: str, remedy: str) -> LintFinding:
+    return LintFinding(path, line, code, message, remedy, code not in STYLE_CODES)
+
+
+def lint_node(path: str, data: bytes, read: ParsedNode | None = None) -> Iterator[FileFinding]:
+    """Check one node: encoding, org syntax, properties, title.
+
+    `read` is the parsed `data`, if already available.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        yield line, "not-utf8", "it is not UTF-8, so org cannot be read", "save it as UTF-8"
+        return
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        yield line, "unparseable", "it holds a NUL character", "remove it"
+    read = read or parse_node(path, text)
+    yield from _conflict_marks(text)
+    lines = _property_lines(text, read.parsed.drawer)
+    repeated = {line for name, places in lines.items() if name in NOT_REPEATED for line in places[1:]}
+    for problem in read.parsed.problems[:MAX_FINDINGS]:
+        code = "property-twice" if problem.line in repeated else problem.code
+        yield problem.line, code, problem.message, REMEDIES.get(code, "mend it")
+    yield from org_roam_problems(text, read.parsed)
+    yield from _check_drawer(text, read, {name: places[0] for name, places in lines.items()})
+
+
+def _conflict_marks(text: str) -> Iterator[FileFinding]:
+    if "<<<<<<< " not in text and ">>>>>>> " not in text:
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            problem = "a merge of git left its marks here"
+            yield number, "conflict", problem, "choose what holds, and remove the marks"
+
+
+def _check_drawer(text: str, read: ParsedNode, lines: dict[str, int]) -> Iterator[FileFinding]:
+    values = read.parsed.properties
+    for name in REQUIRED_PROPERTIES:
+        if values.get(name, "").strip():
+            continue
+        code = "id-missing" if name == "ID" else "property-missing"
+        problem, remedy = (
+            (f":{name}: is empty", "write its value")
+            if name in values
+            else (f":{name}: is missing", "write it into the drawer at the top")
+        )
+        yield lines.get(name, 1), code, problem, f"{remedy}; {_expected_value(name)}"
+    if not read.parsed.title.strip():
+        problem = "there is no #+title:" if "#+title" not in text.lower() else "the #+title: is empty"
+        yield 1, "title-missing", problem, "write it below the drawer"
+    yield from _check_values(values, lines)
+    if not read.node.type:
+        remedy = f"write one of {', '.join(NODE_TYPES)} into #+filetags:"
+        yield 1, "no-type", "no tag says what type of node it is", remedy
+
+
+def _check_values(values: dict[str, str], lines: dict[str, int]) -> Iterator[FileFinding]:
+    def wrong(name: str, problem: str, code: str = "property-invalid") -> FileFinding:
+        return lines.get(name, 1), code, f":{name}: {problem}", _expected_value(name)
+
+    if values.get("ID") and not UUID_PATTERN.match(values["ID"]):
+        yield wrong("ID", "is no UUID", "id-invalid")
+    for name, allowed in ALLOWED_VALUES.items():
+        is_agent = name == "CREATED_BY" and CREATOR_PATTERN.match(values.get(name, ""))
+        if values.get(name) and values[name] not in allowed and not is_agent:
+            yield wrong(name, f"cannot be {values[name][:60]!r}")
+    for name in ("CREATED", "UPDATED", CURATED_PROPERTY):
+        if values.get(name) and not _is_day(parse_day(values[name])):
+            yield wrong(name, f"is no day: {values[name][:60]!r}")
+    created, updated = (parse_day(values.get(name, "")) for name in ("CREATED", "UPDATED"))
+    if "UPDATED" in values and _is_day(created) and created > updated:
+        yield wrong("UPDATED", "lies before :CREATED:")
+    for slug in parse_projects(values.get("PROJECTS", "")):
+        if not PROJECT_PATTERN.match(slug):
+            yield wrong("PROJECTS", f"holds {slug[:60]!r}, which is no slug", "project-bad")
+    if len(values.get("SUMMARY", "")) > MAX_SUMMARY_LENGTH:
+        yield wrong("SUMMARY", f"is longer than {MAX_SUMMARY_LENGTH} characters", "long-summary")
+
+
+def _expected_value(name: str) -> str:
+    if name == "CREATED_BY":
+        return f"one of {', '.join(CREATORS)}, or the name of an agent of a-z, 0-9, - and _"
+    if name in ALLOWED_VALUES:
+        return f"one of {', '.join(ALLOWED_VALUES[name])}"
+    return {
+        "ID": "a UUID, as `uuidgen` makes them",
+        "PROJECTS": "slugs of a-z, 0-9, - and _, as in :general: or :emacs:",
+        "CREATED": "a day, as in 2026-05-24",
+        "UPDATED": "a day, as in 2026-05-24",
+        CURATED_PROPERTY: "a day, as in 2026-05-24",
+        "SOURCE": "where it comes from, as in chat 2026-05-24, or a path below raw/",
+        "SUMMARY": "one sentence, written to be found",
+    }[name]
+
+
+def _is_day(value: str) -> bool:
+    return len(value) == 10 and dates.is_date(value)
+
+
+def _property_lines(text: str, drawer: tuple[int, int] | None) -> dict[str, list[int]]:
+    """Return the line numbers of each property of a drawer."""
+    lines: dict[str, list[int]] = {}
+    if drawer is not None:
+        first = text.count("\n", 0, drawer[0]) + 1
+        for number, line in enumerate(text[drawer[0] : drawer[1]].split("\n"), first):
+            lines.setdefault(line.strip().partition(":")[2].partition(":")[0].upper(), []).append(number)
+    return lines
+
+
+def lint_across_files(every: Iterable[Node]) -> Iterator[LintFinding]:
+    """Yield duplicate IDs, broken links, links to merged nodes and duplicate titles."""
+    all_nodes = list(every)
+    owners: dict[str, str] = {}
+    merged: dict[str, Node] = {}
+    for node in all_nodes:
+        for id in (node.id, *node.inner):
+            if id and id in owners and owners[id] != node.path:
+                problem = f"the ID {id} is that of {owners[id]} too"
+                yield finding(node.path, 2, "id-duplicate", problem, "give one of them a new ID")
+            elif id:
+                owners[id] = node.path
+        merged.update(dict.fromkeys(node.merged, node))
+    titles: dict[str, str] = {}
+    for node in all_nodes:
+        for link in node.links:
+            if link.id in owners:
+                continue
+            if link.id in merged:
+                problem = f"the node {link.id} was merged into {merged[link.id].title}"
+                yield finding(node.path, link.line, "merged-link", problem, f"link to {merged[link.id].id}")
+            else:
+                problem = f"no node has the ID {link.id}"
+                yield finding(
+                    node.path, link.line, "link-broken", problem, "link to another one, or remove it"
+                )
+        title = node.title.casefold()
+        if title and title in titles:
+            problem = f"{titles[title]} has the same title"
+            yield finding(node.path, 1, "same-title", problem, "`ai-kb curate --dry-run` shows duplicates")
+        titles.setdefault(title, node.path)
 
 
 INDEX_MARKER = "# Generated by ai-kb index from the nodes; do not edit."

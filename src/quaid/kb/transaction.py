@@ -28,10 +28,10 @@ from quaid.errors import (
 )
 from quaid.folders import atomic_write
 from quaid.folders.scanner import Folder
-from quaid.kb import catalog as catalogs, layout, lint, node as nodes, remote as store_remote, repository
+from quaid.kb import catalog as catalogs, layout, node as nodes, remote as store_remote, repository
 from quaid.kb.catalog import Catalog
 from quaid.kb.git import Git, run_command
-from quaid.kb.lint import LintFinding
+from quaid.kb.node import LintFinding
 from quaid.kb.repository import TreeState
 from quaid.storage import files as durable_files
 from quaid.storage.files import LONGEST_LOCK_PAUSE
@@ -256,7 +256,7 @@ def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bo
         offline = _fetch_and_forward(git, now, tree, foreign=foreign)
         # The cached catalog is reused for files whose size and modification time are unchanged. Git compares the
         # same two values, and has just reported that the files match the last commit.
-        catalog = catalogs.load_catalog(git.root, git.ours, judge=lint.file_checker())
+        catalog = catalogs.load_catalog(git.root, git.ours, check=True)
         change = plan(catalog)
         change = change._replace(files=_changed_files(catalog, change.files))
         if not change.files:
@@ -265,7 +265,7 @@ def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bo
         with git.changing(paths, change.files):
             for path, data in change.files.items():
                 write_store_file(catalog, path, data)
-            catalog = catalogs.refresh_files(catalog, change.files, lint.file_checker())
+            catalog = catalogs.refresh_files(catalog, change.files, check=True)
             done = _index_and_commit(git, catalog, now, set(change.files), change.message, offline)
             return done._replace(details=change.details)
 
@@ -281,7 +281,7 @@ def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *,
         _refuse_unfinished(git, tree)
         offline = _fetch_and_forward(git, now, tree)
         theirs = {*tree.changed, *(path for path in tree.untracked if layout.is_store_file(path))}
-        catalog = catalogs.load_catalog(git.root, git.ours, certain=bool(theirs), judge=lint.file_checker())
+        catalog = catalogs.load_catalog(git.root, git.ours, certain=bool(theirs), check=True)
         adopted = tuple(sorted(path for path in theirs if not layout.is_index_file(path)))
         index, before = [path for path in _index_paths(catalog) if path not in theirs], git.head()
         files = adopted[0] if len(adopted) == 1 else f"{len(adopted)} files"
@@ -300,7 +300,7 @@ def _stamp_edited(git: Git, catalog: Catalog, theirs: set[str], today: str) -> I
 
     On an error, write the old content back.
     """
-    _refuse_fatal(lint.lint_files(catalog))  # before modifying any file of the user
+    _refuse_fatal(catalogs.lint_files(catalog))  # before modifying any file of the user
     before = {
         path: layout.read_file(catalog.root, path) for path in _edited_nodes(git, catalog, theirs, today)
     }
@@ -311,7 +311,7 @@ def _stamp_edited(git: Git, catalog: Catalog, theirs: set[str], today: str) -> I
     try:
         for path, data in stamped.items():
             write_store_file(catalog, path, data)
-        catalog = catalogs.refresh_files(catalog, stamped, lint.file_checker()) if stamped else catalog
+        catalog = catalogs.refresh_files(catalog, stamped, check=True) if stamped else catalog
         yield catalog
     except BaseException:
         after = catalogs.refresh_files(catalog, stamped)
@@ -328,10 +328,10 @@ def _findings_outside_store(expected: Mapping[str, bytes | None]) -> Iterator[Li
             continue
         if len(data) > catalogs.MAX_RAW_BYTES:
             remedy = f"`git rm --cached -- {path}` lets go of it"
-            yield lint.finding(path, 1, "too-large", "it is too large", remedy)
+            yield nodes.finding(path, 1, "too-large", "it is too large", remedy)
         else:
-            for problem in lint.find_secrets(data):
-                yield lint.finding(path, *problem)
+            for problem in catalogs.find_secrets(data):
+                yield nodes.finding(path, *problem)
 
 
 def _edited_nodes(git: Git, catalog: Catalog, theirs: set[str], today: str) -> list[str]:
@@ -382,8 +382,8 @@ def check_change(catalog: Catalog, change: StoreChange) -> list[LintFinding]:
             continue
         read = nodes.parse_node(path, data.decode("utf-8", "replace"))
         every[path] = read.node
-        findings += [lint.finding(path, *problem) for problem in lint.check_file(path, data, read)]
-    across = lint.lint_across_files(every.values())
+        findings += [nodes.finding(path, *problem) for problem in catalogs.check_file(path, data, read)]
+    across = nodes.lint_across_files(every.values())
     findings += [finding for finding in across if finding.path in change.files]
     return sorted(findings, key=lambda item: (not item.fatal, item.path, item.line, item.code))
 
@@ -396,13 +396,13 @@ def index_change(catalog: Catalog) -> StoreChange:
 def _index_and_commit(
     git: Git, catalog: Catalog, now: str, changed: set[str], message: str, offline: str
 ) -> ChangeResult:
-    _refuse_fatal(lint.lint_files(catalog))  # do not index files that will be rejected
+    _refuse_fatal(catalogs.lint_files(catalog))  # do not index files that will be rejected
     index = _index_changes(catalog)
     for path, data in index.items():
         write_store_file(catalog, path, data)
         changed.add(path)
-    catalog = catalogs.refresh_files(catalog, index, lint.file_checker())
-    _refuse_fatal(lint.lint_store(catalog, git.ours))
+    catalog = catalogs.refresh_files(catalog, index, check=True)
+    _refuse_fatal(catalogs.lint_store(catalog, git.ours))
     expected = _linted_bytes(catalog, changed)
     _refuse_fatal(_findings_outside_store(expected))
     commit = git.commit(sorted(changed), message, expected=expected) if changed else ""

@@ -16,7 +16,6 @@ from quaid.kb import (
     edits,
     health,
     layout,
-    lint,
     node as nodes,
     remote as store_remote,
     setup,
@@ -27,8 +26,15 @@ from quaid.kb.edits import MAX_CAPTURE_BYTES
 from quaid.kb.git import Git
 from quaid.kb.health import CurationReport
 from quaid.kb.layout import KbCheck, KbInitReport, KbStatus, KbTimerReport
-from quaid.kb.lint import LintFinding
-from quaid.kb.node import CREATOR_PATTERN, CREATORS, CURATED_PROPERTY, Node, NodeDraft, NodeFilters
+from quaid.kb.node import (
+    CREATOR_PATTERN,
+    CREATORS,
+    CURATED_PROPERTY,
+    LintFinding,
+    Node,
+    NodeDraft,
+    NodeFilters,
+)
 from quaid.kb.transaction import ChangeResult, StoreChange
 from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Arg, Named, op
@@ -467,7 +473,7 @@ def kb_match(node: Node, reasons: tuple[str, ...], score: float, held: float = 0
 def _index_problem(brain: Brain, catalog: Catalog) -> str:
     """Return the problem with the index, or "". The result is cached until a file changes."""
     if catalog.index_problem is None:
-        catalog.index_problem = lint.index_summary(lint.lint_index(catalog))
+        catalog.index_problem = catalogs.index_summary(catalogs.lint_index(catalog))
         catalogs.save_catalog(catalog, catalog_folder(brain))
     return catalog.index_problem
 
@@ -670,10 +676,8 @@ def kb_lint(
 ) -> KbLintRecord:
     """Check every node, raw text and the index. Exits 1 when something would stop a commit."""
     folder = catalog_folder(brain)
-    catalog = catalogs.load_catalog(
-        kb_root(brain), folder, certain=True, judge=None if index else lint.file_checker()
-    )
-    findings = lint.lint_index(catalog) if index else lint.lint_store(catalog, folder)
+    catalog = catalogs.load_catalog(kb_root(brain), folder, certain=True, check=not index)
+    findings = catalogs.lint_index(catalog) if index else catalogs.lint_store(catalog, folder)
     return KbLintRecord(tuple(findings), len(catalog.files), catalog.count)
 
 
