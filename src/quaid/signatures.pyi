@@ -128,12 +128,12 @@ from quaid.operations.pages import RawRecord as RawRecord
 from quaid.operations.pages import TagsRecord as TagsRecord
 from quaid.operations.pages import TimelineAddRecord as TimelineAddRecord
 from quaid.operations.pages import TimelineRecord as TimelineRecord
+from quaid.operations.query import GapRecord as GapRecord
+from quaid.operations.query import GapsClearRecord as GapsClearRecord
+from quaid.operations.query import GapsRecord as GapsRecord
 from quaid.operations.query import GlanceRecord as GlanceRecord
 from quaid.operations.registry import Named as Named
 from quaid.operations.review import ReviewRecord as ReviewRecord
-from quaid.operations.search import GapRecord as GapRecord
-from quaid.operations.search import GapsClearRecord as GapsClearRecord
-from quaid.operations.search import GapsRecord as GapsRecord
 from quaid.operations.search import SearchRecord as SearchRecord
 from quaid.operations.service import DaemonRecord as DaemonRecord
 from quaid.operations.service import DaemonStatusRecord as DaemonStatusRecord

@@ -12,8 +12,8 @@ from quaid.errors import GapResolved, InvalidArgument, NotAllowed, NotFound, Pag
 from quaid.model.similarity import question_hash
 from quaid.operations import dispatch, pages
 from quaid.operations.dispatch import json_value
+from quaid.operations.query import GapRecord
 from quaid.operations.registry import Scope
-from quaid.operations.search import GapRecord
 
 QUESTION = "Who maintains the harbour crane?"
 ANSWER = "# Harbour crane\n\nIngrid maintains the harbour crane since 2024."

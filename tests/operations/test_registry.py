@@ -45,7 +45,6 @@ def test_subjects_are_the_modules_that_hold_operations() -> None:
         "background",
         "completion",
         "receipts",
-        "filters",
         "home",
         "grants",
     }

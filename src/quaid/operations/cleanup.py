@@ -19,8 +19,7 @@ from quaid.model.page import Page
 from quaid.model.plain_text import count_noun
 from quaid.model.similarity import LEAST_THRESHOLD, TextSimilarity
 from quaid.operations import pages as editing
-from quaid.operations.filters import ExpiryDay, ForPeriod, requested_moment
-from quaid.operations.pages import PageVersion, Slug
+from quaid.operations.pages import ExpiryDay, ForPeriod, PageVersion, Slug, requested_moment
 from quaid.operations.registry import Arg, op
 from quaid.search import answer as answers, text as text_search
 from quaid.storage import collections, erase as erasure, expiry, page_edits, pages, spaces as shared, vectors

@@ -15,9 +15,8 @@ from quaid.model.contradictions import (
 )
 from quaid.model.facts import FactInput, Snapshot
 from quaid.operations import pages, receipts
-from quaid.operations.filters import ExpiryDay, ForPeriod, requested_moment
 from quaid.operations.history import past_texts
-from quaid.operations.pages import IfVersion, Slug
+from quaid.operations.pages import ExpiryDay, ForPeriod, IfVersion, Slug, requested_moment
 from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, op
 from quaid.storage import contradictions, expiry, facts as store, links, page_edits, pages as pagess

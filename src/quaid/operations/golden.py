@@ -17,9 +17,9 @@ from quaid.model.chunker import split_statements
 from quaid.model.plain_text import count_noun, strip_markdown, visible_text
 from quaid.model.similarity import fold_question, question_hash
 from quaid.operations.pages import get, require_page
-from quaid.operations.query import query as ask
+from quaid.operations.query import open_words, query as ask, seal_words
 from quaid.operations.registry import Arg, Named, op
-from quaid.operations.search import open_words, seal_words, search
+from quaid.operations.search import search
 from quaid.search.plan import STOP_WORDS
 from quaid.storage import chunks, embedding_queue, gaps, golden as store, pages
 from quaid.storage.golden import GoldenQuestion

@@ -32,8 +32,8 @@ from quaid.model.plain_text import count_noun
 from quaid.notebook import layout
 from quaid.operations import background, dispatch, golden, notebook as noting
 from quaid.operations.dispatch import suggestion
+from quaid.operations.query import can_seal
 from quaid.operations.registry import Arg, Named, op
-from quaid.operations.search import can_seal
 from quaid.operations.service import check_only
 from quaid.storage import (
     SCHEMA_VERSION,

@@ -29,7 +29,7 @@ from quaid.notebook import files as notebook_files, layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
 from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
 from quaid.operations import background
-from quaid.operations.filters import ExpiryDay, ForPeriod, requested_moment
+from quaid.operations.pages import ExpiryDay, ForPeriod, requested_moment
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, expiry as expired, trust
 from quaid.storage.checks import recut_pages

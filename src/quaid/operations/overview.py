@@ -11,10 +11,10 @@ from quaid.model import dates, page as page_model, plain_text, slug as slugs
 from quaid.model.page import CLOSED_STATUSES, Page
 from quaid.model.plain_text import count_noun
 from quaid.notebook import files as notebook_files, layout
-from quaid.operations.filters import type_notes
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
 from quaid.operations.pages import IfVersion, Slug, edit_page, locate_page
 from quaid.operations.registry import Arg, Named, op
+from quaid.operations.search import type_notes
 from quaid.storage import briefing as store, collections, contradictions, links, proposals
 from quaid.storage.briefing import BriefingLine, BriefingPart, DatedFilter, DatedItem, NameCount
 from quaid.storage.collections import Collection

@@ -28,9 +28,8 @@ from quaid.formats import front_matter, markdown, sections
 from quaid.model import dates, expiry as expiry_model, page as page_model, slug as slugs, timeline
 from quaid.model.page import EntryInput, Page
 from quaid.model.trust import CLASSES, TrustName
-from quaid.operations.filters import type_notes
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, expiry, gaps, pages, trust
+from quaid.storage import collections, expiry, gaps, history, pages, trust
 from quaid.storage.collections import Collection
 from quaid.storage.pages import PageListItem, PageRow
 
@@ -46,6 +45,9 @@ MAX_GAPS_TRIED = 20
 Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
 PageVersion = Annotated[int | None, Arg("The version you read.", version="page", minimum=1)]
 IfVersion = Annotated[int | None, Arg("Fail unless this is its version.", version="optional", minimum=1)]
+
+ForPeriod = Annotated[str | None, Arg("Forget it after this period, as in 12h, 30d, 2w or 1y.", flag="--for")]
+ExpiryDay = Annotated[str | None, Arg("Forget it after this day or time, as in Friday.")]
 
 MAX_PAGES_READ = 50
 """One `get` returns at most this many pages."""
@@ -158,6 +160,34 @@ def _check_expiry(brain: Brain, new: Page, old: PageRow | None) -> None:
         raise InvalidArgument(
             name=expiry_model.KEY, problem=f"{value} is past; `quaid forget` erases a page now"
         )
+
+
+def requested_moment(brain: Brain, day: str | None, period: str | None) -> str | None:
+    """Return the moment that a day or a period names, or None if neither is given.
+
+    Raise InvalidArgument if it is not readable, or past.
+    """
+    if day is not None and period is not None:
+        raise InvalidArgument(name="for", problem="cannot be combined with expires; use one of them")
+    clock = brain.clock
+    if period is not None:
+        seconds = expiry_model.period_seconds(period)
+        if seconds is None:
+            problem = f"must be a period from 1h to 100y, as in 12h, 30d, 2w or 1y, not {period!r}"
+            raise InvalidArgument(name="for", problem=problem)
+        is_hours = period.strip().lower().endswith("h")
+        return brain.now(seconds) if is_hours else dates.shift_date(clock.today, seconds // 86_400)
+    if day is None:
+        return None
+    moment = expiry_model.parse_moment(day) or dates.parse_day(day, clock.today)
+    if not moment or moment == expiry_model.NEVER:
+        problem = (
+            f"must be a day such as 2026-11-20 or Friday, or a time such as 2026-11-20T12:00Z, not {day!r}"
+        )
+        raise InvalidArgument(name="expires", problem=problem)
+    if clock.is_past(moment):
+        raise InvalidArgument(name="expires", problem=f"{day} is past; name a later day")
+    return moment
 
 
 def content_hash_of(page: PageRow) -> str:
@@ -498,8 +528,6 @@ def _page_of_file(brain: Brain, path: str) -> tuple[str, str] | None:
                 found.append((file.slug, collection.name))
                 break
     if not found:
-        from quaid.storage import history  # imported late, because most reads name a slug
-
         found = [
             place for place in history.pages_of_imported_file(brain.db, path) if named in (None, place[1])
         ]
@@ -808,7 +836,11 @@ def list_(
     with brain.db.reading():
         rows = pages.listing(brain.db, **filters, sort=sort, limit=limit, offset=offset)
         total = pages.count(brain.db, **filters)
-        return ListRecord(tuple(rows), total, offset, () if total else type_notes(brain, type))
+        if total:
+            return ListRecord(tuple(rows), total, offset)
+        from quaid.operations.search import type_notes  # imported late, because most lists have pages
+
+        return ListRecord((), 0, offset, type_notes(brain, type))
 
 
 class TagsRecord(NamedTuple):
