@@ -16,9 +16,11 @@ from quaid.web import api, app as web_app
 
 def test_debug_endpoints_need_the_debug_option(memory: Settings) -> None:
     with client(web_app.build_app(memory), service.owner_token(memory)) as asked:
-        for path, methods in api.DEBUG_SCOPES.items():
-            for method in methods:
-                assert asked.request(method, path.replace("{path:path}", "lists/x.md")).status_code == 404
+        for route in api.DEBUG_ROUTES:
+            for method in route.scopes:
+                assert (
+                    asked.request(method, route.path.replace("{path:path}", "lists/x.md")).status_code == 404
+                )
 
 
 def test_status_and_files(reader: TestClient) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from tests.web.conftest import filled, settings_in
 from tests.web.server_process import Process
@@ -15,7 +16,7 @@ from tests.web.server_process import Process
 from quaid.operations import service
 from quaid.operations.registry import all_operations
 from quaid.web import api
-from quaid.web.app import ROUTE_SCOPES
+from quaid.web.auth import ScopedRoute
 
 
 def test_the_document_has_every_tool_with_its_scope() -> None:
@@ -27,12 +28,15 @@ def test_the_document_has_every_tool_with_its_scope() -> None:
             assert ("get" in output) == api.accepts_get(operation)
 
 
-def test_every_address_of_the_document_is_served(reader: TestClient) -> None:
+def test_every_address_of_the_document_is_served(app: Starlette, reader: TestClient) -> None:
     document: dict[str, Any] = reader.get("/api/openapi.json").json()
     assert document["openapi"] == "3.1.0"
-    declared = {path.replace(":path}", "}"): methods for path, methods in ROUTE_SCOPES.items()}
+    declared: dict[str, set[str]] = {}
+    for route in app.routes:
+        assert isinstance(route, ScopedRoute)
+        declared.setdefault(route.path_format, set()).update(route.scopes)
     for path, methods in document["paths"].items():
-        assert {method.upper() for method in methods} <= set(declared[path]), path
+        assert {method.upper() for method in methods} <= declared[path], path
     served = {path for path in declared if path.startswith("/api/")}
     assert served == set(document["paths"])
 

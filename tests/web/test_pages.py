@@ -13,7 +13,6 @@ from tests.web.active_content import active_nodes
 from tests.web.dashboard import Visitor, call, lifelike, visiting
 
 from quaid.config import Settings
-from quaid.web import app as web_app, pages
 from quaid.web.pages import base
 
 FIRST_LOAD = 150 * 1024
@@ -68,15 +67,6 @@ def test_every_page_can_be_read_without_scripts(reader: Visitor, path: str) -> N
     assert active_nodes(answer.text) == []
     assert "<h1" in answer.text
     assert not re.search(r"\bNone\b(?!\.)", re.sub(r"<[^>]*>", " ", answer.text))
-
-
-def test_every_route_of_the_pages_is_declared() -> None:
-    for route in pages.PAGE_ROUTES:
-        for method in route.methods or ():
-            if method != "HEAD":
-                assert web_app.ROUTE_SCOPES[route.path][method] in ("public", "read", "write", "owner"), (
-                    route.path
-                )
 
 
 def test_the_first_load_is_small(reader: Visitor) -> None:

@@ -5,7 +5,6 @@ import time
 
 import pytest
 from starlette.applications import Starlette
-from starlette.routing import Route
 from starlette.testclient import TestClient
 from tests.mcp.pipes import failure_of
 from tests.web.conftest import client, own_client
@@ -16,8 +15,7 @@ from quaid.errors import NotAllowed, UnknownTool
 from quaid.operations import service
 from quaid.operations.registry import SCOPES, Operation, all_operations
 from quaid.web import api, app as web_app
-from quaid.web.app import ROUTE_SCOPES
-from quaid.web.auth import CLIP_PATH
+from quaid.web.auth import CLIP_PATH, ScopedRoute
 
 LEVELS = ("public", *SCOPES)
 STREAMS = ("/api/events",)  # an answer without an end; tests of their own
@@ -27,24 +25,17 @@ def asked(app: Starlette) -> list[tuple[str, str, str]]:
     """Method, address and need of every route."""
     results = []
     for route in app.routes:
-        assert isinstance(route, Route)
-        for method in sorted((route.methods or set()) - {"HEAD"}):
-            address = re.sub(r"\{[^}]*\}", "x", route.path)
-            results.append((method, address, ROUTE_SCOPES[route.path][method]))
+        assert isinstance(route, ScopedRoute)
+        address = re.sub(r"\{[^}]*\}", "x", route.path)
+        results += [(method, address, scope) for method, scope in sorted(route.scopes.items())]
     return results
 
 
 def test_every_route_declares_its_scope(app: Starlette) -> None:
     for route in app.routes:
-        assert isinstance(route, Route), route
-        methods = (route.methods or set()) - {"HEAD"}
-        assert route.path in ROUTE_SCOPES, f"{route.path} must stand in app.ROUTES"
-        assert methods <= set(ROUTE_SCOPES[route.path]), f"{route.path}: {methods}"
-        assert set(ROUTE_SCOPES[route.path].values()) <= set(LEVELS)
-
-
-def test_every_declared_path_is_served(app: Starlette) -> None:
-    assert set(ROUTE_SCOPES) <= {route.path for route in app.routes if isinstance(route, Route)}
+        assert isinstance(route, ScopedRoute), route
+        assert (route.methods or set()) - {"HEAD"} == set(route.scopes), route
+        assert set(route.scopes.values()) <= set(LEVELS), route
 
 
 def test_only_public_routes_answer_without_a_token(app: Starlette) -> None:
@@ -156,11 +147,12 @@ def test_every_tool_over_mcp_with_each_kind_of_token(
 
 
 def test_an_api_route_needs_what_its_tool_needs() -> None:
+    scopes = {route.path: set(route.scopes.values()) for route in api.tool_routes()}
     for operation in operations_with_own_tool():
         if operation.is_tool:
-            assert set(ROUTE_SCOPES[api.tool_path(operation.tool)].values()) == {operation.scope}
+            assert scopes[api.tool_path(operation.tool)] == {operation.scope}
         else:
-            assert api.tool_path(operation.tool) not in ROUTE_SCOPES
+            assert api.tool_path(operation.tool) not in scopes
 
 
 def test_a_token_that_was_revoked_is_refused_from_the_next_request_on(app: Starlette) -> None:

@@ -14,13 +14,12 @@ import hashlib
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
 import quaid
 from quaid import errors
@@ -32,14 +31,12 @@ from quaid.mcp.tools import error_facts
 from quaid.operations import dispatch, maintenance, notebook
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import SCOPES, Operation, Param, Scope, all_operations, schema
-from quaid.web.auth import media_type
+from quaid.web.auth import Endpoint, ScopedRoute, media_type
 from quaid.web.workers import CALLER, WorkerPool, find_operation, queue_name
 
 NOTEBOOK_TOOLS = ("remember", "recall", "daily_log")
 LARGE_BODY = 256 * 1024
 QUERY_KINDS = ("string", "integer", "number", "boolean")
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def tool_path(tool: str) -> str:
@@ -63,29 +60,16 @@ def served_tools() -> list[Operation]:
     return [operation for operation in all_operations() if operation.is_tool]
 
 
-def _tool_methods(operation: Operation) -> list[str]:
-    return ["GET", "POST"] if accepts_get(operation) else ["POST"]
-
-
-def tool_routes() -> list[Route]:
+def tool_routes() -> list[ScopedRoute]:
     """Return one route for each tool."""
     return [
-        Route(
+        ScopedRoute(
             tool_path(operation.tool),
             _tool_endpoint(operation),
-            methods=_tool_methods(operation),
-            name=operation.tool,
+            **dict.fromkeys(["GET", "POST"] if accepts_get(operation) else ["POST"], operation.scope),
         )
         for operation in served_tools()
     ]
-
-
-def tool_scopes() -> dict[str, dict[str, str]]:
-    """Return the scope that each tool route needs, by path and method."""
-    return {
-        tool_path(operation.tool): dict.fromkeys(_tool_methods(operation), operation.scope)
-        for operation in served_tools()
-    }
 
 
 def _tool_endpoint(operation: Operation) -> Endpoint:
@@ -322,8 +306,7 @@ MAX_TURN_CALLS = 50
 TEXT_TYPES = ("text/plain", "text/markdown")
 
 
-DEBUG_ROUTES: list[Route] = []
-DEBUG_SCOPES: dict[str, dict[str, str]] = {}
+DEBUG_ROUTES: list[ScopedRoute] = []
 
 
 def _debug_route(path: str, **scopes: str) -> Callable[[Endpoint], Endpoint]:
@@ -334,8 +317,7 @@ def _debug_route(path: str, **scopes: str) -> Callable[[Endpoint], Endpoint]:
     """
 
     def register(endpoint: Endpoint) -> Endpoint:
-        DEBUG_ROUTES.append(Route(f"/api/debug/{path}", endpoint, methods=list(scopes)))
-        DEBUG_SCOPES[f"/api/debug/{path}"] = scopes
+        DEBUG_ROUTES.append(ScopedRoute(f"/api/debug/{path}", endpoint, **scopes))
         return endpoint
 
     return register
@@ -448,14 +430,14 @@ async def _posted_text(request: Request) -> str:
 def describe_debug_endpoints() -> dict[str, Any]:
     """Return the OpenAPI paths of the debug endpoints."""
     paths: dict[str, Any] = {}
-    for path, methods in DEBUG_SCOPES.items():
-        plain_path = path.replace("{path:path}", "{path}")
+    for route in DEBUG_ROUTES:
+        path, plain_path = route.path, route.path_format
         parameters = []
         if path.endswith("/search"):
             parameters = [{"name": "q", "in": "query", "required": True, "schema": {"type": "string"}}]
         elif path != plain_path:
             parameters = [{"name": "path", "in": "path", "required": True, "schema": {"type": "string"}}]
-        for method, scope in methods.items():
+        for method, scope in route.scopes.items():
             entry = describe_endpoint(f"Debugging: {plain_path.rpartition('/')[2]}.", scope)
             if method == "POST":
                 entry["requestBody"] = {"content": {"application/json": {"schema": {"type": "object"}}}}

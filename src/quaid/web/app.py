@@ -1,11 +1,8 @@
-"""The Starlette app: its routes, and the scope that each route needs.
-
-A route that is missing from ROUTE_SCOPES needs the owner scope.
-"""
+"""The Starlette app: its routes, the login, and error responses."""
 
 import re
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlencode
 
@@ -13,8 +10,6 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Match, Route
-from starlette.types import Scope as Asked
 
 from quaid.config import Settings
 from quaid.errors import (
@@ -36,6 +31,7 @@ from quaid.web.auth import (
     API_PREFIXES,
     AuthMiddleware,
     BrowserSessions,
+    ScopedRoute,
     device_name,
     form_field,
     is_navigation,
@@ -47,22 +43,6 @@ from quaid.web.workers import MaintenanceThread, WorkerPool
 DEFAULT_PORT = 4321
 SHUTDOWN_SECONDS = 1.5  # limit for the whole shutdown; open requests have the first second to finish
 
-ROUTE_SCOPES: dict[str, dict[str, str]] = {
-    # No login needed
-    "/login": {"GET": "public", "POST": "public"},
-    "/health": {"GET": "public"},
-    # For programs
-    **api.tool_scopes(),
-    **api.DEBUG_SCOPES,
-    "/api/openapi.json": {"GET": "read"},
-    "/api/events": {"GET": "read"},
-    "/api/jobs": {"GET": "read"},
-    "/mcp": {"GET": "read", "POST": "read", "DELETE": "read"},  # each tool checks its own scope
-    "/logout": {"POST": "read"},
-    **oauth.OAUTH_SCOPES,
-    **pages.PAGE_SCOPES,
-}
-DEFAULT_SCOPE = "owner"
 SAFARI_HINT = (
     "Safari may not be able to open the address of your memory, because it ends in .localhost. If the button below"
     " does not work, use Chrome, Edge or Firefox, or start the server with `quaid web --host-name localhost`, which"
@@ -94,16 +74,17 @@ def build_app(
     pool = WorkerPool(settings, tell=bus.tell, readonly=readonly, processes=upkeep)
     sessions = BrowserSessions(settings, place, host_name, lan)
 
-    routes: list[BaseRoute] = [
-        Route("/login", _login, methods=["GET", "POST"]),
-        Route("/logout", _logout, methods=["POST"]),
-        Route("/health", _health),
+    routes = [
+        ScopedRoute("/login", _login, GET="public", POST="public"),
+        ScopedRoute("/logout", _logout, POST="read"),
+        ScopedRoute("/health", _health, GET="public"),
         *api.tool_routes(),
-        Route("/api/openapi.json", _openapi),
-        Route("/api/events", api.stream_events),
-        Route("/api/jobs", api.list_jobs),
+        ScopedRoute("/api/openapi.json", _openapi, GET="read"),
+        ScopedRoute("/api/events", api.stream_events, GET="read"),
+        ScopedRoute("/api/jobs", api.list_jobs, GET="read"),
         *(api.DEBUG_ROUTES if debug else ()),
-        Route("/mcp", web_mcp.serve_mcp, methods=["GET", "POST", "DELETE"]),
+        # Each tool checks its own scope.
+        ScopedRoute("/mcp", web_mcp.serve_mcp, GET="read", POST="read", DELETE="read"),
         *(oauth.OAUTH_ROUTES if settings.option("web.oauth") == "on" else ()),
         *pages.PAGE_ROUTES,
     ]
@@ -132,7 +113,7 @@ def build_app(
         settings=settings,
         place=place,
         sessions=sessions,
-        needed=lambda asked: required_scope(app.routes, asked),
+        routes=app.routes,
         refuse=_error_response,
         readonly=readonly,
     )
@@ -157,22 +138,6 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
         deadline = max(time.monotonic() + 0.2, min(app.state.ends_by, time.monotonic() + SHUTDOWN_SECONDS))
         stopped = pool.stop(deadline - time.monotonic())
         app.state.stopped_cleanly = maintenance.is_over(max(0.1, deadline - time.monotonic())) and stopped
-
-
-def required_scope(routes: Sequence[BaseRoute], asked: Asked) -> str:
-    """Return the scope that the matching route needs, or "public".
-
-    An unknown address needs the read scope, so that only a caller who is logged in gets a 404.
-    """
-    partial = "read"
-    for route in routes:
-        match, _ = route.matches(asked)
-        methods = ROUTE_SCOPES.get(getattr(route, "path", ""), {})
-        if match == Match.FULL:
-            return methods.get("GET" if asked["method"] == "HEAD" else asked["method"], DEFAULT_SCOPE)
-        if match == Match.PARTIAL and "public" in methods.values():
-            partial = "public"
-    return partial
 
 
 async def _login(request: Request) -> Response:

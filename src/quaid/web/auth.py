@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -19,6 +19,7 @@ from urllib.parse import parse_qs
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope as Asked, Send
 
 from quaid.config import Settings
@@ -179,7 +180,34 @@ SECURITY_HEADERS = {
 }
 NO_STORE = "no-store"
 
+Endpoint = Callable[[Request], Awaitable[Response]]
 ErrorHandler = Callable[[Request, Exception], Awaitable[Response]]
+DEFAULT_SCOPE = "owner"
+"""The scope of a route that declares none."""
+
+
+class ScopedRoute(Route):
+    """A route with the scope that each of its methods needs: read, write, owner, or "public" for no login."""
+
+    def __init__(self, path: str, endpoint: Endpoint, **scopes: str) -> None:
+        super().__init__(path, endpoint, methods=list(scopes))
+        self.scopes = scopes
+
+
+def required_scope(routes: Sequence[BaseRoute], asked: Asked) -> str:
+    """Return the scope that the matching route needs, or "public".
+
+    An unknown address needs the read scope, so that only a caller who is logged in gets a 404.
+    """
+    partial = "read"
+    for route in routes:
+        match, _ = route.matches(asked)
+        scopes = route.scopes if isinstance(route, ScopedRoute) else {}
+        if match == Match.FULL:
+            return scopes.get("GET" if asked["method"] == "HEAD" else asked["method"], DEFAULT_SCOPE)
+        if match == Match.PARTIAL and "public" in scopes.values():
+            partial = "public"
+    return partial
 
 
 class ClientDisconnected(Exception):
@@ -210,7 +238,7 @@ class AuthMiddleware:
         settings: Settings,
         place: ServerAddress,
         sessions: BrowserSessions,
-        needed: Callable[[Asked], str],
+        routes: Sequence[BaseRoute],
         refuse: ErrorHandler,
         readonly: bool = False,
     ) -> None:
@@ -221,7 +249,7 @@ class AuthMiddleware:
         self._rate, self._burst = (
             float(settings.option(name)) for name in ("web.requests_per_second", "web.burst")
         )
-        self._needed, self._refuse = needed, refuse
+        self._routes, self._refuse = routes, refuse
         self._most = "read" if readonly else "owner"
 
     async def __call__(self, asked: Asked, receive: Receive, send: Send) -> None:
@@ -277,7 +305,7 @@ class AuthMiddleware:
             self._limits.count_request(who, self._rate, self._burst)
         else:
             await self._count_stranger(request, receive)
-        needed = self._needed(request.scope)
+        needed = required_scope(self._routes, request.scope)
         if needed != "public":
             self._check_route(request, caller)
             self._check_scope(request, caller, needed)

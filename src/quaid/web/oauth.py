@@ -22,7 +22,6 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, NotAllowed, QuaidError
@@ -31,7 +30,7 @@ from quaid.model.slug import parse_only
 from quaid.operations import service
 from quaid.operations.service import ApprovedAccess, OAuthClient
 from quaid.web import api, pages
-from quaid.web.auth import SAFE_METHODS, media_type
+from quaid.web.auth import SAFE_METHODS, ScopedRoute, media_type
 
 MCP_PATH = "/mcp"
 SCOPES = ("read", "write")
@@ -481,20 +480,11 @@ def _problem_response(problem: OAuthProblem) -> Response:
 
 
 OAUTH_ROUTES = [
-    Route(f"/.well-known/oauth-protected-resource{MCP_PATH}", show_resource),
-    Route("/.well-known/oauth-protected-resource", show_resource),
-    Route("/.well-known/oauth-authorization-server", show_server),
-    Route("/oauth/register", register, methods=["POST"]),
-    Route("/oauth/authorize", authorize, methods=["GET", "POST"]),
-    Route("/oauth/token", issue_tokens, methods=["POST"]),
-    Route("/oauth/revoke", revoke, methods=["POST"]),
+    ScopedRoute(f"/.well-known/oauth-protected-resource{MCP_PATH}", show_resource, GET="public"),
+    ScopedRoute("/.well-known/oauth-protected-resource", show_resource, GET="public"),
+    ScopedRoute("/.well-known/oauth-authorization-server", show_server, GET="public"),
+    ScopedRoute("/oauth/register", register, POST="public"),
+    ScopedRoute("/oauth/authorize", authorize, GET="public", POST="owner"),
+    ScopedRoute("/oauth/token", issue_tokens, POST="public"),
+    ScopedRoute("/oauth/revoke", revoke, POST="public"),
 ]
-OAUTH_SCOPES = {
-    f"/.well-known/oauth-protected-resource{MCP_PATH}": {"GET": "public"},
-    "/.well-known/oauth-protected-resource": {"GET": "public"},
-    "/.well-known/oauth-authorization-server": {"GET": "public"},
-    "/oauth/register": {"POST": "public"},
-    "/oauth/authorize": {"GET": "public", "POST": "owner"},
-    "/oauth/token": {"POST": "public"},
-    "/oauth/revoke": {"POST": "public"},
-}

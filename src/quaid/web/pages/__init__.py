@@ -7,7 +7,6 @@ the templates escape every other value. Errors of an operation propagate to the 
 from quaid.web.pages import agents, clip, graph, kb, notebook, page, review, search, settings, today  # noqa: F401
 from quaid.web.pages.base import (
     PAGE_ROUTES,
-    PAGE_SCOPES,
     browser_message,
     consent_page,
     error_page,
@@ -17,7 +16,6 @@ from quaid.web.pages.base import (
 
 __all__ = [
     "PAGE_ROUTES",
-    "PAGE_SCOPES",
     "browser_message",
     "consent_page",
     "error_page",

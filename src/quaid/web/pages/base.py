@@ -19,7 +19,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
-from starlette.routing import Route
 
 from quaid.errors import QuaidError
 from quaid.model import dates, slug as slugs
@@ -28,7 +27,7 @@ from quaid.model.plain_text import count_noun
 from quaid.operations import service
 from quaid.operations.registry import Scope
 from quaid.web import api
-from quaid.web.auth import NOT_LOGGED_IN, local_path, request_host
+from quaid.web.auth import NOT_LOGGED_IN, ScopedRoute, local_path, request_host
 
 if TYPE_CHECKING:
     from quaid.operations.pages import PageRecord
@@ -42,9 +41,7 @@ PageHandler = TypeVar("PageHandler", bound=Callable[[Request], Awaitable[Respons
 ErrorHandler = Callable[[Request, QuaidError], Awaitable[Response]]
 Result = TypeVar("Result")
 
-PAGE_ROUTES: list[Route] = []
-PAGE_SCOPES: dict[str, dict[str, str]] = {}
-"""The scope that each path of a page needs, by HTTP method."""
+PAGE_ROUTES: list[ScopedRoute] = []
 
 
 def route(
@@ -65,8 +62,7 @@ def route(
                     raise
                 return await on_error(request, error)
 
-        PAGE_ROUTES.append(Route(path, respond, methods=list(scopes)))
-        PAGE_SCOPES.setdefault(path, {}).update(scopes)
+        PAGE_ROUTES.append(ScopedRoute(path, respond, **scopes))
         return handler
 
     return register
