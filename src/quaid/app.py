@@ -15,7 +15,7 @@ from quaid.embedding import registry as embedders
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelCache as ModelCache
 from quaid.errors import AlreadyExists, Busy, DiskFull, EmbeddingsOff
 from quaid.model import dates, slug as slugs
-from quaid.model.expiry import LONGEST_PERIOD, Clock, period_seconds
+from quaid.model.dates import LONGEST_PERIOD, Clock, retention_seconds
 from quaid.model.trust import DERIVED, PERSON
 from quaid.storage import (
     SCHEMA_VERSION as SCHEMA_VERSION,
@@ -199,7 +199,7 @@ class Brain:
     @property
     def grace_end(self) -> str:
         """The time before which something must have been hidden for its grace period to be over."""
-        return self.now(-(period_seconds(str(self.option(expiry.GRACE_SETTING))) or LONGEST_PERIOD))
+        return self.now(-(retention_seconds(str(self.option(expiry.GRACE_SETTING))) or LONGEST_PERIOD))
 
     def _hide_before_commit(self, tx: "Transaction") -> None:
         clock = self.clock

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import front_matter
-from quaid.model import expiry, plain_text
-from quaid.model.expiry import Clock
+from quaid.model import dates, plain_text
+from quaid.model.dates import Clock
 from quaid.model.plain_text import count_noun
 
 UNPARSED_KEY = "_unparsed"
@@ -163,10 +163,10 @@ def has_divider(truth: str) -> bool:
 
 def is_expired(text: str, clock: Clock) -> bool:
     """Return True if the front matter of a page says that it has expired."""
-    if not text.startswith("---") or expiry.KEY not in text:
+    if not text.startswith("---") or dates.EXPIRY_KEY not in text:
         return False
-    moment = expiry.parse_moment(parse(text).frontmatter.get(expiry.KEY))
-    return moment is not None and moment != expiry.NEVER and clock.is_past(moment)
+    moment = dates.parse_moment(parse(text).frontmatter.get(dates.EXPIRY_KEY))
+    return moment is not None and moment != dates.NEVER and clock.is_past(moment)
 
 
 def close_fence(truth: str) -> str:

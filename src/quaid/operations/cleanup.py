@@ -8,7 +8,6 @@ from quaid.folders import attachments, indexer, page_writer
 from quaid.formats import markdown
 from quaid.model import (
     dates,
-    expiry as expiry_model,
     page as page_model,
     page_merge,
     plain_text,
@@ -664,14 +663,12 @@ def expire(
 
     def change(old: PageRow | None) -> Page:
         assert old is not None
-        front = {**old.frontmatter, expiry_model.KEY: moment or expiry_model.NEVER}
+        front = {**old.frontmatter, dates.EXPIRY_KEY: moment or dates.NEVER}
         return editing.rebuild_page(old, frontmatter=front)
 
     saved, page = editing.edit_page(brain, slug, None, change)
     collection, _ = editing.locate_page(brain, slug)
-    return ExpireRecord(
-        page.slug, saved.version, moment or expiry_model.NEVER, saved.changed, collection.name
-    )
+    return ExpireRecord(page.slug, saved.version, moment or dates.NEVER, saved.changed, collection.name)
 
 
 class ExpiredItem(NamedTuple):
@@ -782,7 +779,7 @@ def _chosen_rows(brain: Brain, items: list[str] | None) -> list[ExpiredRow]:
 
 def _expired_record(brain: Brain, rows: list[ExpiredRow], show_text: bool = False) -> ExpiredRecord:
     grace = str(brain.option(expiry.GRACE_SETTING))
-    days = -(-(expiry_model.period_seconds(grace) or 0) // 86_400)
+    days = -(-(dates.retention_seconds(grace) or 0) // 86_400)
     items = []
     for row in rows:
         text = row.text
@@ -810,11 +807,11 @@ def _keep_item(brain: Brain, row: ExpiredRow, moment: str | None) -> str:
             expiry.show_page(tx, row.page_id)
         old = pages.require(brain.db, row.slug, row.collection)
         front, truth, lines = old.frontmatter, old.truth, old.timeline
-        until = moment or expiry_model.NEVER
+        until = moment or dates.NEVER
         if row.kind == "page":
-            front = {**front, expiry_model.KEY: until}
+            front = {**front, dates.EXPIRY_KEY: until}
         elif row.kind == "line":
-            truth, lines = expiry.show_line(tx, row, expiry_model.with_mark(row.text, until))
+            truth, lines = expiry.show_line(tx, row, dates.with_expiry(row.text, until))
         else:
             expiry.show_fact(tx, row, moment)
             page_edits.touch(tx, row.slug, expected_version=None, now=at, collection=row.collection)
@@ -896,7 +893,7 @@ def _delete_part(brain: Brain, row: ExpiredRow) -> None:
 
         def change(old: str | None) -> str:
             lines = (old or "").split("\n")
-            for line in reversed(expiry_model.expiring_lines(old or "")):
+            for line in reversed(dates.expiring_lines(old or "")):
                 if line.text == row.text:
                     del lines[line.number - 1 : line.end]
             return "\n".join(lines)

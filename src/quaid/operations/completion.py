@@ -13,8 +13,7 @@ from quaid.app import local_offset
 from quaid.config import Settings
 from quaid.embedding import registry as embedders
 from quaid.kb import layout as kb_layout
-from quaid.model.dates import timestamp
-from quaid.model.expiry import Clock
+from quaid.model.dates import Clock, timestamp
 from quaid.notebook import layout as notebook_layout
 from quaid.storage import collections, conversations, erase, expiry, pages
 from quaid.storage.sqlite.connection import Database

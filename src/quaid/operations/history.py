@@ -9,7 +9,7 @@ from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.folders import indexer
 from quaid.formats import markdown
-from quaid.model import dates, expiry as model, timeline
+from quaid.model import dates, timeline
 from quaid.model.page import Page
 from quaid.model.trust import CLASSES, IMPORTED, PERSON, TrustName
 from quaid.operations import pages
@@ -508,9 +508,9 @@ def _visible_bytes(brain: Brain, stored: PageRow, version_id: int) -> bytes:
     """Return the bytes of a version with its expired lines emptied."""
     data = store.version_bytes(brain.db, version_id)
     gone = expiry.expired_lines(brain.db, stored.id)
-    if not gone and model.MARK.encode() not in data:
+    if not gone and dates.EXPIRY_MARK.encode() not in data:
         return data
-    text = model.visible_text(data.decode("utf-8", "surrogateescape"), brain.clock, gone)
+    text = dates.unexpired_text(data.decode("utf-8", "surrogateescape"), brain.clock, gone)
     return text.encode("utf-8", "surrogateescape")
 
 

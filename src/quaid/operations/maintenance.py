@@ -26,7 +26,7 @@ from quaid.errors import (
 from quaid.folders import atomic_write, attachments, export as exporter, page_writer
 from quaid.folders.scanner import Folder
 from quaid.kb.repository import mask_urls
-from quaid.model import dates, expiry as expiry_model, plain_text
+from quaid.model import dates, plain_text
 from quaid.model.facts import check_predicate_setting
 from quaid.model.plain_text import count_noun
 from quaid.notebook import layout
@@ -541,7 +541,7 @@ def _general_key(key: str) -> str:
 def _check_period(key: str, value: str) -> None:
     if value == "off" and key.startswith(expiry.RETENTION):
         return
-    if expiry_model.period_seconds(value) is None:
+    if dates.retention_seconds(value) is None:
         ending = ", or off" if key.startswith(expiry.RETENTION) else ""
         problem = f"must be a period from 1h to 100y, as in 30d, 2w or 1y{ending}, not {value!r}"
         raise InvalidArgument(name=key, problem=problem)

@@ -22,7 +22,7 @@ from quaid.folders import page_writer
 from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.sync import changed_paths, sync_collection
 from quaid.formats import markdown
-from quaid.model import chunker, dates, expiry, similarity
+from quaid.model import chunker, dates, similarity
 from quaid.model.plain_text import shorten
 from quaid.model.trust import ALL_BY_PERSON, PERSON, LineTrust
 from quaid.notebook import files as notebook_files, layout
@@ -357,7 +357,7 @@ def _add_note(
     if goal.path == router.NOTE_KINDS["todos"].path:
         goal = goal._replace(lines=[_with_due_day(brain, line) for line in goal.lines])
     if moment:
-        goal = goal._replace(lines=[expiry.with_mark(line, moment) for line in goal.lines])
+        goal = goal._replace(lines=[dates.with_expiry(line, moment) for line in goal.lines])
     written = router.UpdatedNote("", "", ())
 
     def change(old: str | None) -> str:
@@ -580,7 +580,7 @@ def visible_file_text(brain: Brain, notebook: Collection | None) -> "Callable[[s
             return ""
         file = notebook.indexed_file(brain.db, path) if notebook else None
         gone = expired.expired_lines(brain.db, file.page_id) if file and file.page_id else frozenset()
-        return expiry.visible_text(text, clock, gone)
+        return dates.unexpired_text(text, clock, gone)
 
     return visible
 

@@ -25,7 +25,7 @@ from quaid.errors import (
     VersionConflict,
 )
 from quaid.formats import front_matter, markdown, sections
-from quaid.model import dates, expiry as expiry_model, page as page_model, slug as slugs, timeline
+from quaid.model import dates, page as page_model, slug as slugs, timeline
 from quaid.model.page import EntryInput, Page
 from quaid.model.trust import CLASSES, TrustName
 from quaid.operations.registry import Arg, op
@@ -150,15 +150,15 @@ def edit_page(
 
 def _check_expiry(brain: Brain, new: Page, old: PageRow | None) -> None:
     """Raise an error if the page gets an expiry that names no day or is past."""
-    value = new.frontmatter.get(expiry_model.KEY)
-    if value is None or (old is not None and old.frontmatter.get(expiry_model.KEY) == value):
+    value = new.frontmatter.get(dates.EXPIRY_KEY)
+    if value is None or (old is not None and old.frontmatter.get(dates.EXPIRY_KEY) == value):
         return
-    moment = expiry_model.parse_moment(value)
+    moment = dates.parse_moment(value)
     if moment is None:
-        raise InvalidArgument(name=expiry_model.KEY, problem=f"must be {expiry_model.FORMS}, not {value!r}")
-    if moment != expiry_model.NEVER and brain.clock.is_past(moment):
+        raise InvalidArgument(name=dates.EXPIRY_KEY, problem=f"must be {dates.MOMENT_FORMS}, not {value!r}")
+    if moment != dates.NEVER and brain.clock.is_past(moment):
         raise InvalidArgument(
-            name=expiry_model.KEY, problem=f"{value} is past; `quaid forget` erases a page now"
+            name=dates.EXPIRY_KEY, problem=f"{value} is past; `quaid forget` erases a page now"
         )
 
 
@@ -171,7 +171,7 @@ def requested_moment(brain: Brain, day: str | None, period: str | None) -> str |
         raise InvalidArgument(name="for", problem="cannot be combined with expires; use one of them")
     clock = brain.clock
     if period is not None:
-        seconds = expiry_model.period_seconds(period)
+        seconds = dates.retention_seconds(period)
         if seconds is None:
             problem = f"must be a period from 1h to 100y, as in 12h, 30d, 2w or 1y, not {period!r}"
             raise InvalidArgument(name="for", problem=problem)
@@ -179,8 +179,8 @@ def requested_moment(brain: Brain, day: str | None, period: str | None) -> str |
         return brain.now(seconds) if is_hours else dates.shift_date(clock.today, seconds // 86_400)
     if day is None:
         return None
-    moment = expiry_model.parse_moment(day) or dates.parse_day(day, clock.today)
-    if not moment or moment == expiry_model.NEVER:
+    moment = dates.parse_moment(day) or dates.parse_day(day, clock.today)
+    if not moment or moment == dates.NEVER:
         problem = (
             f"must be a day such as 2026-11-20 or Friday, or a time such as 2026-11-20T12:00Z, not {day!r}"
         )

@@ -7,8 +7,8 @@ page is quarantined. A hidden line or fact is moved from its page to the table `
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.model import dates, expiry as model
-from quaid.model.expiry import Clock
+from quaid.model import dates
+from quaid.model.dates import Clock
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction
@@ -33,7 +33,7 @@ class RetentionRule(NamedTuple):
 
     def before(self, clock: Clock) -> str:
         """Return the latest time of a last change that is too long ago."""
-        seconds = model.period_seconds(self.period) or model.LONGEST_PERIOD
+        seconds = dates.retention_seconds(self.period) or dates.LONGEST_PERIOD
         return dates.timestamp(dates.seconds_of(clock.now) - seconds)
 
 
@@ -131,7 +131,7 @@ def _hide_lines(tx: "Transaction", page_id: int, clock: Clock) -> None:
         return
     parts = {}
     for part, text in (("truth", str(row[3])), ("timeline", str(row[4]))):
-        rest, gone = model.without_expired(text, clock)
+        rest, gone = dates.without_expired(text, clock)
         parts[part] = rest.rstrip("\n") if gone else text
         for line in gone:
             _drop_quotes(tx, page_id, line.text)
@@ -168,7 +168,7 @@ def _set_text(
 def _drop_quotes(tx: "Transaction", page_id: int, text: str) -> None:
     """Delete the contradictions of a page that quote an expired text. A later check finds the others again."""
     words = text.split("\n")[0].strip(" \t-*+[]x")
-    words = words[: words.find(model.MARK)].strip() if model.MARK in words else words
+    words = words[: words.find(dates.EXPIRY_MARK)].strip() if dates.EXPIRY_MARK in words else words
     if words:
         tx.execute(
             "DELETE FROM contradictions WHERE ?1 IN (page_id, other_page_id)"
@@ -276,9 +276,9 @@ def has_rows_before(db: "Database", hidden_before: str) -> bool:
 
 
 def expired_lines(db: "Database", page_id: int) -> frozenset[str]:
-    """Return the words of the expired lines of a page (see model.expiry.words)."""
+    """Return the words of the expired lines of a page (see dates.line_words)."""
     rows = db.rows("SELECT text FROM expired WHERE page_id = ? AND kind = 'line'", (page_id,))
-    return frozenset(model.words(str(text)) for (text,) in rows)
+    return frozenset(dates.line_words(str(text)) for (text,) in rows)
 
 
 def count_expired(db: "Database") -> int:
@@ -361,8 +361,8 @@ def erase_item(tx: "Transaction", row: ExpiredRow) -> None:
     drop_item(tx, row.id)
     if row.kind == "line":
         history.drop_versions_with(tx, row.page_id, row.text, everywhere=True)
-        if len(model.words(row.text)) >= SHORTEST_LINE:
-            history.drop_versions_with(tx, row.page_id, model.words(row.text))
+        if len(dates.line_words(row.text)) >= SHORTEST_LINE:
+            history.drop_versions_with(tx, row.page_id, dates.line_words(row.text))
     vectors.drop_all_unused_vectors(tx)
     erase.optimize_indexes(tx)
 
@@ -399,6 +399,6 @@ def shadow(db: "Database", clock: Clock) -> None:
             f" WHERE {page} NOT IN (SELECT value FROM json_each('{pages}')){facts}"
         )
     db.connection.create_scalar_function(
-        "visible_text", lambda *text: model.visible_text(str(text[0]), clock), 1
+        "visible_text", lambda *text: dates.unexpired_text(str(text[0]), clock), 1
     )
     db.set_views(views)

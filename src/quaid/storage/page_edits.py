@@ -20,7 +20,7 @@ from quaid.errors import (
     SpaceRight,
     VersionConflict,
 )
-from quaid.model import expiry, page_merge
+from quaid.model import dates, page_merge
 from quaid.model.page import DerivedData, derive_data
 from quaid.model.slug import names_of
 from quaid.model.timeline import summary_hash
@@ -239,10 +239,10 @@ def index_moments(tx: Transaction, page_id: int, page: "Page") -> None:
     passport. Therefore a day that had passed when the page was first read does not count, and in attached folders
     other than the notebook, marks behind lines do not count.
     """
-    moment = expiry.parse_moment(page.frontmatter.get(expiry.KEY))
+    moment = dates.parse_moment(page.frontmatter.get(dates.EXPIRY_KEY))
     moments = {("page", moment)} if moment else set()
     for text in (page.truth, page.timeline):
-        moments |= {("line", line.moment) for line in expiry.expiring_lines(text)}
+        moments |= {("line", line.moment) for line in dates.expiring_lines(text)}
     if not moments:
         return
     row = tx.one(

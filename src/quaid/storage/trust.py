@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from quaid.errors import TextOfPerson
-from quaid.model import expiry
+from quaid.model import dates
 from quaid.model.trust import (
     ALL_BY_PERSON,
     DERIVED,
@@ -181,15 +181,15 @@ def guard_lines(db: "Database | Transaction", page_id: int, old: str, new: str) 
     tx: Any = getattr(db, "connection", db)
     if tx.guarded and tx.trust != PERSON and not tx.replicating:
         before = of_page(tx, page_id)
-        lasting, left = expiry.lasting_text(old), expiry.lasting_text(new)
+        lasting, left = dates.lasting_text(old), dates.lasting_text(new)
         if before.removed(old, new, PERSON + 1) or before.removed(lasting, left, PERSON + 1):
             raise TextOfPerson
 
 
 def guard_front(tx: "Transaction", page_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Raise TextOfPerson if an agent is about to let a page of the person expire, or to call it outdated."""
-    changed = {key for key in (expiry.KEY, "status") if new.get(key) not in (None, old.get(key))}
-    if expiry.KEY in changed or ("status" in changed and is_superseded(new["status"])):
+    changed = {key for key in (dates.EXPIRY_KEY, "status") if new.get(key) not in (None, old.get(key))}
+    if dates.EXPIRY_KEY in changed or ("status" in changed and is_superseded(new["status"])):
         guard(tx, of_page(tx, page_id).highest)
 
 
