@@ -17,7 +17,7 @@ from tests.kb.users import Person
 
 from quaid.app import Brain
 from quaid.config import Settings
-from quaid.kb import remote as store_remote, setup
+from quaid.kb import health, setup
 from quaid.operations import dispatch
 
 
@@ -212,7 +212,7 @@ def test_server_is_queried_without_credentials(
 def test_privacy_of_a_remote_that_shows_nothing(
     tmp_path: Path, url: str, outcome: tuple[bool, bool], message: str
 ) -> None:
-    check = store_remote.check_privacy(url, str(tmp_path), {"PATH": os.environ["PATH"]}, 10)
+    check = health.check_privacy(url, str(tmp_path), {"PATH": os.environ["PATH"]}, 10)
     assert (check.well, check.missing) == outcome
     assert message in check.told
 

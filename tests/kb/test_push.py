@@ -15,7 +15,7 @@ from tests.kb.stores import add, bare, environ_of, plain, store, wait_for_orphan
 from tests.kb.test_locks import start
 from tests.kb.users import Person
 
-from quaid.kb import remote as store_remote, repository
+from quaid.kb import repository, transaction
 from quaid.kb.git import Git
 from quaid.kb.repository import RemoteEvent
 
@@ -52,16 +52,16 @@ def nobody() -> Iterator[int]:
 
 
 def test_local_commits_are_pushed_once(one: Git) -> None:
-    assert store_remote.push_store(one, NOON).outcome == "pushed"
+    assert transaction.push_store(one, NOON).outcome == "pushed"
     assert repository.read_state(one.root).push == RemoteEvent("pushed", at=NOON)
-    assert store_remote.push_store(one, LATER).outcome == "nothing"
+    assert transaction.push_store(one, LATER).outcome == "nothing"
     assert repository.read_state(one.root).push == RemoteEvent("pushed", at=NOON)
     assert one.state().ahead == 0
 
 
 def test_without_a_remote_nothing_happens(tmp_path: Path) -> None:
     git = store(tmp_path)
-    assert store_remote.push_store(git, NOON) == RemoteEvent("nothing", "there is no remote")
+    assert transaction.push_store(git, NOON) == RemoteEvent("nothing", "there is no remote")
     assert repository.read_state(git.root) == repository.StoreState()
 
 
@@ -69,9 +69,9 @@ def test_a_rejected_push_records_the_divergence_and_leaves_the_commit(
     one: Git, two: Git, tmp_path: Path
 ) -> None:
     there = add(one, "one.org", "one")
-    assert store_remote.push_store(one, NOON).outcome == "pushed"
+    assert transaction.push_store(one, NOON).outcome == "pushed"
     here = add(two, "two.org", "two")
-    assert store_remote.push_store(two, NOON).outcome == "rejected"
+    assert transaction.push_store(two, NOON).outcome == "rejected"
     noted = repository.read_state(two.root)
     assert noted.push is not None
     assert noted.push.outcome == "rejected"
@@ -81,21 +81,21 @@ def test_a_rejected_push_records_the_divergence_and_leaves_the_commit(
     assert two.state().is_clean
     assert plain(tmp_path / "remote.git", "rev-parse", "main", environ=environ_of(tmp_path)).strip() == there
     add(two, "three.org", "three")
-    store_remote.push_store(two, LATER)
+    transaction.push_store(two, LATER)
     assert repository.read_state(two.root).diverged_at == NOON
 
     plain(two.root, "rebase", "-q", "origin/main", environ=environ_of(tmp_path))
-    assert store_remote.push_store(two, LATER).outcome == "pushed"
+    assert transaction.push_store(two, LATER).outcome == "pushed"
     assert repository.read_state(two.root).diverged_at == ""
 
 
 def test_a_fetch_records_whether_the_remote_was_reached(one: Git, two: Git, tmp_path: Path) -> None:
     add(one, "one.org", "one")
     one.push()
-    fetched, tree = store_remote.fetch_store(two, NOON)
+    fetched, tree = transaction.fetch_store(two, NOON)
     assert (fetched.outcome, tree.behind) == ("reached", 1)
     os.rename(tmp_path / "remote.git", tmp_path / "away.git")
-    fetched, tree = store_remote.fetch_store(two, LATER)
+    fetched, tree = transaction.fetch_store(two, LATER)
     noted = repository.read_state(two.root).fetch
     assert (fetched.outcome, tree.behind) == ("unreachable", 1)
     assert noted is not None
@@ -105,14 +105,14 @@ def test_a_fetch_records_whether_the_remote_was_reached(one: Git, two: Git, tmp_
 
 def test_a_fetch_looks_at_the_tree_again_only_when_a_branch_has_moved(one: Git, two: Git) -> None:
     before = two.state()
-    assert store_remote.fetch_store(two, NOON, before=before)[1] is before
+    assert transaction.fetch_store(two, NOON, before=before)[1] is before
     add(one, "one.org", "one")
     one.push()
-    behind = store_remote.fetch_store(two, NOON, before=before)[1]
+    behind = transaction.fetch_store(two, NOON, before=before)[1]
     assert (behind.ahead, behind.behind) == (0, 1)
-    assert store_remote.fetch_store(two, NOON, before=behind)[1] is behind
+    assert transaction.fetch_store(two, NOON, before=behind)[1] is behind
     add(two, "two.org", "two")  # by somebody else, meanwhile
-    apart = store_remote.fetch_store(two, LATER, before=behind)[1]
+    apart = transaction.fetch_store(two, LATER, before=behind)[1]
     assert (apart.ahead, apart.behind) == (1, 1)
     assert repository.read_state(two.root).diverged_at == LATER
 
@@ -121,8 +121,8 @@ def test_a_conflict_is_left_for_a_person(one: Git, two: Git) -> None:
     for git, text in ((one, "theirs\n"), (two, "mine\n")):
         write(git, "first.org", text)
         git.commit(["first.org"], text)
-    store_remote.push_store(one, NOON)
-    assert store_remote.push_store(two, NOON).outcome == "rejected"
+    transaction.push_store(one, NOON)
+    assert transaction.push_store(two, NOON).outcome == "rejected"
     assert Path(two.root, "first.org").read_text() == "mine\n"
     assert two.state().in_progress is None
 
@@ -130,7 +130,7 @@ def test_a_conflict_is_left_for_a_person(one: Git, two: Git) -> None:
 def test_a_remote_that_refuses_connections_is_noted_and_no_error(one: Git, nobody: int) -> None:
     one.set_remote(f"http://ann:hunter2@127.0.0.1:{nobody}/kb.git")
     head = one.head()
-    done = store_remote.push_store(one, NOON, seconds=60)
+    done = transaction.push_store(one, NOON, seconds=60)
     noted = repository.read_state(one.root).push
     assert done.outcome == "unreachable"
     assert noted is not None
@@ -142,7 +142,7 @@ def test_a_remote_that_refuses_connections_is_noted_and_no_error(one: Git, nobod
 def test_a_hanging_remote_times_out(one: Git, silence: int) -> None:
     one.set_remote(f"http://127.0.0.1:{silence}/kb.git")
     began = time.monotonic()
-    assert store_remote.push_store(one, NOON, seconds=0.5) == RemoteEvent(
+    assert transaction.push_store(one, NOON, seconds=0.5) == RemoteEvent(
         "unreachable", "no answer within 0.5 s"
     )
     assert one.fetch(0.5).outcome != "reached"
@@ -153,7 +153,7 @@ def test_a_silent_remote_costs_one_wait_and_not_one_for_each_write(
     tmp_path: Path, silence: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The waits are counted at git's own time-out, shortened for the test."""
-    monkeypatch.setattr(store_remote.fetch_store, "__defaults__", (0.5, None))
+    monkeypatch.setattr(transaction.fetch_store, "__defaults__", (0.5, None))
     ann = Person(tmp_path)
     ann("init")
     ann.by_git("remote", "add", "origin", f"http://127.0.0.1:{silence}/kb.git")
@@ -194,17 +194,17 @@ def test_a_remote_that_refuses_at_once_is_asked_every_time(tmp_path: Path, nobod
 
 def test_failed_ssh_connection_does_not_prompt_and_is_recorded(one: Git, nobody: int) -> None:
     one.set_remote(f"ssh://git@127.0.0.1:{nobody}/kb.git")
-    done = store_remote.push_store(one, NOON, seconds=60)
+    done = transaction.push_store(one, NOON, seconds=60)
     assert done.outcome == "unreachable"
     assert done.problem
 
 
 def test_a_failure_that_is_over_is_forgotten(one: Git, tmp_path: Path) -> None:
     os.rename(tmp_path / "remote.git", tmp_path / "away.git")
-    assert store_remote.push_store(one, NOON).outcome == "unreachable"
+    assert transaction.push_store(one, NOON).outcome == "unreachable"
     os.rename(tmp_path / "away.git", tmp_path / "remote.git")
     plain(one.root, "push", "-q", "origin", "main", environ=environ_of(tmp_path))
-    assert store_remote.push_store(one, LATER).outcome == "nothing"
+    assert transaction.push_store(one, LATER).outcome == "nothing"
     assert repository.read_state(one.root).push == RemoteEvent("nothing", at=LATER)
 
 
@@ -223,7 +223,7 @@ def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> Non
         ends.append(worker.returncode)
     wait_for_orphans(tmp_path)
     assert -signal.SIGKILL in ends
-    assert store_remote.push_store(one, NOON).outcome in ("pushed", "nothing")
+    assert transaction.push_store(one, NOON).outcome in ("pushed", "nothing")
     assert one.state().ahead == 0
     assert (
         plain(tmp_path / "remote.git", "rev-parse", "main", environ=environ_of(tmp_path)).strip()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from quaid.kb import remote as store_remote, transaction
+from quaid.kb import transaction
 from quaid.kb.git import Git
 
 
@@ -66,7 +66,7 @@ def remember_twice(git: Git) -> None:
 
 
 def push(git: Git) -> None:
-    say(json.dumps(store_remote.push_store(git, "2026-04-25T12:00:00Z")))
+    say(json.dumps(transaction.push_store(git, "2026-04-25T12:00:00Z")))
 
 
 WORK: dict[str, Callable[[Git], None]] = {

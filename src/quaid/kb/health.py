@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from quaid.errors import QuaidError
-from quaid.kb import catalog as catalogs, layout, remote as store_remote, repository, setup
+from quaid.kb import catalog as catalogs, git as git_cli, layout, repository, setup, transaction
 from quaid.kb.catalog import Catalog, query_words
 from quaid.kb.git import REMOTE_NAME, Git
 from quaid.kb.layout import RAW_README, KbCheck, KbStatus
@@ -295,7 +295,7 @@ def _fetch_problem(git: Git, noted: StoreState) -> str:
         return ""
     message = f"{noted.fetch.problem or 'not reached'} ({noted.fetch.at})"
     if noted.fetch.outcome == "silent":
-        minutes = store_remote.SILENT_MINUTES
+        minutes = transaction.SILENT_MINUTES
         message += f"; writers do without it for {minutes} minutes, `ai-kb push` asks it at once"
     return message
 
@@ -421,19 +421,19 @@ def _check_remote(git: Git, status: KbStatus, environ: Mapping[str, str], now: s
         remedy = "`ai-kb init --remote URL` names a private one; without it this disk is the only copy"
         return [KbCheck("remote", True, f"none. {remedy}", missing=True)]
     try:
-        fetched, _ = store_remote.fetch_store(git, now, CHECK_TIMEOUT)
+        fetched, _ = transaction.fetch_store(git, now, CHECK_TIMEOUT)
     except QuaidError as error:
         return [KbCheck("remote", False, str(error), "Mend its address with `ai-kb init --remote URL`")]
     if fetched.outcome != "reached":
         remedy = "Offline is fine; else check address and key"
         if fetched.outcome == "silent":
-            minutes = store_remote.SILENT_MINUTES
+            minutes = transaction.SILENT_MINUTES
             remedy += f". Writers do without it for {minutes} minutes; `ai-kb push` asks it at once"
         unknown = KbCheck("private", True, "cannot be known of a remote that does not answer", missing=True)
         return [KbCheck("remote", False, f"{status.remote}: {fetched.problem}", remedy), unknown]
     return [
         KbCheck("remote", True, f"{status.remote} answers"),
-        store_remote.check_privacy(git.remote() or "", git.root, environ, CHECK_TIMEOUT),
+        check_privacy(git.remote() or "", git.root, environ, CHECK_TIMEOUT),
     ]
 
 
@@ -458,3 +458,101 @@ def _check_push(status: KbStatus, noted: StoreState, is_known: bool) -> KbCheck:
         message = f"ahead {status.ahead}; `ai-kb push` sends it, `ai-kb install-timer` does so for ever"
         return KbCheck("push", True, message)
     return KbCheck("push", True, "nothing to push")
+
+
+DAEMON_EXPORT_FILE = "git-daemon-export-ok"
+"""File that allows `git daemon` to serve a repository to everyone."""
+
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+REFUSAL_MESSAGES = (
+    "Authentication failed",
+    "could not read Username",
+    "error: 401",
+    "error: 403",
+    "error: 404",
+)
+"""Error messages of git for servers that require authentication."""
+
+
+def check_privacy(url: str, root: str, environ: Mapping[str, str], seconds: float) -> KbCheck:
+    """Check whether the remote is private. The caller has just reached the remote."""
+    folder = repository.url_to_path(url, root)
+    if folder is not None:
+        return _check_folder(folder, environ)
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme.lower() in ("http", "https"):
+        return _check_server(scheme.lower(), rest, environ, seconds)
+    return _unknown(
+        "cannot be known behind ssh: a key opens public and private repositories alike."
+        " Look at its settings on the server; it should be readable by you only"
+    )
+
+
+def _unknown(message: str) -> KbCheck:
+    return KbCheck("private", True, message, missing=True)
+
+
+def _check_folder(folder: str, environ: Mapping[str, str]) -> KbCheck:
+    path = os.path.realpath(folder)
+    if os.path.isdir(os.path.join(path, ".git")):
+        path = os.path.join(path, ".git")
+    if os.path.exists(os.path.join(path, DAEMON_EXPORT_FILE)):
+        message = f"git daemon may serve it to everybody ({DAEMON_EXPORT_FILE})"
+        return KbCheck("private", False, message, f"`rm {path}/{DAEMON_EXPORT_FILE}`")
+    # Only the config file of the repository is read, so nothing in it is executed.
+    pattern = r"^remote\..*\.(push)?url$"
+    command = ("config", "--file", os.path.join(path, "config"), "--get-regexp", pattern)
+    mirrors = _run_git(command, environ, 10).out.decode(errors="replace").splitlines()
+    if mirrors:
+        mirror = mask_urls(mirrors[0].partition(" ")[2])
+        return _unknown(
+            f"it has a remote of its own, {mirror}; whether that is private cannot be known."
+            " Take the remote away if it is a public mirror"
+        )
+    if os.name == "nt":
+        return _unknown("cannot be known of a folder on this system")
+    try:
+        is_open = _is_world_readable(path)
+    except OSError as error:
+        return _unknown(f"cannot be known: {error.strerror}")
+    if is_open:
+        return KbCheck("private", False, "every user of this machine can read it", f"`chmod -R o-rwx {path}`")
+    return KbCheck("private", True, "a folder that other users of this machine cannot read")
+
+
+def _run_git(
+    arguments: tuple[str, ...], environ: Mapping[str, str], seconds: float, **variables: str
+) -> git_cli.CommandResult:
+    """Run git outside of any repository."""
+    command = (git_cli.git_program(environ), *arguments)
+    return git_cli.run_command(command, os.sep, git_cli.git_environment(environ) | variables, seconds=seconds)
+
+
+def _is_world_readable(path: str) -> bool:
+    """Return True if other users can enter the folder and all its parents and read its HEAD file."""
+    place = path
+    while os.stat(place).st_mode & 0o001:
+        above = os.path.dirname(place)
+        if above == place:
+            return bool(os.stat(os.path.join(path, "HEAD")).st_mode & 0o004)
+        place = above
+    return False
+
+
+def _check_server(scheme: str, rest: str, environ: Mapping[str, str], seconds: float) -> KbCheck:
+    host = rest.partition("/")[0].rpartition("@")[2]
+    name = host if host.startswith("[") else host.partition(":")[0]
+    if scheme == "http" and name.lower() not in LOCAL_HOSTS:
+        message = "http sends everything in the clear, so the network can read it"
+        return KbCheck("private", False, message, "`ai-kb init --remote URL` with https or ssh")
+    # Try without the user's credentials, that is without credential helper, .netrc, headers or client
+    # certificate.
+    anonymous = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "NETRC", "GIT_CONFIG_GLOBAL"), os.devnull)
+    anonymous["GIT_CONFIG_NOSYSTEM"] = "1"
+    address = f"{scheme}://{host}/{rest.partition('/')[2]}"
+    done = _run_git(("ls-remote", "--heads", "--", address), environ, seconds, **anonymous)
+    if done.status == 0:
+        return KbCheck("private", False, "it answers without a password", "Make it private on the server")
+    if any(message in done.err for message in REFUSAL_MESSAGES):
+        return KbCheck("private", True, "it shows nothing without a password")
+    return _unknown(f"cannot be known: {mask_urls(repository.error_line(done.err))}")

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from quaid.errors import FileTrouble, RemoteOccupied, StoreOccupied
 from quaid.formats import config_text
-from quaid.kb import git as git_cli, layout, node as nodes, remote as store_remote, repository, transaction
+from quaid.kb import git as git_cli, layout, node as nodes, repository, transaction
 from quaid.kb.catalog import Catalog
 from quaid.kb.git import Git
 from quaid.kb.layout import KbCheck, KbInitReport, KbTimerReport
@@ -57,7 +57,7 @@ def clone_store(git: Git, url: str, environ: Mapping[str, str], *, force: bool =
     """Clone a store. Before any file is written, raise RemoteOccupied if the remote has other content."""
 
     def check(fetched: Git) -> None:
-        files = store_remote.foreign_remote(fetched)
+        files = transaction.foreign_remote(fetched)
         if files:
             raise RemoteOccupied(url=repository.mask_urls(url), detail=files, remedy=REMOTE_REMEDY)
 
@@ -76,10 +76,10 @@ def init_store(
     git.init()
     if remote and git.remote() != remote:
         git.set_remote(remote)
-        store_remote.fetch_store(git, now)
+        transaction.fetch_store(git, now)
     git.follow_the_only_branch()
     if force and git.remote():
-        repository.note_state(git.root, accepted=store_remote.url_hash(git.remote() or ""))
+        repository.note_state(git.root, accepted=transaction.url_hash(git.remote() or ""))
 
     def plan(catalog: Catalog) -> StoreChange:
         files: dict[str, bytes | None] = {}
@@ -99,7 +99,7 @@ def init_store(
 
 
 def _refuse_foreign(git: Git, remote: str, environ: Mapping[str, str]) -> None:
-    files = store_remote.foreign_store(git)
+    files = transaction.foreign_store(git)
     if files:
         raise StoreOccupied(path=git.root, detail=files, remedy=FOLDER_REMEDY)
     configured = git.remote() if git.is_repository() else None
@@ -110,7 +110,7 @@ def _refuse_foreign(git: Git, remote: str, environ: Mapping[str, str]) -> None:
 
     with tempfile.TemporaryDirectory(prefix="ai-kb-", ignore_cleanup_errors=True) as folder:
         copy = Git(folder, environ)
-        files = store_remote.foreign_remote(copy) if copy.look_into(url) else ""
+        files = transaction.foreign_remote(copy) if copy.look_into(url) else ""
     if files:
         raise RemoteOccupied(url=repository.mask_urls(url), detail=files, remedy=REMOTE_REMEDY)
 

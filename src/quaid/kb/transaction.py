@@ -1,4 +1,4 @@
-"""Transactions, the only way to write a store: lock, fetch, change, rebuild the index, lint, commit.
+"""Transactions, the only way to write a store: lock, fetch, change, rebuild the index, lint, commit; and push.
 
 A failure restores the tree. The operating system releases the store's lock when its holder dies; git
 processes started by the holder inherit the lock.
@@ -6,6 +6,9 @@ processes started by the holder inherit the lock.
 A lock file of git itself is removed if no git process runs in the store and a killed holder left the file. A
 lock file of unknown origin must also be a minute old. Where processes cannot be listed, these ages are a
 minute and an hour.
+
+Pushes are never forced. A failure to reach the remote is recorded and does not raise an error. Fetch and push
+need no lock.
 """
 
 import os
@@ -13,6 +16,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -21,18 +26,20 @@ from quaid.errors import (
     FileChanged,
     GitFailed,
     LintFailed,
+    RemoteOccupied,
     StoreDirty,
     StoreDiverged,
+    StoreForeign,
     StoreLocked,
     StoreUnfinished,
 )
 from quaid.folders import atomic_write
 from quaid.folders.scanner import Folder
-from quaid.kb import catalog as catalogs, layout, node as nodes, remote as store_remote, repository
+from quaid.kb import catalog as catalogs, layout, node as nodes, repository
 from quaid.kb.catalog import Catalog
-from quaid.kb.git import Git, run_command
+from quaid.kb.git import DEFAULT_BRANCH, FETCH_TIMEOUT, PUSH_TIMEOUT, REMOTE_NAME, Git, run_command
 from quaid.kb.node import LintFinding
-from quaid.kb.repository import TreeState
+from quaid.kb.repository import RemoteEvent, TreeState, mask_urls, shorten_paths
 from quaid.storage import files as durable_files
 from quaid.storage.files import LONGEST_LOCK_PAUSE
 from quaid.storage.sqlite.errors import translate_os_errors
@@ -470,21 +477,242 @@ def _refuse_dirty(git: Git, tree: TreeState) -> None:
     ]
     others += [path for path in tree.changed if not layout.is_store_file(path)]
     if others:
-        raise StoreDirty(path=git.root, detail=repository.shorten_paths(others))
+        raise StoreDirty(path=git.root, detail=shorten_paths(others))
 
 
 def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -> str:
     """Fetch, and fast-forward if the remote is ahead. Return why the remote was not reached, or ""."""
     if git.remote() is None:
         return ""
-    fetched, tree = store_remote.fetch_store(git, now, before=tree, sparing=True)
+    fetched, tree = fetch_store(git, now, before=tree, sparing=True)
     if tree.has_diverged:
         raise StoreDiverged(path=git.root, ahead=tree.ahead, behind=tree.behind)
     if tree.head is None and not foreign:
-        store_remote.refuse_foreign_remote(git)
+        refuse_foreign_remote(git)
     if tree.behind or tree.head is None:  # a store without commits takes over the commits of the remote
         git.fast_forward()
     return "" if fetched.outcome == "reached" else fetched.problem
+
+
+# The remote
+
+IGNORABLE_NAMES = frozenset(
+    {".DS_Store", ".directory", ".gitattributes", ".gitignore", ".gitkeep", ".localized"}
+)
+"""Files that operating systems and git hosts create in an otherwise empty folder."""
+
+MAX_FILES_READ = 20
+"""To find a complete node, at most this many org files are read."""
+
+MAX_BRANCHES = 20
+MAX_HEAD_BYTES = 64 * 1024
+"""At most this many bytes are read from each file."""
+
+Listing = tuple[Iterable[str], Callable[[str], bytes | None]]
+"""The top-level names in a folder or commit (folders end with a slash), and a function that reads a file."""
+
+
+def _foreign_files(listings: Iterable[Listing]) -> str:
+    """Return the first file names in these listings as text; empty if there are no files.
+
+    The text is also empty if a file shows that one of the listings is a knowledge base.
+    """
+    foreign: set[str] = set()
+    for entries, read in listings:
+        names = sorted(name for name in entries if name not in IGNORABLE_NAMES and ".quaid-" not in name)
+        org_files = sorted(filter(layout.is_index_file, names)) + list(filter(layout.is_node_file, names))
+        if layout.CONTRACT_FILE in names or any(_is_mark(name, read) for name in org_files[:MAX_FILES_READ]):
+            return ""
+        foreign.update(names)
+    return shorten_paths(sorted(foreign))
+
+
+def _is_mark(name: str, read: Callable[[str], bytes | None]) -> bool:
+    text = (read(name) or b"").decode("utf-8", "replace")
+    if layout.is_index_file(name):
+        return nodes.is_generated_index(text)
+    properties = nodes.parse_node(name, text).parsed.properties
+    return all(properties.get(required, "").strip() for required in nodes.REQUIRED_PROPERTIES)
+
+
+def _list_folder(root: str) -> Listing:
+    """List a folder. A missing folder counts as empty, and folders without files are left out, as in git."""
+    try:
+        with os.scandir(root) as entries:
+            names = [_entry_name(entry) for entry in entries if entry.name != ".git"]
+    except FileNotFoundError:
+        names = []
+
+    def read(name: str) -> bytes | None:
+        try:
+            with open(os.path.join(root, name), "rb") as file:
+                return file.read(MAX_HEAD_BYTES)
+        except OSError:
+            return None
+
+    return filter(None, names), read
+
+
+def _entry_name(entry: "os.DirEntry[str]") -> str:
+    if not entry.is_dir(follow_symlinks=False):
+        return entry.name
+    return f"{entry.name}/" if any(files for _, _, files in os.walk(entry.path)) else ""
+
+
+def _list_commits(git: Git, commits: Iterable[str]) -> Iterator[Listing]:
+    for commit in list(commits)[:MAX_BRANCHES]:
+        yield git.top(commit), partial(git.content, commit=commit)
+
+
+def foreign_store(git: Git) -> str:
+    """Return the names of files in a folder and its repository; "" if both are empty or a knowledge base."""
+
+    def listings() -> Iterator[Listing]:
+        yield _list_folder(git.root)
+        if not git.is_repository():
+            return
+        head = git.head()
+        yield from _list_commits(git, [head] if head else git.branches("refs/heads").values())
+
+    if git.is_repository() and git.head() is None and repository.read_journal(git.ours):
+        return ""  # the folder is a store whose init was interrupted before the first commit
+    return _foreign_files(listings())
+
+
+def require_own_store(git: Git) -> Git:
+    """Return the store.
+
+    Raise StoreForeign if AI_KB_DIR or kb.store names a repository that is not a knowledge base.
+    """
+    files = foreign_store(git)
+    if files:
+        raise StoreForeign(path=git.root, detail=files)
+    return git
+
+
+def foreign_remote(git: Git) -> str:
+    """Return the names of files on the remote, as last fetched; "" if it is empty or a knowledge base.
+
+    If the remote has the current branch, only that branch is inspected; otherwise up to MAX_BRANCHES branches
+    are.
+    """
+    branches = git.branches(f"refs/remotes/{REMOTE_NAME}")
+    current = branches.get(f"refs/remotes/{REMOTE_NAME}/{git.branch() or DEFAULT_BRANCH}")
+    return _foreign_files(_list_commits(git, [current] if current else branches.values()))
+
+
+SLOW_SECONDS = 3.0
+"""A remote that takes at least this many seconds to fail counts as slow, because it would delay every writer."""
+
+SILENT_MINUTES = 10
+"""Writers do not contact a remote for this many minutes after it was slow to fail."""
+
+
+def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> RemoteEvent:
+    """Push if there are commits to push, and record the outcome."""
+    tree = git.state()
+    if git.remote() is None:
+        return RemoteEvent("nothing", "there is no remote")
+    if tree.branch is None:
+        act = tree.in_progress
+        return RemoteEvent("rejected", f"a {act} is not finished" if act else "no branch is checked out")
+    if tree.head is None:
+        return RemoteEvent("nothing", "there is no commit to push")
+    if tree.upstream is not None and not tree.ahead:
+        event = repository.read_state(git.root).push
+        if event.outcome in ("rejected", "unreachable"):
+            event = RemoteEvent("nothing", at=now)  # the commits of the failed push are on the remote by now
+        repository.note_state(git.root, tree, now, push=event)
+        return RemoteEvent("nothing")
+    if tree.upstream is None:  # before the first push of this branch, inspect the remote
+        problem = _first_push_problem(git, now, seconds)
+        if problem is not None:
+            repository.note_state(git.root, push=problem._replace(at=now))
+            return problem
+    event = git.push(seconds)
+    if event.outcome == "rejected":
+        fetched = git.fetch(min(seconds, FETCH_TIMEOUT))
+        tree = git.state()
+        repository.note_state(git.root, fetch=fetched._replace(at=now))
+    elif event.outcome in ("pushed", "nothing"):
+        tree = tree._replace(ahead=0, behind=0)
+    reached = {} if event.outcome == "unreachable" else {"fetch": RemoteEvent("reached", at=now)}
+    repository.note_state(git.root, tree, now, push=event._replace(at=now), **reached)
+    return event
+
+
+def _first_push_problem(git: Git, now: str, seconds: float) -> RemoteEvent | None:
+    """Inspect a remote before the first push to it.
+
+    Return a failed event if the remote must not be used, or else None.
+    """
+    fetched, _ = fetch_store(git, now, min(seconds, FETCH_TIMEOUT))
+    if fetched.outcome != "reached":
+        return RemoteEvent("unreachable", fetched.problem)
+    try:
+        refuse_foreign_remote(git)
+    except RemoteOccupied as error:
+        return RemoteEvent("rejected", str(error).rstrip("."))
+    return None
+
+
+def refuse_foreign_remote(git: Git) -> None:
+    """Raise RemoteOccupied if the remote, as last fetched, has files but is not a knowledge base.
+
+    A remote that the user accepted with --force is not checked.
+    """
+    url = git.remote() or ""
+    files = "" if repository.read_state(git.root).accepted == url_hash(url) else foreign_remote(git)
+    if files:
+        remedy = (
+            "Name another one with `ai-kb init --remote URL`; `ai-kb init --force` pushes beside these files"
+        )
+        raise RemoteOccupied(url=mask_urls(url), detail=files, remedy=remedy)
+
+
+def url_hash(url: str) -> str:
+    """Return a hash of the URL. It is stored in place of the URL, which may contain a password."""
+    return sha256(url.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def fetch_store(
+    git: Git,
+    now: str,
+    seconds: float = FETCH_TIMEOUT,
+    before: TreeState | None = None,
+    *,
+    sparing: bool = False,
+) -> tuple[RemoteEvent, TreeState]:
+    """Fetch, record the outcome and any divergence, and return both the outcome and the state of the tree.
+
+    `before` is a recent tree state, which is reused unless a branch has moved since. With `sparing`, the
+    fetch is skipped if the remote timed out a few minutes ago.
+    """
+    until = _silent_until(repository.read_state(git.root).fetch, now) if sparing else ""
+    began = time.monotonic()
+    if until:
+        problem = f"it did not answer before; it is asked again after {until}, or by `ai-kb push`"
+        fetched = RemoteEvent("unreachable", problem)
+    else:
+        fetched = git.fetch(seconds)
+        if fetched.outcome != "reached" and time.monotonic() - began >= min(SLOW_SECONDS, seconds):
+            fetched = fetched._replace(outcome="silent")
+    tree = before if before is not None and git.stands_as(before) else git.state()
+    if git.remote() is not None and not until:
+        repository.note_state(git.root, tree, now, fetch=fetched._replace(at=now))
+    return fetched, tree
+
+
+def _silent_until(fetch: RemoteEvent, now: str) -> str:
+    """Return the time until which writers skip a remote that timed out, or "" if it can be contacted."""
+    if fetch.outcome != "silent":
+        return ""
+    try:
+        since, moment = datetime.fromisoformat(fetch.at), datetime.fromisoformat(now)
+        until = since + timedelta(minutes=SILENT_MINUTES)
+        return f"{until:%H:%M} UTC" if since <= moment < until else ""
+    except (ValueError, TypeError):
+        return ""
 
 
 # Files

@@ -17,7 +17,6 @@ from quaid.kb import (
     health,
     layout,
     node as nodes,
-    remote as store_remote,
     setup,
     transaction,
 )
@@ -57,7 +56,7 @@ def session_nudge(settings: Settings) -> str:
     if not settings.sees("kb") or not os.path.isdir(os.path.join(path, ".git")):
         return ""
     has_contract = os.path.isfile(os.path.join(path, layout.CONTRACT_FILE))
-    if not has_contract and store_remote.foreign_store(Git(path, settings.environ)):
+    if not has_contract and transaction.foreign_store(Git(path, settings.environ)):
         return ""
     return health.session_nudge(path, settings.environ)
 
@@ -452,7 +451,7 @@ def catalog_folder(brain: Brain) -> str:
         raise StoreMissing(path=path)
     ours = os.path.join(layout.require_git_folder(path), layout.OWN_FOLDER)
     if not os.path.isfile(os.path.join(path, layout.CONTRACT_FILE)):
-        store_remote.require_own_store(Git(path, brain.settings.environ))
+        transaction.require_own_store(Git(path, brain.settings.environ))
     return ours
 
 
@@ -795,7 +794,7 @@ def kb_curate(
 def kb_push(brain: Brain) -> KbPushRecord:
     """Push commits that the remote does not have. Never forces; a failure is recorded, and no commit is lost."""
     git = open_store(brain)
-    pushed = store_remote.push_store(git, brain.now())
+    pushed = transaction.push_store(git, brain.now())
     try:
         with transaction.store_lock(git, "push", patience=1):
             # Needs the lock, because it removes folders that another git process may be writing to.
