@@ -28,7 +28,6 @@ def test_reading_one_file_gives_the_same_as_scanning_all(root: Path) -> None:
     for path, looks in layout.walk_store(str(root)):
         assert layout.stat_file(str(root), path) == looks
     assert layout.read_file(str(root), "sub/deep/a.org") == b"Deep below.\n"
-    assert layout.read_file(str(root), "a.org", 6) == b"At the"
 
 
 def test_the_store_itself_may_be_a_link(root: Path) -> None:
@@ -71,21 +70,4 @@ def test_no_handle_stays_open(root: Path) -> None:
                 layout.read_file(str(root), path)
             except OSError:
                 pass
-        with layout.OpenStore(str(root)) as store:
-            store.stat("sub/deep/a.org")
     assert handles() == before
-
-
-def test_a_store_that_is_opened_once_gives_what_each_file_holds(root: Path) -> None:
-    with layout.OpenStore(str(root)) as store:
-        for path, looks in layout.walk_store(str(root)):
-            data = store.read(path)
-            assert (data, len(data)) == ((root / path).read_bytes(), looks.size)
-            assert store.read(path, 4) == data[:4]
-        (root / "empty.org").write_bytes(b"")
-        assert store.read("empty.org") == b""
-        (root / "sub" / "deep").rename(root / "moved")
-        (root / "sub" / "deep").symlink_to(root.parent / "outside")
-        with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
-            store.read("sub/deep/a.org")
-        assert store.read("moved/a.org") == b"Deep below.\n"

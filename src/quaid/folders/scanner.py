@@ -39,6 +39,7 @@ RAW_FOLDER = ".raw"
 SPECIAL_NAMES = ("index.md", "schema.md", "readme.md")  # at the root, in any letter case
 SKIPPED_FOLDERS = ("node_modules",)
 LARGEST_FILE = 4 * 1024 * 1024
+MIN_READ_BYTES = 64 * 1024
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 FOLDER_FLAGS = os.O_RDONLY | NO_LINK | getattr(os, "O_DIRECTORY", 0)
 # Without O_NONBLOCK, opening a named pipe that has no writer would block forever.
@@ -160,7 +161,7 @@ class Folder:
         """
         parent, _, name = path.rpartition("/")
         try:
-            facts = os.stat(name, dir_fd=self.enter(parent), follow_symlinks=False)
+            facts = self.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             link = self._link_on_the_way(parent)
             return SkippedEntry(link, SYMLINK) if link else None
@@ -172,7 +173,12 @@ class Folder:
         kind = _file_kind(name, parent, in_raw, self.endings)
         if not stat.S_ISREG(facts.st_mode) or kind is None:
             return SkippedEntry(path, OTHER_KIND if stat.S_ISREG(facts.st_mode) else NOT_A_FILE)
-        return ScannedFile(path, kind, _signature(facts))
+        return ScannedFile(path, kind, signature_of(facts))
+
+    def stat(self, path: str) -> os.stat_result:
+        """Return the result of lstat() for a path. Raise OSError if a parent folder is a symlink."""
+        parent, _, name = path.rpartition("/")
+        return os.stat(name, dir_fd=self.enter(parent), follow_symlinks=False)
 
     def _link_on_the_way(self, parent: str) -> str:
         """Return the first symlink among the parent folders, or ""."""
@@ -191,9 +197,10 @@ class Folder:
         parent, _, name = path.rpartition("/")
         handle = os.open(name, FILE_FLAGS, dir_fd=self.enter(parent))
         try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, NOT_A_FILE, path)
-            return _read_up_to(handle, largest + 1)
+            return _read_up_to(handle, largest + 1, status.st_size)
         finally:
             os.close(handle)
 
@@ -248,15 +255,13 @@ def _open_root(root: str) -> int:
         raise FileTrouble(path=printable(root), problem="is not a path: it holds a NUL character") from None
 
 
-def _read_up_to(handle: int, limit: int) -> bytes:
-    data = os.read(handle, limit)
-    if not data or len(data) == limit:
-        return data
-    parts = [data]
-    size = len(data)
-    while size < limit and (data := os.read(handle, limit - size)):
+def _read_up_to(handle: int, limit: int, expected_size: int) -> bytes:
+    # A buffer of `limit` bytes may be slow to allocate, so no more is requested than the file seems to have.
+    most = max(expected_size + 1, MIN_READ_BYTES)
+    parts: list[bytes] = []
+    while limit and (data := os.read(handle, min(limit, most))):
         parts.append(data)
-        size += len(data)
+        limit -= len(data)
     return b"".join(parts)
 
 
@@ -275,10 +280,11 @@ def _file_entry(entry: os.DirEntry[str], path: str, kind: FileKind | None) -> Sc
         facts = entry.stat(follow_symlinks=False)
     except OSError:
         return SkippedEntry(path, GONE)
-    return ScannedFile(path, kind, _signature(facts))
+    return ScannedFile(path, kind, signature_of(facts))
 
 
-def _signature(facts: os.stat_result) -> FileSignature:
+def signature_of(facts: os.stat_result) -> FileSignature:
+    """Return the fields of a file's stat by which an unchanged file is recognized."""
     return FileSignature(facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
 
 

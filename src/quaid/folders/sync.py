@@ -736,9 +736,8 @@ class SyncRun(FolderRun):
             self.db.write(work)
 
     def _age_ns(self, path: str, now_ns: int) -> int:
-        parent, _, name = path.rpartition("/")
         try:
-            facts = os.stat(name, dir_fd=self.folder.enter(parent), follow_symlinks=False)
+            facts = self.folder.stat(path)
         except OSError:
             return 0
         return now_ns - max(facts.st_ctime_ns, facts.st_mtime_ns)

@@ -19,13 +19,14 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from quaid.errors import InvalidArgument, NotFound
+from quaid.folders.scanner import Folder
 from quaid.kb import layout, node as nodes
-from quaid.kb.layout import FileStat
 from quaid.kb.node import Node, NodeFilters, NodeLink, ParsedNode
 from quaid.model import secrets
+from quaid.model.sync_plan import FileSignature
 from quaid.storage import files as durable_files
 
-CATALOG_VERSION = 6
+CATALOG_VERSION = 7
 """Version of the cache. It must be increased when the format of the cache or of the generated index changes."""
 
 CATALOG_NAME = "catalog"
@@ -44,7 +45,7 @@ OWN_FIELDS = frozenset({"ID", "PROJECTS", "STATUS", "SUMMARY"})
 
 LINKS_FIELD = Node._fields.index("links") - 1
 
-UNKNOWN_STAT = FileStat(0, 0, -1, 0)
+UNKNOWN_STAT = FileSignature(-1, 0, 0, 0)
 """A stat that no real file has, so that the file is read again."""
 
 CachedFindings = tuple[nodes.FileFinding, ...]
@@ -61,7 +62,7 @@ TRANSIENT_CODES = frozenset({"unreadable", "scan-failed"})
 
 class CatalogFile(NamedTuple):
     path: str
-    looks: FileStat
+    looks: FileSignature
     digest: str
     fields: str
     """The node as JSON, without its path; empty if the file is not a node."""
@@ -134,7 +135,7 @@ def load_catalog(root: str, folder: str, *, certain: bool = False, check: bool =
     files: dict[str, CatalogFile] = {}
     fresh: dict[str, str] = {}
     again, newest = 0, time.time_ns() - RACY_NS
-    with layout.OpenStore(root) as store:
+    with Folder(root) as store:
         for path, looks in store_files:
             old = cached.files.get(path)
             if (
@@ -170,7 +171,7 @@ def _is_unchanged(cached: Catalog, store_files: list[layout.StoreFile], check: b
 def refresh_files(catalog: Catalog, paths: Iterable[str], *, check: bool = False) -> Catalog:
     """Return a copy of the catalog with only these files read again. The cache on disk is not updated."""
     files, fresh = dict(catalog.files), dict[str, str]()
-    with layout.OpenStore(catalog.root) as store:
+    with Folder(catalog.root) as store:
         for path in paths:
             looks = layout.stat_file(catalog.root, path)
             old = files.pop(path, None)
@@ -189,9 +190,9 @@ def max_file_bytes(path: str) -> int:
 
 
 def _read_catalog_file(
-    store: layout.OpenStore,
+    store: Folder,
     path: str,
-    looks: FileStat,
+    looks: FileSignature,
     old: CatalogFile | None,
     check: bool,
     fresh: dict[str, str],
@@ -200,7 +201,7 @@ def _read_catalog_file(
     limit = max_file_bytes(path)
     data: bytes | None = None
     try:
-        data = store.read(path, limit + 1)
+        data = store.read(path, limit)
     except OSError:  # deleted or not readable
         looks = UNKNOWN_STAT
     name = "" if data is None else content_digest(data)
@@ -267,7 +268,7 @@ def save_catalog(catalog: Catalog, folder: str) -> None:
     paths, _, digests, _, *rest = (
         [file[place] for file in files] for place in range(len(CatalogFile._fields))
     )
-    stats = [[stat[place] for stat in looks] for place in range(len(FileStat._fields))]
+    stats = [[stat[place] for stat in looks] for place in range(len(FileSignature._fields))]
     first = json.dumps([CATALOG_VERSION, len(blob), catalog.index_problem, paths, stats, digests, *rest])
     data = "\n".join([first, *[file.fields for file in files], ""]).encode() + blob
     with suppress(OSError):
@@ -276,7 +277,7 @@ def save_catalog(catalog: Catalog, folder: str) -> None:
         durable_files.write_file(os.path.join(folder, CATALOG_NAME), checked, durable=False)
 
 
-def _is_settled(looks: FileStat, newest: int) -> bool:
+def _is_settled(looks: FileSignature, newest: int) -> bool:
     return looks.mtime_ns < newest and looks.ctime_ns < newest
 
 
@@ -294,8 +295,7 @@ def _load_cache(root: str, folder: str) -> Catalog:
         paths, seen, digests, starts, middles, ends, rules, findings = columns
         nodes = str(view[end + 1 : len(data) - length], "utf-8").split("\n")[:-1]
         all_findings = [tuple(map(tuple, finding)) if finding else () for finding in findings]
-        mtimes, ctimes, sizes, inodes = seen
-        looks = map(FileStat._make, zip(mtimes, ctimes, sizes, inodes, strict=True))
+        looks = map(FileSignature._make, zip(*seen, strict=True))
         rows = zip(paths, looks, digests, nodes, starts, middles, ends, rules, all_findings, strict=True)
         files = dict(zip(paths, map(CatalogFile._make, rows), strict=True))
         catalog = Catalog(root, files, str(view[len(data) - length :], "utf-8", "surrogatepass"))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from quaid.errors import QuaidError
+from quaid.folders.scanner import signature_of
 from quaid.kb import catalog as catalogs, git as git_cli, layout, repository, setup, transaction
 from quaid.kb.catalog import Catalog, query_words
 from quaid.kb.git import REMOTE_NAME, Git
@@ -21,6 +22,7 @@ from quaid.kb.node import NODE_TYPES, Node, captured_file
 from quaid.kb.repository import StoreState, TreeState, mask_urls
 from quaid.model import claims, dates
 from quaid.model.plain_text import count_noun
+from quaid.model.sync_plan import FileSignature
 from quaid.storage import files as durable_files
 
 CHECK_TIMEOUT = 5.0  # seconds that a check waits for the remote
@@ -235,7 +237,7 @@ def nudge_text(
 
 
 NUDGE_FILE = "nudge.json"
-NUDGE_VERSION = 3
+NUDGE_VERSION = 4
 NUDGE_DEPENDENCIES = ("index", "config", "info/exclude", f"{layout.OWN_FOLDER}/{repository.STATE_FILE}")
 """Files in .git that the nudge depends on, besides branches and the catalog."""
 
@@ -277,14 +279,14 @@ def _tree_mark(root: str) -> tuple[int, int, int]:
     act = repository.unfinished_act(folder)
     tree = repr((NUDGE_VERSION, ignoring, ours, branch, act, head, remote))
     # There may be thousands of files, so each is formatted as cheaply as possible.
-    tree += "\n".join([f"{path} {m} {c} {size} {inode}" for path, (m, c, size, inode) in files])
+    tree += "\n".join([f"{path} {size} {m} {c} {inode}" for path, (size, m, c, inode) in files])
     catalog = repr(_stat_or_none(os.path.join(folder, layout.OWN_FOLDER, catalogs.CATALOG_NAME)))
     return crc32(tree.encode("utf-8", "surrogatepass")), crc32(catalog.encode()), newest
 
 
-def _stat_or_none(path: str) -> layout.FileStat | None:
+def _stat_or_none(path: str) -> FileSignature | None:
     try:
-        return layout.FileStat.of(os.lstat(path))
+        return signature_of(os.lstat(path))
     except OSError:
         return None
 

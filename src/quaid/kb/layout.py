@@ -7,10 +7,13 @@ contains the rules for agents. Files are opened relative to a folder descriptor,
 import errno
 import os
 import stat
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from quaid.errors import StoreMissing
+from quaid.folders.scanner import FOLDER_FLAGS, Folder, signature_of
+from quaid.model.sync_plan import FileSignature
 
 CONTRACT_FILE = "AGENT_CONTRACT.org"
 RAW_FOLDER = "raw"
@@ -21,26 +24,11 @@ NODE_ENDING = ".org"
 OWN_FOLDER = "ai-kb"
 """The folder inside .git for the lock, the state and the journal. Git never commits or pushes this folder."""
 
-NO_FOLLOW_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 MISSING_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """Error numbers raised when part of a path is missing or has become a symlink."""
 
 
-class FileStat(NamedTuple):
-    """The stat fields that are compared to detect a changed file."""
-
-    mtime_ns: int
-    ctime_ns: int
-    size: int
-    inode: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> "FileStat":
-        return cls(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-
-
-StoreFile = tuple[str, FileStat]
+StoreFile = tuple[str, FileSignature]
 """The path of a file and its stat."""
 
 
@@ -92,11 +80,8 @@ def is_store_file(path: str) -> bool:
 def walk_store(root: str) -> list[StoreFile]:
     """Return all files of the knowledge base, sorted by path."""
     files: list[StoreFile] = []
-    handle = _open_root(root)
-    try:
-        _walk_entries(handle, "", files)
-    finally:
-        os.close(handle)
+    with Folder(root) as folder:
+        _walk_entries(folder.enter(""), "", files)
     files.sort()
     return files
 
@@ -117,7 +102,7 @@ def _walk_entries(handle: int, below: str, files: list[StoreFile]) -> None:
                 and entry.is_file(follow_symlinks=False)
             ):
                 try:
-                    files.append((below + name, FileStat.of(entry.stat(follow_symlinks=False))))
+                    files.append((below + name, signature_of(entry.stat(follow_symlinks=False))))
                 except FileNotFoundError:  # deleted since scandir() listed it
                     continue
 
@@ -135,84 +120,22 @@ def _walk_folder(above: int, name: str, below: str, files: list[StoreFile]) -> N
         os.close(handle)
 
 
-def stat_file(root: str, path: str) -> FileStat | None:
+def stat_file(root: str, path: str) -> FileSignature | None:
     """Return the stat fields of a file, or None if it is missing, not regular or not part of the store."""
     try:
-        with OpenStore(root) as store:
-            status = store.stat(path)
+        with Folder(root) as folder:
+            status = folder.stat(path)
     except OSError as error:
         if error.errno in MISSING_ERRNOS:
             return None
         raise
-    return FileStat.of(status) if stat.S_ISREG(status.st_mode) and is_store_file(path) else None
+    return signature_of(status) if stat.S_ISREG(status.st_mode) and is_store_file(path) else None
 
 
-def read_file(root: str, path: str, limit: int | None = None) -> bytes:
-    """Return the content of a file, up to limit bytes. Fail if any part of the path is a symlink."""
-    with OpenStore(root) as store:
-        return store.read(path, limit)
-
-
-class OpenStore:
-    """An open descriptor of the store's folder, for reading many files."""
-
-    def __init__(self, root: str) -> None:
-        self._handle = _open_root(root)
-
-    def __enter__(self) -> "OpenStore":
-        return self
-
-    def __exit__(self, *how: object) -> None:
-        os.close(self._handle)
-
-    def stat(self, path: str) -> os.stat_result:
-        """Return the result of lstat() for a file."""
-        status: os.stat_result
-        status = self._at(path, lambda name, folder: os.stat(name, dir_fd=folder, follow_symlinks=False))
-        return status
-
-    def read(self, path: str, limit: int | None = None) -> bytes:
-        """Return the content of a file, up to limit bytes. Fail if any part of the path is a symlink."""
-        handle = self._at(
-            path, lambda name, folder: os.open(name, os.O_RDONLY | NO_FOLLOW_FLAGS, dir_fd=folder)
-        )
-        try:
-            size = os.fstat(handle).st_size
-            # Request only as many bytes as the file has, because allocating a buffer of `limit` bytes would
-            # be slow.
-            left = size + 1 if limit is None else min(size + 1, limit)
-            data = os.read(handle, left)
-            if len(data) == size:  # end of the file, or `limit` reached
-                return data
-            parts = [data]
-            while parts[-1] and (limit is None or sum(map(len, parts)) < limit):
-                parts.append(os.read(handle, left))
-            return b"".join(parts)[:limit]
-        finally:
-            os.close(handle)
-
-    def _at(self, path: str, act: Callable[[str, int], Any]) -> Any:
-        """Call act(name, folder descriptor) after opening each parent folder without following symlinks."""
-        *above, name = path.split("/")
-        folder = self._handle
-        try:
-            for segment in above:
-                deeper = os.open(segment, FOLDER_FLAGS, dir_fd=folder)
-                if folder != self._handle:
-                    os.close(folder)
-                folder = deeper
-            return act(name, folder)
-        finally:
-            if folder != self._handle:
-                os.close(folder)
-
-
-def _open_root(root: str) -> int:
-    """Return an open descriptor of the store's folder.
-
-    The root itself may be a symlink, since the user chose it.
-    """
-    return os.open(root, FOLDER_FLAGS & ~getattr(os, "O_NOFOLLOW", 0))
+def read_file(root: str, path: str) -> bytes:
+    """Return the content of a file. Fail if any part of the path is a symlink."""
+    with Folder(root) as folder:
+        return folder.read(path, sys.maxsize)
 
 
 class KbStatus(NamedTuple):

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quaid.errors import InvalidArgument, StoreMissing, UnsafeStore
-from quaid.kb.layout import NO_FOLLOW_FLAGS, OWN_FOLDER
+from quaid.folders.scanner import FILE_FLAGS
+from quaid.kb.layout import OWN_FOLDER
 from quaid.model.secrets import mask
 from quaid.storage import files as durable_files
 from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, is_file_at, try_lock_file
@@ -463,7 +464,7 @@ def read_json(folder: str, name: str) -> Any:
     path = os.path.join(folder, name)
     with translate_os_errors(path):
         try:
-            handle = os.open(path, os.O_RDONLY | NO_FOLLOW_FLAGS)
+            handle = os.open(path, FILE_FLAGS)
             with open(handle, encoding="utf-8", errors="surrogateescape") as file:
                 return json.load(file)
         except (FileNotFoundError, NotADirectoryError, ValueError):
