@@ -344,6 +344,17 @@ class Brain:
         self._db.before_commit = self._hide_before_commit
         return self._db
 
+    def create_memory(self, path: str) -> str:
+        """Create a memory. If another memory was deleted at this path, return its folders as text, else "".
+
+        These folders are not attached to the new memory.
+        """
+        former = collections.read_folder_list(os.path.realpath(path))
+        db = self.create(path)
+        db.write(lambda tx: collections.set_setting(tx, "welcome", "ask"))
+        collections.write_folder_list(db)
+        return ", ".join(f"{folder.name} ({folder.root})" for folder in former.folders) if former else ""
+
     @property
     def is_creatable(self) -> bool:
         """True if the memory is missing and may be created without an explicit `quaid init`.
@@ -365,9 +376,7 @@ class Brain:
         """Create the memory if `is_creatable` allows it. Return True if it exists now."""
         if self.is_creatable:
             try:
-                db = self.create(self.settings.db_path)
-                db.write(lambda tx: collections.set_setting(tx, "welcome", "ask"))
-                collections.write_folder_list(db)
+                self.create_memory(self.settings.db_path)
             except AlreadyExists:
                 return True  # another process has created it
             self.report_created(f"the memory {self.settings.db_path}")

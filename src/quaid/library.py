@@ -276,7 +276,7 @@ def open(
             if create and not read_only:
                 background.rebuild_if_deleted(brain)
                 with suppress(AlreadyExists):  # it exists, or another process has just created it
-                    background.create_memory(brain, settings.db_path)
+                    brain.create_memory(settings.db_path)
             _ = brain.db
     except BaseException:
         memory.close()

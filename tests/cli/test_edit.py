@@ -140,4 +140,4 @@ def test_without_a_terminal_no_editor_is_guessed(
 
 def test_open_needs_a_page_that_exists(edit: Edit) -> None:
     assert main(["open", "nowhere"]) == 3
-    assert commands._page_path(settings(), "Red") == "/page/red"
+    assert commands._page_address(settings(), "Red") == "red"

@@ -30,8 +30,10 @@ from quaid.errors import (
     QuaidError,
     VersionConflict,
 )
+from quaid.formats import markdown
 from quaid.mcp import jsonrpc, tools
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, OversizedLine
+from quaid.model import slug as slugs
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Arg, Param
@@ -62,9 +64,7 @@ def _init(line: CommandLine, arguments: dict[str, Any]) -> int:
     former = ""
     with Brain(settings._replace(db_path=path), ask=passphrase_prompt()) as brain:
         if created:
-            from quaid.operations.background import create_memory
-
-            former = create_memory(brain, path)
+            former = brain.create_memory(path)
         elif os.path.isdir(path):
             raise AlreadyExists(path=path, hint="It is a folder; name a file in it, as in memory.db.")
         else:
@@ -171,16 +171,14 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
     )
     if line.command == "serve":
         return server.serve_http(settings, options)
-    target = _page_path(settings, arguments["slug"]) if "slug" in arguments else ""
-    return server.serve_web(settings, options, opens="no_open" not in arguments, target=target)
+    page = _page_address(settings, arguments["slug"]) if "slug" in arguments else ""
+    return server.serve_web(settings, options, opens="no_open" not in arguments, page=page)
 
 
-def _page_path(settings: Settings, name: str) -> str:
-    """Return the path of a page on the dashboard. Fail if there is no such page."""
-    from quaid.web.pages.base import page_url
-
+def _page_address(settings: Settings, name: str) -> str:
+    """Return the address of a page. Fail if there is no such page."""
     with Brain(settings, notice=print_notice) as brain:
-        return page_url(_address(_read_page(brain, name)))
+        return _address(_read_page(brain, name))
 
 
 def _read_page(brain: Brain, name: str) -> Any:
@@ -188,7 +186,7 @@ def _read_page(brain: Brain, name: str) -> Any:
 
 
 def _address(page: Any) -> str:
-    return page.slug if page.collection == "default" else f"{page.collection}::{page.slug}"
+    return slugs.address(page.collection, page.slug)
 
 
 CONFLICT_START = "<<<<<<<"
@@ -219,21 +217,19 @@ def _edit(line: CommandLine, arguments: dict[str, Any]) -> int:
 
 def _text_to_edit(brain: Brain, name: str) -> tuple[str, str, int]:
     """Return the address, text and version of a page. A page that does not exist has a heading and version 0."""
-    from quaid.cli.render import render
-
     try:
         page = _read_page(brain, name)
     except PageNotFound as error:
-        if hint := error.facts.get(
-            "hint"
-        ):  # it was merged, erased or is in quarantine, or has a similar name
+        hint = error.facts.get("hint")
+        if hint:  # it was merged, erased or is in quarantine, or has a similar name
             if "Did you mean" in hint and "/" in name:
                 error.facts["hint"] = f"{hint} `quaid put {name}` creates it."
                 raise PageNotFound(**error.facts) from None
             raise
         title = name.rpartition("/")[2].rpartition("::")[2].replace("-", " ")
         return name, f"# {title[:1].upper()}{title[1:]}\n\n", 0
-    return _address(page), render(page), page.version
+    text = markdown.render(page.frontmatter, page.compiled_truth, page.timeline)
+    return _address(page), text, page.version
 
 
 def _edit_file(settings: Settings, slug: str) -> str:
@@ -254,8 +250,6 @@ def _edit_until_saved(brain: Brain, slug: str, path: str, text: str, version: in
     If the page was changed in the meantime, both versions are merged by parts; the editor is run again for
     passages that both have changed.
     """
-    from quaid.formats.markdown import merge_files
-
     draft = text
     while True:
         _run_editor(brain.settings, path, draft)
@@ -268,7 +262,7 @@ def _edit_until_saved(brain: Brain, slug: str, path: str, text: str, version: in
             return _save_edited(brain, slug, edited, version)
         except (VersionConflict, FileChanged):
             _, theirs, version = _text_to_edit(brain, slug)
-            merged = merge_files(text, edited, theirs)
+            merged = markdown.merge_files(text, edited, theirs)
             if merged is None:
                 raise
         text, (draft, conflicts) = theirs, merged
@@ -359,9 +353,7 @@ def _format_event(event: Any, as_json: bool) -> str:
     if as_json:
         kind = type(event).__name__.removeprefix("Watch").lower()
         return json.dumps({"event": kind, **json_value(event)}, ensure_ascii=False)
-    from quaid.cli.render import render
-
-    return f"{time.strftime('%H:%M:%S')}  {render(event)}"
+    return f"{time.strftime('%H:%M:%S')}  {format_record(event, False, False).removesuffix(chr(10))}"
 
 
 @contextmanager

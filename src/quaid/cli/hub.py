@@ -10,11 +10,16 @@ from contextlib import closing
 from types import FrameType
 from typing import Any
 
+import uvicorn
+
 import quaid
 from quaid.cli.parser import CommandLine, load_settings
 from quaid.cli.render import format_table
 from quaid.errors import FileTrouble, InvalidArgument, NotFound
+from quaid.http_server import ListenOptions, open_listener, server_address, uvicorn_config
 from quaid.hub.direct import StoreHub, open_store
+from quaid.hub.replicas import SpaceCopies
+from quaid.hub.server import MAX_CONNECTIONS, build_app
 from quaid.hub.store import OPERATOR, HubStore
 from quaid.spaces.protocol import RIGHTS, InvitationLink, Right, format_link, to_json
 
@@ -196,12 +201,6 @@ def _backup(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> in
 
 def _serve(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
     """Serve until SIGINT or SIGTERM."""
-    import uvicorn
-
-    from quaid.http_server import ListenOptions, open_listener, server_address, uvicorn_config
-    from quaid.hub.replicas import SpaceCopies
-    from quaid.hub.server import MAX_CONNECTIONS, build_app
-
     settings = load_settings(line)
     paths = [settings.path(arguments[name]) if name in arguments else "" for name in ("tls_cert", "tls_key")]
     options = ListenOptions(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from quaid.errors import InvalidArgument, InvalidBundle, InvitationRefused, NotFound
+from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.hub.store import HubStore
 from quaid.model.bundle import Bundle, decode
 from quaid.model.merge import is_addition
@@ -43,8 +44,6 @@ def open_store(place: str, create: bool = False) -> HubStore:
         return PostgresHubStore(place)
     if not create and not os.path.exists(place):
         raise NotFound(what="hub", name=place, hint="`quaid hub init` creates one.")
-    from quaid.hub.sqlite_store import SqliteHubStore
-
     return SqliteHubStore(place)
 
 

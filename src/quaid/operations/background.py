@@ -208,18 +208,6 @@ def rebuild_if_deleted(brain: Brain) -> None:
         brain.notice(message)
 
 
-def create_memory(brain: Brain, path: str) -> str:
-    """Create a memory. If another memory was deleted at this path, return its folders as text, else "".
-
-    These folders are not attached to the new memory.
-    """
-    former = collections.read_folder_list(os.path.realpath(path))
-    db = brain.create(path)
-    db.write(lambda tx: collections.set_setting(tx, "welcome", "ask"))
-    collections.write_folder_list(db)
-    return ", ".join(f"{folder.name} ({folder.root})" for folder in former.folders) if former else ""
-
-
 def _rebuild_memory(brain: Brain, path: str, folder_list: FolderList) -> str:
     unfinished = path + UNFINISHED_SUFFIX
     taken_in, missing = [], []

@@ -60,6 +60,7 @@ from quaid.http_server import (
 )
 from quaid.operations import dispatch, index, service
 from quaid.web import app as web_app
+from quaid.web.pages.base import page_url
 from quaid.web.workers import WorkerPool, queue_name
 from quaid.worker import share_one_arena, start_memory_trim
 
@@ -363,14 +364,15 @@ class WebServer(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def serve_web(settings: Settings, options: ServerOptions, *, opens: bool, target: str = "") -> int:
-    """Run `quaid web` or `quaid open`: serve the memory and open a logged-in browser, at the path `target`.
+def serve_web(settings: Settings, options: ServerOptions, *, opens: bool, page: str = "") -> int:
+    """Run `quaid web` or `quaid open`: serve the memory and open a logged-in browser, at the page with an address.
 
     If a server of this memory is already running on the port, use that server.
     """
     with Brain(settings, notice=print_notice) as brain:
         brain.create_if_missing()
         _ = brain.db  # opens the memory, so that problems are reported here and not in the browser
+    target = page_url(page) if page else ""
     try:
         listeners = open_listeners(options.bind, options.port)
     except PortTaken:
