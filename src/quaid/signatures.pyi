@@ -108,7 +108,7 @@ from quaid.operations.notebook import NotebookListRecord as NotebookListRecord
 from quaid.operations.notebook import NotebookReadRecord as NotebookReadRecord
 from quaid.operations.notebook import NotebookRecord as NotebookRecord
 from quaid.operations.notebook import NotebookWriteRecord as NotebookWriteRecord
-from quaid.operations.notebook import RememberRecord as RememberRecord
+from quaid.operations.notes import RememberRecord as RememberRecord
 from quaid.operations.overview import BriefingRecord as BriefingRecord
 from quaid.operations.overview import DaysRecord as DaysRecord
 from quaid.operations.overview import MapRecord as MapRecord

@@ -328,6 +328,7 @@ SECTION_TITLES = {
     "corrections": "Truth over time",
     "dream": "Truth over time",
     "overview": "Search",
+    "notes": "Notebook",
     "notebook": "Notebook",
     "conversations": "Conversations",
     "models": "Models",

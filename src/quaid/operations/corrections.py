@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from quaid.app import Brain
 from quaid.errors import CollectionReadOnly, InvalidArgument, NotFound, PartOfOrgFile, QuaidError
 from quaid.folders import page_writer
-from quaid.formats import sections
 from quaid.model import corrections as model, dates, facts as fact_model, similarity, slug as slugs, timeline
 from quaid.model.corrections import StatementPlace, Wording
 from quaid.model.english import split_sentences
@@ -113,7 +112,7 @@ class StoredStatement(NamedTuple):
     @property
     def id(self) -> str:
         """An id made from the text, so that it stays when other lines change and is unknown when this one does."""
-        address = _address(self.page)
+        address = address_of(self.page)
         if self.part == "field":
             return f"field:{self.place.heading}:{address}"
         kind = "line" if self.part == "truth" else "entry"
@@ -137,7 +136,7 @@ class StoredStatement(NamedTuple):
         return self.place.box
 
 
-class _Fact(NamedTuple):
+class StoredFact(NamedTuple):
     row: FactRow
     page: PageRow
 
@@ -154,13 +153,13 @@ class _Fact(NamedTuple):
         return f"{self.row.subject} {self.row.predicate} {value}"
 
 
-def _address(page: PageRow) -> str:
+def address_of(page: PageRow) -> str:
     return slugs.address(page.collection, page.slug)
 
 
-def candidate(item: _Fact | StoredStatement) -> CorrectionCandidate:
+def candidate(item: StoredFact | StoredStatement) -> CorrectionCandidate:
     """Return a statement as it is listed in answers."""
-    return CorrectionCandidate(item.id, item.text, _address(item.page))
+    return CorrectionCandidate(item.id, item.text, address_of(item.page))
 
 
 @op(
@@ -201,18 +200,20 @@ def correct(
         plan = finder.by_id(id.strip()) if id is not None else finder.plan()
     if isinstance(plan, CorrectRecord):
         return plan
-    record = _Correction(brain, plan, day).apply()
+    record = Correction(brain, plan, day).apply()
     with brain.db.reading():
         still_says, more = _listed(finder.still_saying(plan))
     return record._replace(still_says=still_says, more=more)
 
 
-def _listed(items: "Sequence[_Fact | StoredStatement]") -> tuple[tuple[CorrectionCandidate, ...], int | None]:
+def _listed(
+    items: "Sequence[StoredFact | StoredStatement]",
+) -> tuple[tuple[CorrectionCandidate, ...], int | None]:
     """Return the first statements of a list, and how many follow, or None."""
     return tuple(map(candidate, items[:MAX_CANDIDATES])), max(0, len(items) - MAX_CANDIDATES) or None
 
 
-def _choice(items: "Sequence[_Fact | StoredStatement]", note: str) -> CorrectRecord:
+def choice(items: "Sequence[StoredFact | StoredStatement]", note: str) -> CorrectRecord:
     """Return the record of a call that changed nothing, with the statements to choose from."""
     candidates, more = _listed(items)
     note += f" {more} more are not listed; use more words of the one that is meant." if more else ""
@@ -244,7 +245,7 @@ def propose_merge_of(brain: Brain, sentence: str) -> CorrectRecord | None:
         return None
     from quaid.operations import review  # imported late, because it imports this module
 
-    source, target = _address(one), _address(kept)
+    source, target = address_of(one), address_of(kept)
     number = getattr(review.propose_merge(brain, source, target, target, sentence), "proposal", 0)
     note = f"Merged {source} into {target}."
     if number:
@@ -256,11 +257,11 @@ def propose_merge_of(brain: Brain, sentence: str) -> CorrectRecord | None:
 # Finding what a correction is about
 
 
-class _Plan(NamedTuple):
+class CorrectionPlan(NamedTuple):
     """What a correction changes: facts with one statement, the line with the same statement, and a field."""
 
     wording: Wording
-    facts: tuple[_Fact, ...] = ()
+    facts: tuple[StoredFact, ...] = ()
     value: str | None = None
     """The new value of the facts; None if they only end."""
     line: StoredStatement | None = None
@@ -291,15 +292,15 @@ class _Finder:
         self.subject, self.rest = find_subject(brain, about)
         if self.subject is not None:
             self.names = " ".join([self.subject.title, *page_store.page_names(brain.db, [self.subject.id])])
-            self.facts = _current_facts(brain, self.subject)
+            self.facts = current_facts(brain, self.subject)
             self.lines = _own_statements(self.subject, book)
         else:
             self.names = about
             self.facts = _with_pages(brain, fact_store.facts_about(brain.db, [fold_name(about)]))
-            near = _statements_near(brain, f"{about} {wording.was or wording.now}", book)
+            near = statements_near(brain, f"{about} {wording.was or wording.now}", book)
             self.lines = [line for line in near if not line.page.slug.startswith(SOURCES)]
 
-    def by_id(self, id: str) -> _Plan:
+    def by_id(self, id: str) -> CorrectionPlan:
         """Return the plan for the fact or line with an id; raise NotFound if there is none."""
         match = _FACT_ID.match(id)
         rows = fact_store.read_facts(self.brain.db, ids=[int(match[1])]) if match else []
@@ -314,7 +315,7 @@ class _Finder:
             raise NotFound(what="candidate", name=id, hint="Call without id to list the candidates.")
         now = self.wording.now
         if line.box is not None and self.wording.outcome:
-            return _Plan(self.wording, line=line)
+            return CorrectionPlan(self.wording, line=line)
         self.names += f" {line.page.title}"
         new = self._rewritten(line)
         (label, value), (own, _) = model.label_of(now), model.label_of(line.text)
@@ -325,17 +326,17 @@ class _Finder:
             new = f"{line.section}: {value}" if line.part == "field" and value else now
         return self._plan_line(line, new)
 
-    def plan(self) -> _Plan | CorrectRecord:
+    def plan(self) -> CorrectionPlan | CorrectRecord:
         """Return what to change, or the candidates if no statement matches clearly. Raise NotFound without any."""
         wording, tasks = self.wording, self._tasks()
         if len(tasks) > 1:
-            return _choice(tasks, SEVERAL)
+            return choice(tasks, SEVERAL)
         if tasks and wording.was and wording.now and not wording.outcome:
             new = model.rewrite(tasks[0].text, wording.was, wording.now, self.names)
-            return _Plan(wording, line=tasks[0], new=new or wording.now)
+            return CorrectionPlan(wording, line=tasks[0], new=new or wording.now)
         if tasks:
             outcome = wording.outcome or ("done" if wording.now else "cancelled")
-            return _Plan(wording._replace(outcome=outcome), line=tasks[0])
+            return CorrectionPlan(wording._replace(outcome=outcome), line=tasks[0])
         if wording.was:
             return self._plan_by_words(self.lines)
         if wording.outcome:
@@ -351,7 +352,7 @@ class _Finder:
         was, now, outcome = self.wording.was, self.wording.now, self.wording.outcome
         words = f"{self.about} {was}"
         own = self.lines if self.subject is not None else []
-        lines = [*own, *_statements_near(self.brain, words, self.book)]
+        lines = [*own, *statements_near(self.brain, words, self.book)]
         todos = list({line.id: line for line in lines if line.box is not None}.values())
         if was:
             return [line for line in todos if model.quotes_task(was, line.text)] or [
@@ -378,11 +379,11 @@ class _Finder:
         missing = StatementPlace(0, 0, 0, "status: open", 1, "status")
         return next(fields, StoredStatement(self.subject, missing, "field"))
 
-    def _plan_by_words(self, lines: list[StoredStatement]) -> _Plan | CorrectRecord:
+    def _plan_by_words(self, lines: list[StoredStatement]) -> CorrectionPlan | CorrectRecord:
         """Return the plan for a correction that has the old words."""
         was = self.wording.was
 
-        def clearness(fact: _Fact) -> int:
+        def clearness(fact: StoredFact) -> int:
             return model.match_fact(self.wording, fact.row.subject, fact.row.predicate, fact.row.object)
 
         facts = changes.best_matches(self.facts, clearness)
@@ -396,13 +397,13 @@ class _Finder:
         else:
             matches = texts or matches
         if (facts and not _says_one_thing(facts)) or len(matches) > 1:
-            return _choice([*facts, *matches], SEVERAL)
+            return choice([*facts, *matches], SEVERAL)
         if facts:
             return self._plan_fact(facts, matches[0] if matches else None)
         if not matches:
             return self._unmatched()
         new = self._rewritten(matches[0])
-        return _choice(matches, SAYS_MORE) if new is None else self._plan_line(matches[0], new)
+        return choice(matches, SAYS_MORE) if new is None else self._plan_line(matches[0], new)
 
     def _lines_with_old_words(self, lines: Iterable[StoredStatement]) -> list[StoredStatement]:
         """Return the lines, fields and entries that have the old words. Open to-dos have been considered before."""
@@ -438,10 +439,10 @@ class _Finder:
             return now
         return model.rewrite(line.text, was, now, f"{self.names} {line.page.title}")
 
-    def _plan_by_label(self) -> _Plan | CorrectRecord:
+    def _plan_by_label(self) -> CorrectionPlan | CorrectRecord:
         """Return the plan for a correction that has only the new words."""
         now, rest = self.wording.now, model.stems(self.rest)
-        facts: list[_Fact] = []
+        facts: list[StoredFact] = []
         for fact in self.facts:
             row = fact.row
             labelled, value = model.split_label(now, row.subject, row.predicate, strict=True)
@@ -458,7 +459,7 @@ class _Finder:
             return self._plan_fact(facts, None)
         lines = [] if facts else self._labelled_lines()
         if len(facts) + len(lines) > 1:
-            return _choice([*facts, *(line for line, _ in lines)], SEVERAL)
+            return choice([*facts, *(line for line, _ in lines)], SEVERAL)
         return self._plan_line(*lines[0]) if lines else self._unmatched()
 
     def _labelled_lines(self) -> list[tuple[StoredStatement, str]]:
@@ -484,7 +485,7 @@ class _Finder:
         if found:
             return list(found.values())
         texts = [line for line in lines if line.part == "truth"]
-        for text in _spoken_variants(now, "", *self.names.split()[:1], self.about):
+        for text in spoken_variants(now, "", *self.names.split()[:1], self.about):
             for line in changes.find_corrected(text, texts):
                 if (new := model.replace_after_prefix(line.text, text)) is not None:
                     found.setdefault(line.id, (line, new))
@@ -494,20 +495,20 @@ class _Finder:
         """Return True if a line states a fact."""
         return model.states_fact(line.text, row.predicate, receipts.spellings(self.brain, row.object))
 
-    def _plan_fact(self, facts: list[_Fact], line: StoredStatement | None) -> _Plan:
+    def _plan_fact(self, facts: list[StoredFact], line: StoredStatement | None) -> CorrectionPlan:
         """Return the plan for facts with one statement, and the line of the subject's page that says the same."""
         wording, row = self.wording, facts[0].row
         value = model.new_value(wording, row.subject, row.predicate, row.object) if wording.now else None
         own = self.lines if self.subject is not None else []
         texts = [line for line in own if line.part == "truth" and line.box is None]
-        line = line or _only([line for line in texts if self._states(line, row)])
+        line = line or single([line for line in texts if self._states(line, row)])
         new = self._with_value(line, row, value) if line else None
         keys = model.relation_stems(row.predicate)
         fields = [line for line in own if line.part == "field" and model.stems(line.section) & keys]
-        return _Plan(
+        return CorrectionPlan(
             *(wording, tuple(facts), value),
             *((line, new) if new is not None else (None, "")),
-            _only([line for line in fields if self._rewritten(line)]),
+            single([line for line in fields if self._rewritten(line)]),
             self.subject or facts[0].page,
         )
 
@@ -525,11 +526,11 @@ class _Finder:
                 return ""
         return None
 
-    def _plan_line(self, line: StoredStatement, new: str) -> _Plan:
+    def _plan_line(self, line: StoredStatement, new: str) -> CorrectionPlan:
         """Return the plan for a line, and for the fact that it states if that has its value in the same place."""
-        facts: list[_Fact] = []
+        facts: list[StoredFact] = []
         value: str | None = None
-        for fact in _current_facts(self.brain, line.page):
+        for fact in current_facts(self.brain, line.page):
             spellings = receipts.spellings(self.brain, fact.row.object)
             is_kept = any(model.has_value(new, spelling) for spelling in spellings)
             if model.states_fact(line.text, fact.row.predicate, spellings) and not is_kept:
@@ -540,7 +541,7 @@ class _Finder:
             facts = []
         if line.text.endswith(".") and new[-1:].isalnum() and line.part != "field":
             new += "."
-        return _Plan(self.wording, tuple(facts), value, line, new)
+        return CorrectionPlan(self.wording, tuple(facts), value, line, new)
 
     def _unmatched(self) -> CorrectRecord:
         """Return what is stored about the subject, the nearest first, or raise NotFound."""
@@ -552,27 +553,27 @@ class _Finder:
             hint = "Nothing stored says so. Write it with `quaid remember` or `quaid put`."
             raise NotFound(what="statement", name=repr(f"{self.about}: {was or now}"), hint=hint)
         own = [line for line in self.lines if line.box is not None or not outcome]
-        near = _statements_near(self.brain, f"{page.title} {was}", self.book) if was else []
+        near = statements_near(self.brain, f"{page.title} {was}", self.book) if was else []
         others = [line for line in near if line.page.id != page.id and model.has_value(line.text, was)]
-        items: list[_Fact | StoredStatement] = [*self.facts]
+        items: list[StoredFact | StoredStatement] = [*self.facts]
         items += [line for line in own if not line.place.is_row]
         items += [line for line in others if self._names_subject(line, page)]
         names = model.stems(self.names)
         old = model.stems(f"{self.rest} {was}") - names
         new = model.stems(now) - names - old
 
-        def nearness(item: _Fact | StoredStatement) -> int:
+        def nearness(item: StoredFact | StoredStatement) -> int:
             words = model.stems(item.text.replace("_", " "))
             return 3 * len(old & words) + len(new & words)
 
-        return _choice(sorted(items, key=nearness, reverse=True), NOT_STORED)
+        return choice(sorted(items, key=nearness, reverse=True), NOT_STORED)
 
     def _names_subject(self, line: StoredStatement, page: PageRow) -> bool:
         """Return True if a line, or the title of its page, contains one of the names of `page`."""
         text = f" {fold_name(f'{line.page.title} {line.text}')} "
         return any(f" {name} " in text for name in _name_keys(self.brain, page))
 
-    def still_saying(self, plan: _Plan) -> "list[_Fact | StoredStatement]":
+    def still_saying(self, plan: CorrectionPlan) -> "list[StoredFact | StoredStatement]":
         """Return what still states the old value: on the subject's page, or on other pages that name the subject.
 
         A line states it if it has the value and a word of the fact's predicate, or a word of the changed line besides
@@ -585,15 +586,15 @@ class _Finder:
         former = line.text if line else ""
         new = [text for text in (plan.new, plan.value) if text]
         spellings = {fact.id: receipts.spellings(self.brain, fact.row.object) for fact in plan.facts}
-        found: dict[str, _Fact | StoredStatement] = {}
-        for fact in _current_facts(self.brain, page):
+        found: dict[str, StoredFact | StoredStatement] = {}
+        for fact in current_facts(self.brain, page):
             value = fact.row.object
             if model.has_value(former, value) and not model.has_value(plan.new, value):
                 found[fact.id] = fact
         values = {was, *(value for own in spellings.values() for value in own)} - {""}
         lines = _own_statements(page_store.require(self.brain.db, page.slug, page.collection), self.book)
         if values:
-            lines += _statements_near(self.brain, f"{page.title} {max(values, key=len)}", self.book)
+            lines += statements_near(self.brain, f"{page.title} {max(values, key=len)}", self.book)
         known = model.stems(f"{self.names} {page.title} {' '.join([*values, *new])}")
         about = model.stems(former) - known
 
@@ -610,12 +611,12 @@ class _Finder:
         return list(found.values())
 
 
-def _only(lines: list[StoredStatement]) -> StoredStatement | None:
+def single(lines: list[StoredStatement]) -> StoredStatement | None:
     """Return the line if there is exactly one."""
     return lines[0] if len(lines) == 1 else None
 
 
-def _says_one_thing(facts: list[_Fact]) -> bool:
+def _says_one_thing(facts: list[StoredFact]) -> bool:
     """Return True if there are facts and all have the same predicate and value, as on several pages."""
     keys = {
         (fact_model.canonical_predicate(f.row.predicate), fact_model.object_key(f.row.object)) for f in facts
@@ -623,7 +624,7 @@ def _says_one_thing(facts: list[_Fact]) -> bool:
     return len(keys) == 1
 
 
-def _spoken_variants(text: str, *names: str) -> list[str]:
+def spoken_variants(text: str, *names: str) -> list[str]:
     """Return a text after each of some names and after pronouns.
 
     On its own page, a subject may be named by its first name or a pronoun, or not at all.
@@ -634,10 +635,10 @@ def _spoken_variants(text: str, *names: str) -> list[str]:
 # Carrying it out
 
 
-class _Correction:
+class Correction:
     """Carries out the plan of one correction."""
 
-    def __init__(self, brain: Brain, plan: _Plan, day: str | None = None) -> None:
+    def __init__(self, brain: Brain, plan: CorrectionPlan, day: str | None = None) -> None:
         self.brain, self.plan, self.wording, self.day = brain, plan, plan.wording, day
         self.now = brain.now()
         self.today = day or self.now[:10]
@@ -671,7 +672,7 @@ class _Correction:
 
         if self.plan.line is not None or self.plan.page is not None:
             try:
-                saved, _ = pages.edit_page(self.brain, _address(page), None, self._changed_page, also=also)
+                saved, _ = pages.edit_page(self.brain, address_of(page), None, self._changed_page, also=also)
                 return saved.version
             except (CollectionReadOnly, PartOfOrgFile):
                 if self.plan.line is not None:
@@ -711,7 +712,7 @@ class _Correction:
         """Return a timeline with one entry struck or removed, and the right one added."""
         place, new = _find_again(lines, line), self.plan.new
         begin = lines.rfind("\n", 0, place.start) + 1
-        day = _ISO_DAY.search(lines, begin, place.start)
+        day = ISO_DAY.search(lines, begin, place.start)
         struck = f"~~{place.text}~~" if self.plan.keeps_trace else "(removed)"
         lines = lines[: place.start] + struck + lines[place.end :]
         if not new or not self.plan.keeps_trace:
@@ -795,7 +796,7 @@ _FIXED_FIELDS = frozenset(
 """Keys of the front matter that identify a page or record its history, so that they are not corrected."""
 
 
-def _fields(front: dict[str, Any]) -> Iterator[StatementPlace]:
+def field_places(front: dict[str, Any]) -> Iterator[StatementPlace]:
     """Yield the values of front matter as statements such as "city: Oslo", with the key as heading."""
     for key, value in front.items():
         values = value if isinstance(value, list) else [value]
@@ -820,11 +821,11 @@ def _with_field(front: dict[str, Any], place: StatementPlace, new: str) -> dict[
     return {**front, key: value}
 
 
-def _page_statements(page: PageRow, *, closed: bool = False) -> Iterator[StoredStatement]:
+def page_statements(page: PageRow, *, closed: bool = False) -> Iterator[StoredStatement]:
     """Yield the statements of a page: its text, its front matter, its timeline."""
     for place in model.statements(page.truth, closed=closed):
         yield StoredStatement(page, place)
-    for place in _fields(page.frontmatter):
+    for place in field_places(page.frontmatter):
         yield StoredStatement(page, place, "field")
     for place in model.statements(page.timeline, closed=closed):
         yield StoredStatement(page, place, "timeline")
@@ -832,7 +833,7 @@ def _page_statements(page: PageRow, *, closed: bool = False) -> Iterator[StoredS
 
 def _own_statements(page: PageRow, book: list[StoredStatement]) -> list[StoredStatement]:
     """Return the statements of a page, or of its notebook file."""
-    return [line for line in book if line.page.id == page.id] or list(_page_statements(page))
+    return [line for line in book if line.page.id == page.id] or list(page_statements(page))
 
 
 def notebook_statements(brain: Brain, *, closed: bool = False) -> list[StoredStatement]:
@@ -856,7 +857,7 @@ def notebook_statements(brain: Brain, *, closed: bool = False) -> list[StoredSta
     return lines
 
 
-def _statements_near(
+def statements_near(
     brain: Brain, query: str, book: list[StoredStatement], *, closed: bool = False
 ) -> list[StoredStatement]:
     """Return the statements of the pages that match a query best, sources too, and of the notebook."""
@@ -866,7 +867,7 @@ def _statements_near(
         if kinds.get(hit.collection) in (None, "kb", layout.NOTEBOOK_KIND):
             continue  # nodes are corrected with `ai-kb`; the notebook's lines are those of its files
         page = page_store.find(brain.db, hit.slug, hit.collection)
-        lines += _page_statements(page, closed=closed) if page is not None else ()
+        lines += page_statements(page, closed=closed) if page is not None else ()
     return [*lines, *book]
 
 
@@ -880,7 +881,7 @@ def _statement_with_id(
         if id.count(":") > 1
         else None
     )
-    lines = [*book, *(_page_statements(page, closed=closed) if page is not None else ())]
+    lines = [*book, *(page_statements(page, closed=closed) if page is not None else ())]
     return next((line for line in lines if line.id == id), None)
 
 
@@ -900,15 +901,15 @@ def _page_with_id(brain: Brain, id: int | None) -> PageRow | None:
     return page_store.require(brain.db, head.slug, head.collection) if head is not None else None
 
 
-def _with_pages(brain: Brain, rows: Iterable[FactRow]) -> list[_Fact]:
+def _with_pages(brain: Brain, rows: Iterable[FactRow]) -> list[StoredFact]:
     """Return facts that hold today or later, with their pages."""
     today = brain.now()[:10]
     rows = [row for row in rows if row.valid_until is None or row.valid_until > today]
     found = {id: _page_with_id(brain, id) for id in {row.page_id for row in rows}}
-    return [_Fact(row, page) for row in rows if (page := found[row.page_id]) is not None]
+    return [StoredFact(row, page) for row in rows if (page := found[row.page_id]) is not None]
 
 
-def _current_facts(brain: Brain, page: PageRow) -> list[_Fact]:
+def current_facts(brain: Brain, page: PageRow) -> list[StoredFact]:
     """Return the facts that hold today and have a page as their subject, also if they are on other pages."""
     keys = {row.name for row in page_store.pages_called(brain.db, _name_keys(brain, page))}
     mine = [key for key in keys if _single_page(page_store.pages_called(brain.db, [key])) == page.id]
@@ -940,10 +941,10 @@ def find_subject(brain: Brain, about: str) -> tuple[PageRow | None, str]:
     try:
         return (pages.open_page(brain, about.strip()), "") if about.strip() else (None, about)
     except QuaidError:  # neither an address nor a unique title
-        return _named_page(brain, about)
+        return named_page(brain, about)
 
 
-def _named_page(brain: Brain, about: str, *, leads: bool = False) -> tuple[PageRow | None, str]:
+def named_page(brain: Brain, about: str, *, leads: bool = False) -> tuple[PageRow | None, str]:
     """Return the page that has the longest name in a text, and the other words.
 
     With `leads`, only the first words count, as in a sentence about somebody.
@@ -981,7 +982,7 @@ def line_to_remove(brain: Brain, query: str) -> StoredStatement | CorrectRecord:
     with brain.db.reading():
         if chosen := _statement_with_id(brain, query.strip(), book, closed=True):
             return chosen
-        lines = _statements_near(brain, query, book, closed=True)
+        lines = statements_near(brain, query, book, closed=True)
     wanted = model.stems(query)
 
     def shared_words(line: StoredStatement) -> int:
@@ -998,7 +999,7 @@ def line_to_remove(brain: Brain, query: str) -> StoredStatement | CorrectRecord:
         advice = "use words of the sentence, or send slug to erase a whole page"
         raise InvalidArgument(name="query", problem=f"matches no sentence of any page; {advice}")
     note = "Several sentences have these words; nothing was proposed. Call again with the id of one as query."
-    return found[0] if len(found) == 1 else _choice(found, note)
+    return found[0] if len(found) == 1 else choice(found, note)
 
 
 def remove_line(brain: Brain, line: StoredStatement) -> CorrectRecord:
@@ -1010,8 +1011,8 @@ def remove_line(brain: Brain, line: StoredStatement) -> CorrectRecord:
         for row in rows
         if line.text in row.evidence_text or model.states_fact(line.text, row.predicate, [row.object])
     ]
-    plan = _Plan(Wording(line.text, "", never_held=True), line=line, keeps_trace=False)
-    record = _Correction(brain, plan).apply()
+    plan = CorrectionPlan(Wording(line.text, "", never_held=True), line=line, keeps_trace=False)
+    record = Correction(brain, plan).apply()
 
     def erase(tx: "Transaction") -> None:
         history.drop_versions_with(tx, line.page.id, line.text)
@@ -1037,195 +1038,11 @@ def _remains_note(line: StoredStatement) -> str:
     parts = [part for part, text in (("title", page.title), ("slug", slug)) if repeats(text)]
     if not parts or line.file:
         return ""
-    address = _address(page)
+    address = address_of(page)
     return (
         f"The {' and '.join(parts)} of {address} still {'has' if len(parts) == 1 else 'have'} words of it: "
         f"`quaid forget {address}` erases the page, `quaid rename` changes the slug."
     )
 
 
-# Sentences of `remember`
-
-
-_Action = Literal["ticked", "struck", "replaced", "nothing"]
-
-
-class SentenceChange(NamedTuple):
-    """What a sentence ticked, struck or replaced, or the lines that it may be about."""
-
-    action: _Action
-    category: str
-    record: CorrectRecord
-    line: StoredStatement | None = None
-    lines: tuple[StoredStatement, ...] = ()
-
-
-_TICK = Wording("", "", outcome="done")
-
-
-def apply_sentence(brain: Brain, content: str, category: str) -> SentenceChange | None:
-    """Carry out a sentence that finishes, removes, ends or corrects something.
-
-    Return None if it changes no line. To-dos are ticked on pages too, but no other line of a page is changed.
-    """
-    if merge := propose_merge_of(brain, content):
-        return SentenceChange("nothing", "correction", merge)
-    task = changes.finished_task(content)
-    if not task and category not in ("removal", "correction") and not changes.names_new_value(content):
-        return None
-    book = notebook_statements(brain)
-    if any(similarity.same_line(line.text, content) for line in book):
-        return None  # a repetition of a line is not a change of it
-    if task:
-        text, explicit, verb = task
-        with brain.db.reading():
-            todos = [line for line in _statements_near(brain, text, book) if line.box is not None]
-        tasks = changes.find_task(text, todos, 1 if explicit else 2, verb)
-        if len(tasks) == 1:
-            return _change_line(brain, tasks[0], "ticked", "todo", _TICK)
-        if explicit and tasks:
-            return _several(tasks, "todo", "to-do")
-        if not tasks and (thing := changes.bought_thing(text)):
-            items = [line for line in book if line.path.startswith(f"{layout.LISTS}/") and line.box is None]
-            if bought := _only(changes.find_task(thing, items)):
-                return _change_line(brain, bought, "struck", "shopping", Wording(bought.text, ""))
-    if category == "removal" and changes.is_removal_command(content):
-        return _remove_by_sentence(brain, content, book)
-    if category in ("removal", "correction") or changes.names_new_value(content):
-        statement = changes.ended_statement(content)
-        lines = changes.find_ended(statement, book) if statement else changes.find_corrected(content, book)
-        if line := _only(lines):
-            new = sections.sanitize(changes.strip_correction(" ".join(content.split())))
-            return _change_line(brain, line, "replaced", "correction", Wording(statement, new))
-    return None
-
-
-def _remove_by_sentence(brain: Brain, content: str, book: list[StoredStatement]) -> SentenceChange | None:
-    """Strike the line of the notebook that a removal names, or list the lines that it may be about."""
-    named = changes.find_removed(content, book)
-    if line := _only(named):
-        if line.box is not None:
-            wording = Wording("", "", outcome="cancelled") if changes.cancels(content) else _TICK
-            return _change_line(
-                brain, line, "struck" if changes.cancels(content) else "ticked", "removal", wording
-            )
-        return _change_line(brain, line, "struck", "removal", Wording(line.text, ""))
-    if named:
-        return _several(named, "removal", "line")
-    if not changes.names_stored_thing(content):
-        return None
-    with brain.db.reading():
-        near = [line for line in _statements_near(brain, content, []) if line.part == "truth"]
-    on_pages = changes.find_removed(content, near)
-    note = (
-        "No line of the notebook fits, so nothing was changed or added. `quaid recall` shows what is there; say it"
-        " with words of the line, or use `quaid correct`."
-    )
-    if on_pages:
-        note = "A page says so; nothing was changed. `quaid correct` withdraws such a line, memory_forget removes it."
-    return SentenceChange("nothing", "removal", _choice(on_pages, note), lines=tuple(on_pages))
-
-
-def _several(lines: list[StoredStatement], category: str, what: str) -> SentenceChange:
-    """Return the lines that a sentence may be about, if there are several."""
-    note = f"Several lines fit, so nothing was changed; name the {what} more exactly."
-    return SentenceChange("nothing", category, _choice(lines, note), lines=tuple(lines))
-
-
-def _change_line(
-    brain: Brain, line: StoredStatement, action: _Action, category: str, wording: Wording
-) -> SentenceChange:
-    """Change a line as a sentence says."""
-    record = _Correction(brain, _Plan(wording, line=line, new=wording.now)).apply()
-    return SentenceChange(action, category, record, line)
-
-
-class SubjectReport(NamedTuple):
-    """What pages say about the subject of a sentence."""
-
-    page: str = ""
-    replaced: tuple[CorrectedStatement, ...] = ()
-    contradicts: tuple[CorrectionCandidate, ...] = ()
-    open_facts: tuple[receipts.OpenFact, ...] = ()
-    still_says: tuple[receipts.OldLine, ...] = ()
-
-
-def report_subject(brain: Brain, sentence: str) -> SubjectReport:
-    """Return what is stored about the page that a sentence names first, and what contradicts the sentence.
-
-    If the sentence clearly states a change and contradicts exactly one fact, that fact ends or gets the new value.
-    The text of the page is not changed.
-    """
-    text = changes.strip_correction(" ".join(sentence.split()))[: changes.MAX_SENTENCE]
-    with brain.db.reading():
-        subject, rest = _named_page(brain, text, leads=True)
-        if subject is None or collections.require(brain.db, subject.collection).kind == layout.NOTEBOOK_KIND:
-            return SubjectReport()
-        statement = changes.ended_statement(text)
-        facts = _current_facts(brain, subject)
-        clashing = _clashing_facts(brain, facts, text, statement)
-    lines = [line for line in _page_statements(subject) if line.part == "truth"]
-    name = text[: len(text) - len(rest)] if text.endswith(rest) else text.split()[0]
-    body = statement.removeprefix(name).strip() if statement else rest
-    find = changes.find_ended if statement else changes.find_corrected
-    variants = [statement or text, *_spoken_variants(body, text.split()[0], "")]
-    said = {line.id: line for variant in variants for line in find(variant, lines)}
-    shown = {fact.row.id for fact, _ in clashing}
-    open_rows = [fact.row for fact in facts if fact.row.id not in shown][: receipts.MAX_OPEN_FACTS]
-    open_facts = (
-        receipts.OpenFact(row.id, f"{row.predicate} {row.object}", row.valid_from) for row in open_rows
-    )
-    report = SubjectReport(_address(subject), open_facts=tuple(open_facts))
-    record = None
-    if len(clashing) == 1 and changes.tells_change(text):
-        record = _change_fact(brain, text, *clashing[0])
-    if record is None:
-        candidates = [*map(candidate, [fact for fact, _ in clashing]), *map(candidate, said.values())]
-        return report._replace(contradicts=tuple(candidates[:MAX_CANDIDATES]))
-    row = clashing[0][0].row
-    values = receipts.spellings(brain, row.object)
-    for place in model.statements_of_fact(subject.truth, row.predicate, values):
-        line = StoredStatement(subject, place)
-        said[line.id] = line
-    old = [line.text for line in said.values()]
-    keys = {fold_name(value) for value in values}
-    fields = (place.text for place in _fields(subject.frontmatter))
-    old += [field for field in fields if fold_name(field.partition(": ")[2]) in keys]
-    still = [receipts.OldLine(report.page, text[: receipts.MAX_LINE_LENGTH]) for text in old]
-    return report._replace(replaced=record.replaced, still_says=tuple(still[: receipts.MAX_OLD_LINES]))
-
-
-def _clashing_facts(
-    brain: Brain, facts: list[_Fact], text: str, statement: str
-) -> list[tuple[_Fact, str | None]]:
-    """Return the facts that a sentence ends, or of which it says another value, each with that value."""
-    if statement:
-        return [(f, None) for f in facts if model.states_fact(statement, f.row.predicate, [f.row.object])]
-    clashing: list[tuple[_Fact, str | None]] = []
-    single = fact_store.single_valued_predicates(brain.db)
-    for fact in facts:
-        row = fact.row
-        labelled, value = model.split_label(text, row.subject, row.predicate, strict=True)
-        predicate = fact_model.canonical_predicate(row.predicate)
-        is_single = labelled and fact_model.is_single_valued(predicate, single, None)
-        if is_single and not model.has_value(text, row.object):
-            clashing.append((fact, _VALUE_END.split(value, maxsplit=1)[0].strip(" ,.")))
-    return clashing
-
-
-def _change_fact(brain: Brain, text: str, fact: _Fact, value: str | None) -> CorrectRecord | None:
-    """End a fact or give it a new value. Return None if the value is no short name, or the page is read-only."""
-    if value is not None and not 0 < len(value.split()) <= model.MAX_VALUE_WORDS:
-        return None
-    day = _ISO_DAY.search(text)
-    try:
-        return _Correction(brain, _Plan(Wording("", text), (fact,), value), day[0] if day else None).apply()
-    except CollectionReadOnly:
-        return None
-
-
-_ISO_DAY = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
-_VALUE_END = re.compile(
-    r"(?i),|;| \(| (?:as|since|from|after|because|and|but|with|starting|until|instead|again|this|next|last)\b"
-)
-"""Words after the value of a fact in a sentence: "works at Acme since May"."""
+ISO_DAY = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")

@@ -1,54 +1,31 @@
-"""The notebook: remember, recall, daily log, session prompt and notebook files."""
+"""The notebook: recall, daily log, session prompt and notebook files."""
 
 import os
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Annotated, NamedTuple
 
 from quaid.app import Brain
 from quaid.clients import context_limit
 from quaid.config import is_valid_overlap
 from quaid.embedding import backfill
-from quaid.embedding.registry import DEFAULT_MODEL
-from quaid.errors import (
-    AlreadyExists,
-    InvalidArgument,
-    InvalidConfig,
-    NoNotebook,
-    NotFound,
-    QuaidError,
-)
+from quaid.errors import AlreadyExists, InvalidArgument, InvalidConfig, NoNotebook, NotFound
 from quaid.folders import page_writer
 from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.sync import changed_paths, sync_collection
 from quaid.formats import markdown
-from quaid.model import chunker, dates, similarity
-from quaid.model.plain_text import shorten
+from quaid.model import chunker, dates
 from quaid.model.trust import ALL_BY_PERSON, PERSON, LineTrust
 from quaid.notebook import files as notebook_files, layout
-from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
+from quaid.notebook.layout import MigratedFile, RecallResult, SessionPrompt
 from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
 from quaid.operations import background
-from quaid.operations.pages import ExpiryDay, ForPeriod, requested_moment
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, expiry as expired, trust
 from quaid.storage.checks import recut_pages
 from quaid.storage.chunks import NOTEBOOK_WINDOW
 from quaid.storage.collections import Collection, IndexedFile
 from quaid.storage.sqlite.connection import Transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from quaid.notebook.router import Classification
-    from quaid.operations.corrections import (
-        CorrectedStatement,
-        CorrectionCandidate,
-        SentenceChange,
-        StoredStatement,
-        SubjectReport,
-    )
-    from quaid.operations.receipts import OldLine, OpenFact
 
 
 def edit_file(
@@ -132,63 +109,6 @@ def fresh_notebook(brain: Brain) -> Collection:
     return notebook
 
 
-MAX_NOTE = 10_000
-"""Maximum characters of a text to remember. A longer text should be ingested as a source."""
-
-MAX_ECHO = 200
-"""At most this many characters of a line are repeated to agents."""
-
-RememberAction = Literal["added", "ticked", "struck", "replaced", "question", "nothing"]
-
-
-class RememberRecord(NamedTuple):
-    path: str
-    section: str
-    lines: tuple[RememberedLine, ...]
-    """The remembered, ticked or struck lines, each with its position and whether it was changed.
-
-    If nothing was done, the lines that the sentence could be about.
-    """
-    version: int
-    category: str = ""
-    """The category of the sentence.
-
-    One of todo, shopping, contact, order, preference, pattern, fact, list, removal, question and correction.
-    """
-    near: tuple[str, ...] = ()
-    """Other categories with a similar probability."""
-    action: RememberAction = "added"
-    note: str = ""
-    """A hint for the caller, for example that another line contradicts the sentence; "" if there is none."""
-    collection: str = ""
-    replaced: "tuple[CorrectedStatement, ...]" = ()
-    """The line that was ticked, struck or replaced, and the fact that was ended."""
-    similar: tuple[str, ...] = ()
-    """Other lines that say nearly the same, each as path:line: text."""
-    slug: str = ""
-    """The page of the file."""
-    about: str = ""
-    """The page about the person or thing that the first words name."""
-    contradicts: "tuple[CorrectionCandidate, ...]" = ()
-    """Facts and lines with another value, on the page `about` or in the notebook. `correct` accepts their ids."""
-    open_facts: "tuple[OpenFact, ...]" = ()
-    """Other facts of the page `about` that still hold."""
-    still_says: "tuple[OldLine, ...]" = ()
-    """Lines of the page `about` that still have the value of an ended fact."""
-    merge_proposal: int | None = None
-    """The id of the proposal to merge two pages, if the sentence says that they are about the same thing."""
-    due: str = ""
-    """The day on which a to-do is due."""
-
-    def agent_view(self) -> dict[str, Any]:
-        """Return the fields for agents. Lines are shortened, and have no path if it is that of the record."""
-        lines = [
-            line._replace(path="" if line.path == self.path else line.path, text=shorten(line.text, MAX_ECHO))
-            for line in self.lines
-        ]
-        return {**self._asdict(), "lines": lines}
-
-
 class NotebookWriteRecord(NamedTuple):
     path: str
     line: int
@@ -198,270 +118,6 @@ class NotebookWriteRecord(NamedTuple):
     heading: str = ""
     """The heading of a log entry."""
     collection: str = ""
-
-
-@op(
-    "write",
-    creates=True,
-    tool="remember",
-    core=True,
-    adds_only=True,
-    examples=(
-        "quaid remember Sarah prefers email to phone",
-        "quaid remember 'buy milk, eggs and bread'",
-        "quaid remember 'The Dispossessed' --category lists --file reading",
-        "quaid remember 'guest wifi is hunter2' --expires Friday",
-    ),
-)
-def remember(
-    brain: Brain,
-    content: Annotated[
-        str, Arg("What to remember, in plain words: one thing, or a list.", positional=True, any_text=True)
-    ],
-    category: Annotated[
-        Literal[
-            "lists",
-            "reference",
-            "knowledge",
-            "contacts",
-            "preferences",
-            "standing-orders",
-            "todos",
-            "shopping",
-            "facts",
-            "patterns",
-            "list",
-            "contact",
-            "preference",
-            "order",
-            "todo",
-            "fact",
-            "pattern",
-        ]
-        | None,
-        Arg("The kind of note; by default chosen from the text."),
-    ] = None,
-    file: Annotated[str | None, Arg("The file, as in reading or lists/reading.md.")] = None,
-    section: Annotated[str | None, Arg("The heading to add it under; created if missing.")] = None,
-    expires: ExpiryDay = None,
-    for_: ForPeriod = None,
-) -> RememberRecord:
-    """Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern.
-
-    It is added once, under the matching heading of the matching file. A sentence that removes, corrects or finishes
-    something ("remove milk", "done: renew passport") ticks, strikes or replaces the line it is about."""
-    from quaid.notebook import (
-        router,
-    )  # imported late, because it reads the words and weights of the classifier
-
-    if len(content) > MAX_NOTE:
-        remedy = "store a long text with `quaid ingest-source`"
-        raise InvalidArgument(
-            name="content", problem=f"has {len(content):,} characters and {MAX_NOTE:,} are allowed; {remedy}"
-        )
-    moment = requested_moment(brain, expires, for_)
-    notebook = layout.require_notebook(brain.db)
-    guess = router.Classification("", ())
-    place: str | None = router.CATEGORY_ARGUMENTS.get(category, category) if category else None
-    if content.strip() and not (category or file or section):
-        guess = router.classify(content, _sentence_embedder(brain))
-    if guess.category in ("shopping", "order") and router.is_task(content):
-        due = dates.find_due(content, brain.local()[:10])
-        if due and due.is_deadline:
-            guess = router.Classification("todo", (guess.category, *guess.near))
-    if guess.category == "question":
-        note = "This is a question; `quaid query` answers it."
-        return RememberRecord("", "", (), 0, "question", guess.near, "question", note)
-    from quaid.operations import corrections  # imported late, because it imports this module
-
-    is_sentence = bool(guess.category) and moment is None
-    change = corrections.apply_sentence(brain, content, guess.category) if is_sentence else None
-    if change:
-        record = _changed_record(change)
-    else:
-        record = _add_note(brain, notebook, content, place, file, section, guess, moment)
-    if record.action in ("ticked", "struck", "nothing") or record.category in ("shopping", "list", "todo"):
-        return record
-    return _with_report(record, corrections.report_subject(brain, content))
-
-
-def _with_report(record: RememberRecord, report: "SubjectReport") -> RememberRecord:
-    """Return the record with what a page says about the subject of the sentence."""
-    note = "" if report.replaced or report.contradicts else record.note
-    if contradicts := (*record.contradicts, *report.contradicts):
-        place = report.page if report.contradicts else "An earlier line"
-        note += f" {place} says otherwise; if it is outdated, `quaid correct` with its id changes it."
-    elif report.still_says:
-        note += f" The text of {report.page} still says otherwise; `quaid correct` changes it."
-    return record._replace(
-        replaced=(*record.replaced, *report.replaced),
-        note=note.strip(),
-        about=report.page,
-        contradicts=contradicts,
-        open_facts=report.open_facts,
-        still_says=report.still_says,
-    )
-
-
-def _changed_record(change: "SentenceChange") -> RememberRecord:
-    """Return the record of a sentence that ticked, struck or replaced a line, or may be about several lines."""
-    done, line = change.record, change.line
-    if line is None:
-        lines = [_shown_line(line, written=False) for line in change.lines[:MAX_SHOWN_LINES]]
-        return RememberRecord(
-            *("", "", tuple(lines), 0, change.category, (), "nothing", done.note),
-            merge_proposal=done.merge_proposal,
-        )
-    lines = [_shown_line(line, written=True)]
-    if change.action == "replaced":
-        lines.append(RememberedLine(done.now, line.path, line.place.line + 1, written=True))
-    return RememberRecord(
-        *(line.path, line.section, tuple(lines), done.version, change.category, (), change.action),
-        collection=done.collection,
-        replaced=done.replaced,
-        slug=done.slug,
-    )
-
-
-def _shown_line(line: "StoredStatement", *, written: bool) -> RememberedLine:
-    return RememberedLine(line.text, line.path, line.place.line, written)
-
-
-def _add_note(
-    brain: Brain,
-    notebook: Collection,
-    content: str,
-    category: str | None,
-    file: str | None,
-    section: str | None,
-    guess: "Classification",
-    moment: str | None = None,
-) -> RememberRecord:
-    """Write a note to the file and section that fit it, with the moment at which it expires."""
-    from quaid.notebook import changes, router
-    from quaid.operations import corrections
-
-    paths: tuple[str, ...] = ()
-    if router.needs_file_list(content, file):
-        paths = _notebook_paths(brain, notebook)
-    kind = router.KIND_OF.get(guess.category)
-    finished = bool(guess.category) and changes.finished_task(content) is not None
-    if guess.category in ("removal", "correction") or (finished and kind in (None, "todos", "shopping")):
-        # A sentence that changes no line is stored as a note, so that nothing is lost.
-        stripped = changes.strip_correction(content)
-        statement = finished or changes.ended_statement(content)
-        task = not statement and (router.is_task(stripped) or changes.is_removal_task(stripped))
-        goal = router.choose_target(stripped, "todos" if task else "facts", None, None)
-    else:
-        goal = router.choose_target(content, category, file, section, paths, guessed=kind)
-    if goal.path == router.NOTE_KINDS["todos"].path:
-        goal = goal._replace(lines=[_with_due_day(brain, line) for line in goal.lines])
-    if moment:
-        goal = goal._replace(lines=[dates.with_expiry(line, moment) for line in goal.lines])
-    written = router.UpdatedNote("", "", ())
-
-    def change(old: str | None) -> str:
-        nonlocal written
-        written = router.add_lines(old, goal)
-        return written.text
-
-    edited = edit_file(brain, notebook, goal.path, change)
-    indexed = notebook.indexed_file(brain.db, goal.path)
-    file_slug = (indexed.slug or "") if indexed else ""
-    filed = router.category_of(goal.path)
-    near = tuple(name for name in dict.fromkeys((guess.category, *guess.near)) if name and name != filed)
-    note = ""
-    similar, contradicts = _similar_lines(brain, written.lines)
-    name = "to-do" if filed == "todo" else filed
-    if guess.category in ("removal", "correction"):
-        what = "corrects" if guess.category == "correction" else "removes"
-        note = f"No line was found that this clearly {what}, so it was filed as a {name}."
-    elif changes.says_finished(content):
-        note = f"No to-do was found that this clearly finishes, so it was filed as a {name}."
-    statements = corrections.notebook_statements(brain)
-    about = changes.similar_subject(content, statements) if note else []
-    if not note and filed in ("fact", "pattern"):
-        about = changes.similar_subject(content, [line for line in statements if line.box is not None])
-        note = "Open to-dos on this are listed. If one is done, say so with its words." if about else ""
-    if about:
-        own = {(line.path, line.line) for line in written.lines}
-        shown = (_show_line(line) for line in about if (line.path, line.place.line) not in own)
-        similar = tuple(dict.fromkeys((*similar, *shown)))[:MAX_SIMILAR_LINES]
-    return RememberRecord(
-        *(goal.path, written.section, written.lines, edited.version, filed, near, "added", note),
-        collection=notebook.name,
-        similar=similar,
-        slug=file_slug,
-        contradicts=contradicts,
-        due=dates.due_day_of(written.lines[0].text) if filed == "todo" and len(written.lines) == 1 else "",
-    )
-
-
-def _with_due_day(brain: Brain, line: str) -> str:
-    """Return a to-do with the day on which it is due in parentheses, unless the line already names that day.
-
-    Words such as "by Friday" mean another day when they are read later.
-    """
-    today = brain.local()[:10]
-    due = dates.find_due(line, today)
-    if due is None or due.day < today or dates.due_day_of(line) == due.day:
-        return line
-    first, newline, rest = line.partition("\n")
-    return f"{first} (due {due.day}){newline}{rest}"
-
-
-def _show_line(line: "StoredStatement") -> str:
-    return f"{line.path}:{line.place.line}: {line.text}"
-
-
-def _similar_lines(
-    brain: Brain, lines: tuple[RememberedLine, ...]
-) -> "tuple[tuple[str, ...], tuple[CorrectionCandidate, ...]]":
-    """Return the lines of the notebook that say nearly the same as a new line, and those with another value.
-
-    If several lines are new, as in a list of items, return no lines.
-    """
-    from quaid.notebook import changes
-    from quaid.operations import corrections
-
-    if len(lines) != 1:
-        return (), ()
-    (new,) = lines
-    others = [
-        line
-        for line in corrections.notebook_statements(brain)
-        if (line.path, line.place.line) != (new.path, new.line)
-    ]
-    clashing = changes.find_corrected(new.text, others)
-    near = [line for line in others if line not in clashing and similarity.is_near_line(new.text, line.text)]
-    return (
-        tuple(map(_show_line, near[:MAX_SIMILAR_LINES])),
-        tuple(map(corrections.candidate, clashing[:MAX_SIMILAR_LINES])),
-    )
-
-
-def _notebook_paths(brain: Brain, notebook: Collection) -> tuple[str, ...]:
-    indexed = [file.path for file in notebook.known_files(brain.db)]
-    return tuple(dict.fromkeys([*layout.list_files(notebook.root or ""), *indexed]))
-
-
-def _sentence_embedder(brain: Brain) -> "Callable[[str], bytes] | None":
-    """Return a function that embeds a sentence with the built-in model, or None if that model is not in use.
-
-    The model is opened only when the function is called.
-    """
-    try:
-        embedder = brain.embedder
-    except QuaidError:
-        return None
-    if embedder.name != DEFAULT_MODEL or background.backoff_reason(brain, embedder.name) or embedder.ready():
-        return None
-    return embedder.embed_query
-
-
-MAX_SIMILAR_LINES = 3
-MAX_SHOWN_LINES = 20
-"""If a sentence matches several lines, at most this many are listed."""
 
 
 @op(
@@ -570,7 +226,7 @@ def prompt(
     )
 
 
-def visible_file_text(brain: Brain, notebook: Collection | None) -> "Callable[[str, str], str]":
+def visible_file_text(brain: Brain, notebook: Collection | None) -> Callable[[str, str], str]:
     """Return a function that gets path and text of a file, and returns the text without what has expired."""
     clock = brain.clock
     hidden = notebook.hidden_paths(brain.db) if notebook else set()

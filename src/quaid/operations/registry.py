@@ -28,6 +28,7 @@ SUBJECTS = (
     "activity",
     "corrections",
     "overview",
+    "notes",
     "notebook",
     "conversations",
     "models",
