@@ -255,14 +255,14 @@ def test_print_goes_to_standard_error(db: str) -> None:
     code = (
         "import os, sys\n"
         "from quaid import config\n"
-        "from quaid.mcp import server, stdio\n"
+        "from quaid.mcp import server\n"
         "def noisy(ask):\n"
         "    print('stray text')\n"
         "    os.write(1, b'stray bytes')\n"
         "    assert sys.stdin.read() == ''\n"
         "    return {}\n"
         "server.HANDSHAKE_METHODS['ping'] = noisy\n"
-        "status = stdio.serve(config.read_settings(sys.argv[1], os.environ, os.getcwd()), 'core')\n"
+        "status = server.serve(config.read_settings(sys.argv[1], os.environ, os.getcwd()), 'core')\n"
         "print('after')\n"
         "sys.exit(status)\n"
     )

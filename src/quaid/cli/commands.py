@@ -119,7 +119,7 @@ def _serve(line: CommandLine, arguments: dict[str, Any]) -> int:
     others = set(arguments) - {"tools", "only"}
     if others:
         raise InvalidArgument(name="--" + min(others), problem="belongs to --http")
-    from quaid.mcp.stdio import serve
+    from quaid.mcp.server import serve
 
     return serve(_bound_settings(line, arguments), arguments.get("tools") or "core")
 
