@@ -22,7 +22,7 @@ from quaid.config import Settings
 from quaid.model.page import Page, build_page
 from quaid.operations import dispatch, service
 from quaid.storage import embedding_queue, page_edits, vectors
-from quaid.web import app as web_app
+from quaid.web import server as web_app
 from quaid.web.pages import base
 
 PAGES, QUICK_PAGES = 10_000, 1_000

@@ -305,7 +305,7 @@ GUARDS = (
     ),
     Guard(
         "a mistake of ours leaves no text in the log (HTTP)",
-        "web/app.py",
+        "web/server.py",
         'log_to_stderr(f"quaid: internal error: {type(error).__name__}")',
         'log_to_stderr(f"quaid: internal error: {error!r}")',
         "tests/faults/test_quiet_logs.py",
@@ -334,7 +334,7 @@ GUARDS = (
     ),
     Guard(
         "a frame that is no message is answered",
-        "mcp/stdio.py",
+        "mcp/server.py",
         "        send(jsonrpc.failure(None, error.code, str(error)))\n",
         "        del error\n",
         "tests/faults/test_malformed_requests.py",

@@ -22,7 +22,7 @@ from quaid.mcp import resources
 from quaid.operations import dispatch, service
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Operation, Param, all_operations
-from quaid.web import app as web_app
+from quaid.web import server as web_app
 
 pytestmark = pytest.mark.promise("paths")
 

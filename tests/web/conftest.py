@@ -25,7 +25,7 @@ from tests.web.server_process import Process
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch, service
-from quaid.web import app as web_app
+from quaid.web import server as web_app
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext

@@ -19,7 +19,7 @@ from quaid.app import Brain
 from quaid.config import Settings
 from quaid.http_server import ListenOptions, ServerAddress, uvicorn_config
 from quaid.operations import dispatch, service
-from quaid.web import app as web_app
+from quaid.web import server as web_app
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

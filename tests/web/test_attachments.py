@@ -13,7 +13,7 @@ from quaid.config import Settings
 from quaid.errors import InvalidArgument, NotFound
 from quaid.folders import attachments
 from quaid.operations import service
-from quaid.web import app as web_app
+from quaid.web import server as web_app
 from quaid.web.pages.markdown import render_markdown
 
 GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"

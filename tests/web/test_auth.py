@@ -17,7 +17,7 @@ from quaid.config import Settings
 from quaid.errors import FileTrouble
 from quaid.http_server import ServerAddress
 from quaid.operations import service
-from quaid.web import app as web_app
+from quaid.web import server as web_app
 from quaid.web.auth import MAX_BODY, SECURITY_HEADERS, device_name
 
 OURS = ("127.0.0.1:4321", "localhost:4321", "[::1]:4321")

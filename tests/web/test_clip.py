@@ -19,7 +19,7 @@ from tests.web.server_process import Process
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import service
-from quaid.web import app as web_app
+from quaid.web import server as web_app
 from quaid.web.auth import CLIP_PATH
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from quaid.web.pages import base
-from quaid.web.pages.graph import COLOURS
+from quaid.web.pages.search import COLOURS
 
 CSS = base.static_assets()["app.css"].data.decode()
 TEXT, LARGE = 4.5, 3.0

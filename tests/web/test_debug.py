@@ -11,7 +11,7 @@ from tests.web.test_api import failed, ok
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch, service
-from quaid.web import api, app as web_app
+from quaid.web import api, server as web_app
 
 
 def test_debug_endpoints_need_the_debug_option(memory: Settings) -> None:

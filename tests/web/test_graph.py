@@ -23,7 +23,7 @@ from quaid.app import Brain
 from quaid.config import Settings
 from quaid.model.page import Page, build_page
 from quaid.storage import page_edits
-from quaid.web.pages import graph as graph_pages
+from quaid.web.pages import search as graph_pages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page as BrowserPage

@@ -24,7 +24,7 @@ from quaid.errors import TooMany
 from quaid.http_server import RequestLimits
 from quaid.mcp import jsonrpc
 from quaid.operations.dispatch import MAX_QUESTION
-from quaid.web import app as web_app, auth
+from quaid.web import auth, server as web_app
 from quaid.web.pages import markdown
 
 

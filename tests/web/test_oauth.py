@@ -21,7 +21,7 @@ from tests.web.test_auth import VISIT
 from quaid.config import Settings
 from quaid.http_server import ServerAddress
 from quaid.operations import service
-from quaid.web import app as web_app, oauth
+from quaid.web import oauth, server as web_app
 
 LOOPBACK = "http://127.0.0.1:33418/callback"
 HOSTED = "https://assistant.example/callback?team=7"

@@ -9,8 +9,8 @@ from tests.web.dashboard import Visitor, call, lifelike, visiting
 from quaid.config import Settings
 from quaid.web.pages import markdown
 from quaid.web.pages.base import LinkTarget, slug_words
-from quaid.web.pages.graph import COLOURS, node_styles
 from quaid.web.pages.markdown import PageNames, names_in
+from quaid.web.pages.search import COLOURS, node_styles
 
 
 @pytest.fixture(scope="module")

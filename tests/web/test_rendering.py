@@ -12,7 +12,7 @@ from tests.web.dashboard import Visitor, call, lifelike, visiting
 
 from quaid.config import Settings
 from quaid.errors import FolderNotEmpty, NotLoggedIn, PageNotFound, PageOfFolder, QuaidError
-from quaid.web import app as web_app
+from quaid.web import server as web_app
 from quaid.web.pages.base import browser_message, format_commands
 
 

@@ -14,7 +14,7 @@ from quaid.config import Settings
 from quaid.errors import NotAllowed, UnknownTool
 from quaid.operations import service
 from quaid.operations.registry import SCOPES, Operation, all_operations
-from quaid.web import api, app as web_app
+from quaid.web import api, server as web_app
 from quaid.web.auth import CLIP_PATH, ScopedRoute
 
 LEVELS = ("public", *SCOPES)

@@ -17,7 +17,7 @@ from tests.web.test_mcp import STATELESS, begun, rpc, stateless
 from quaid.config import Settings
 from quaid.operations import service
 from quaid.operations.registry import all_operations
-from quaid.web import api, app as web_app
+from quaid.web import api, server as web_app
 
 ONLY = (("work",),)
 

@@ -16,7 +16,7 @@ from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch, service
 from quaid.operations.registry import all_operations
-from quaid.web import api, app as web_app
+from quaid.web import api, server as web_app
 
 NAME = "night-porter"
 Way = Callable[[TestClient, str, dict[str, Any]], Any]

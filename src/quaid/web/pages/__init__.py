@@ -4,7 +4,7 @@ Pages call operations only through `base.call_operation`. Text of the memory bec
 the templates escape every other value. Errors of an operation propagate to the app, which shows `error_page`.
 """
 
-from quaid.web.pages import agents, clip, graph, kb, notebook, page, review, search, settings, today  # noqa: F401
+from quaid.web.pages import notebook, page, review, search, settings, today  # noqa: F401
 from quaid.web.pages.base import (
     PAGE_ROUTES,
     browser_message,
