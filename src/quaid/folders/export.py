@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container
 from contextlib import suppress
 from functools import partial
@@ -505,62 +505,42 @@ class ExportReport(NamedTuple):
         return 1 if self.unread or self.trouble else 0
 
 
-def export_pages(
-    db: Database, target: str, *, force: bool, progress: Progress, collection: str | None = None
-) -> ExportReport:
-    """Export all pages, or those of one collection, with their raw data, links and facts.
-
-    An index file is written if the default collection is exported. A page that cannot be read is reported and
-    skipped, so that the rest of a damaged database can be saved.
-    """
-    if collection is not None:
-        collections.require(db, collection)
-    addresses, unread = _list_pages(db, collection)
-    folders = {collection: ""} if collection else _collection_folders(addresses)
-    written: dict[str, PagesByType] = {name: {} for name in folders}
-    with_data: list[str] = []
-    places: dict[str, str] = {}
-    roots = {row.name: row.root for row in collections.list_all(db)}
-    with FolderWriter(target, force=force) as writer:
-        for done, (name, kind, address) in enumerate(addresses):
-            progress(done, len(addresses), "Exporting")
-            try:
-                stored = pages.find(db, address, name)
-                data = pages.read_raw_data(db, stored.id) if stored else []
-            except DamagedDatabase:
-                unread.append(slug.address(name, address))
-                continue
-            if stored is None:  # deleted in the meantime
-                continue
-            inside = export_path(address)
-            path = folders[name] + inside
-            writer.write(path, render_page(stored, inside).encode())
-            with_data += _write_page_sidecar(writer, data, path)
-            _write_images(db, writer, stored, path, roots.get(name))
-            written[name].setdefault(kind, []).append((stored.title, path))
-            places[slug.address(name, address)] = path
-        if DEFAULT_COLLECTION in folders:  # in an attached folder, index.md would become a page
-            writer.write("index.md", _render_index(written).encode())
-            schema = collections.get_setting(db, "original_schema")
-            if schema is not None:
-                writer.write("schema.md", schema.encode())
-        links, facts, trouble = _write_links_and_facts(db, writer, collection, places)
-        report = _count_written(writer, written, folders, with_data)
-    report = report._replace(links=links, facts=facts, trouble=trouble)
-    progress(len(addresses), len(addresses), "Exporting")
-    return report._replace(unread=tuple(unread), quarantined=_count_quarantined(db, collection))
-
-
 ExportFormat = Literal["obsidian", "logseq", "org-roam", "okf", "jsonl"]
+FORMATS_WITH_DATA = ("markdown", "obsidian", "okf")
+"""Formats in which raw data, links and facts are in separate files, which an import reads."""
+
 JSONL_FILE_BYTES = 32 * 1024 * 1024
 """A file of JSON lines ends after this many bytes, and the next one begins."""
 TURNS_PER_READ = 500
 
 
-class _NoteExport:
-    """One export in the format of another program."""
+def export_pages(
+    db: Database,
+    target: str,
+    to: ExportFormat | None = None,
+    *,
+    force: bool,
+    progress: Progress,
+    collection: str | None = None,
+) -> ExportReport:
+    """Export all pages, or those of one collection, with their raw data, links and facts.
 
-    def __init__(self, db: Database, writer: FolderWriter, to: ExportFormat, collection: str | None) -> None:
+    Without `to`, pages are written as Markdown, with an index file if the default collection is exported. A page
+    that cannot be read is reported and skipped, so that the rest of a damaged database can be saved.
+    """
+    if collection is not None:
+        collections.require(db, collection)
+    with FolderWriter(target, force=force) as writer:
+        run = _PageExport(db, writer, to or "markdown", collection)
+        run.run(progress)
+        report = run.report()
+    return report._replace(quarantined=_count_quarantined(db, collection))
+
+
+class _PageExport:
+    """One export of pages, as Markdown or in the format of another program."""
+
+    def __init__(self, db: Database, writer: FolderWriter, to: str, collection: str | None) -> None:
         self.db, self.writer, self.to, self.collection = db, writer, to, collection
         self.addresses, self.unread = _list_pages(db, collection)
         self.folders = {collection: ""} if collection else _collection_folders(self.addresses)
@@ -568,55 +548,106 @@ class _NoteExport:
         self.written: dict[str, PagesByType] = {name: {} for name in self.folders}
         self.with_data: list[str] = []
         self.places: dict[str, str] = {}
+        self.links: list[tuple[str, str, Any]] = []
+        """Links that are in no page's text, each after the addresses of its pages."""
+        self.facts: list[tuple[str, FactRow]] = []
+        self.trouble = ""
+        self._links_from: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        self._fact_lines: defaultdict[str, list[str]] = defaultdict(list)
         self.names = NameTable()
         self.refs: dict[str, NoteRef] = {}
-        self.facts: dict[str, list[str]] = {}
-        self.links: dict[str, list[tuple[str, str]]] = {}
         self._concepts: dict[str, list[tuple[str, str, str]]] = {"": []}  # entries of index files, by folder
         self._renamed: dict[str, str] = {}  # paths in a bundle whose names are reserved
         self._lines: list[bytes] = []
         self._size = self._files = 0
         self._file_name = "memory"
 
-    def find(self, name: str, page_slug: str) -> PageRow | None:
-        try:
-            return pages.find(self.db, page_slug, name)
-        except DamagedDatabase:
-            return None
-
-    def run(self, progress: Progress) -> tuple[int, int, str]:
-        """Write all pages. Return the numbers of links and facts beside the texts, and a problem or ""."""
-        for name, _, page_slug in self.addresses:
-            if stored := self.find(name, page_slug):
-                self._name_page(stored)
-        link_rows, fact_rows, lost_links, lost_facts = checks.readable_links_and_facts(self.db)
-        chosen = [row for row in link_rows if self.collection in (None, row.from_collection)]
-        told = [(name, page, fact) for name, page, fact in fact_rows if self.collection in (None, name)]
-        for row in chosen:
-            ends = (
-                slug.address(row.from_collection, row.from_slug),
-                slug.address(row.to_collection, row.to_slug),
-            )
-            self.links.setdefault(ends[0], []).append((row.relationship, ends[1]))
-        for name, page, fact in told:
-            self.facts.setdefault(slug.address(name, page), []).append(_fact_line(fact))
+    def run(self, progress: Progress) -> None:
+        self._read_links_and_facts()
+        for name, _, page_slug in self.addresses if self.to != "markdown" else ():
+            with suppress(DamagedDatabase):
+                if stored := pages.find(self.db, page_slug, name):
+                    self._name_page(stored)
         for done, (name, kind, page_slug) in enumerate(self.addresses):
             progress(done, len(self.addresses), "Exporting")
-            stored = self.find(name, page_slug)
-            if stored is None:
+            try:
+                stored = pages.find(self.db, page_slug, name)
+                data = pages.read_raw_data(self.db, stored.id) if stored else []
+            except DamagedDatabase:
                 self.unread.append(slug.address(name, page_slug))
                 continue
-            path = self._write_page(stored)
-            self.written[name].setdefault(kind, []).append((stored.title, path))
-        trouble = ""
-        if self.to == "jsonl":
-            self._write_records(chosen, told)
-        elif self.to in ("obsidian", "okf"):
-            trouble = _write_links_and_facts(self.db, self.writer, self.collection, self.places)[2]
-        if self.to == "okf":
-            self._write_indexes()
-        lost = len(lost_links) + len(lost_facts)
-        return len(chosen), len(told), trouble or ("some links and facts are damaged" if lost else "")
+            if stored is not None:  # else it was deleted in the meantime
+                path = self._write_page(stored, data)
+                self.written[name].setdefault(kind, []).append((stored.title, path))
+        if self.to in FORMATS_WITH_DATA:
+            self._write_links_and_facts()
+        if self.to == "markdown" and DEFAULT_COLLECTION in self.folders:
+            self._write_index()
+        elif self.to == "okf":
+            self._write_bundle_indexes()
+        elif self.to == "jsonl":
+            self._write_records()
+        progress(len(self.addresses), len(self.addresses), "Exporting")
+
+    def report(self) -> ExportReport:
+        # Several pages are in one file of JSON lines, so that files are not counted as pages.
+        is_jsonl = self.to == "jsonl"
+        report = _count_written(self.writer, {} if is_jsonl else self.written, self.folders, self.with_data)
+        if is_jsonl:
+            counts = {name: sum(map(len, kinds.values())) for name, kinds in self.written.items()}
+            parts = tuple(ExportedCollection(name, "", number) for name, number in counts.items())
+            report = report._replace(pages=sum(counts.values()), collections=parts)
+        return report._replace(
+            links=len(self.links),
+            facts=len(self.facts),
+            trouble=self.trouble,
+            unread=tuple(self.unread),
+            format=self.to,
+        )
+
+    def _read_links_and_facts(self) -> None:
+        """Read the links and facts that are not in the text of any page."""
+        try:
+            link_rows, fact_rows, lost_links, lost_facts = checks.readable_links_and_facts(self.db)
+        except DamagedDatabase as error:
+            self.trouble = str(error)
+            return
+        self.links = [
+            (
+                slug.address(row.from_collection, row.from_slug),
+                slug.address(row.to_collection, row.to_slug),
+                row,
+            )
+            for row in link_rows
+            if self.collection in (None, row.from_collection)
+        ]
+        self.facts = [
+            (slug.address(name, page), fact)
+            for name, page, fact in fact_rows
+            if self.collection in (None, name)
+        ]
+        for start, end, link in self.links:
+            self._links_from[start].append((link.relationship, end))
+        for address, fact in self.facts:
+            self._fact_lines[address].append(_fact_line(fact))
+        if lost := len(lost_links) + len(lost_facts):
+            self.trouble = f"the memory is damaged, and {lost:,} of them cannot be read"
+
+    def _write_links_and_facts(self) -> None:
+        """Write the links-and-facts file if there are links or facts, or if an older file has to be replaced."""
+        path = LINKS_AND_FACTS_PATH
+        if not (self.links or self.facts or os.path.lexists(os.path.join(self.writer.root, path))):
+            return
+        data = render_links_and_facts(self.links, self.facts, self.places)
+        try:
+            self.writer.write(path, data)
+        except FileTrouble as error:
+            self.links, self.facts, self.trouble = [], [], str(error)
+            return
+        if len(data) > MAX_LINKS_AND_FACTS_BYTES:
+            self.trouble = (
+                f"{path} has {len(data):,} bytes, and an import reads {MAX_LINKS_AND_FACTS_BYTES:,}"
+            )
 
     def _name_page(self, stored: PageRow) -> None:
         address = slug.address(stored.collection, stored.slug)
@@ -634,43 +665,52 @@ class _NoteExport:
         names = [name for name, _ in slug.names_of(stored.title, stored.slug, stored.frontmatter)]
         self.names.add(ref, [*names, address])
 
-    def _write_page(self, stored: PageRow) -> str:
+    def _write_page(self, stored: PageRow, data: list[pages.RawData]) -> str:
         address = slug.address(stored.collection, stored.slug)
-        ref = self.refs[address]
-        data = pages.read_raw_data(self.db, stored.id)
         inside = export_path(stored.slug)
-        path = f"{ref.stem}.md"
-        self.places[address] = path
+        path = self.folders[stored.collection] + inside
         if self.to == "jsonl":
-            path = self.folders[stored.collection] + inside
             self._add_line(_page_record(stored, address, path, inside, data))
             return path
-        note = Note(
-            *(ref, stored.frontmatter, stored.truth, stored.timeline, stored.created_at, stored.updated_at),
-            self.facts.get(address, []),
-            [(name, self.refs[end]) for name, end in self.links.get(address, []) if end in self.refs],
-        )
-        if self.to == "obsidian":
-            dates_of_page = {"created": stored.created_at, "updated": stored.updated_at}
-            front = {**stored.frontmatter, **dates_of_page}
-            truth, timeline = (
-                obsidian_links(part, self.names.resolve) for part in (stored.truth, stored.timeline)
-            )
-            own = stored._replace(frontmatter=front, truth=truth, timeline=timeline)
-            text = render_page(own, f"{indexer.page_stem(inside)}.md") + obsidian_facts(note)
-            self.with_data += _write_page_sidecar(self.writer, data, path)
-        elif self.to == "okf":
-            text = self._bundle_text(stored, path)
-            self.with_data += _write_page_sidecar(self.writer, data, path)
-        elif self.to == "logseq":
-            path = logseq_path(ref.title)
-            text = logseq_page(note, self.names.resolve)
+        if self.to == "markdown":
+            text = render_page(stored, inside)
         else:
-            path = f"{ref.stem}.org"
-            text = org_page(note, self.names.resolve)
+            path, text = self._render_note(stored, address, inside)
+        self.places[address] = path
         self.writer.write(path, text.encode())
+        if self.to in FORMATS_WITH_DATA:
+            self.with_data += _write_page_sidecar(self.writer, data, path)
         _write_images(self.db, self.writer, stored, path, self.roots.get(stored.collection))
         return path
+
+    def _render_note(self, stored: PageRow, address: str, inside: str) -> tuple[str, str]:
+        """Return the path and the text of a page in the format of another program."""
+        ref = self.refs[address]
+        path = f"{ref.stem}.md"
+        if self.to == "okf":
+            return path, self._bundle_text(stored, path)
+        note = Note(
+            *(ref, stored.frontmatter, stored.truth, stored.timeline, stored.created_at, stored.updated_at),
+            self._fact_lines[address],
+            [(name, self.refs[end]) for name, end in self._links_from[address] if end in self.refs],
+        )
+        if self.to == "logseq":
+            return logseq_path(ref.title), logseq_page(note, self.names.resolve)
+        if self.to == "org-roam":
+            return f"{ref.stem}.org", org_page(note, self.names.resolve)
+        front = {**stored.frontmatter, "created": stored.created_at, "updated": stored.updated_at}
+        truth, timeline = (
+            obsidian_links(part, self.names.resolve) for part in (stored.truth, stored.timeline)
+        )
+        own = stored._replace(frontmatter=front, truth=truth, timeline=timeline)
+        return path, render_page(own, f"{indexer.page_stem(inside)}.md") + obsidian_facts(note)
+
+    def _write_index(self) -> None:
+        """Write index.md and schema.md. In an attached folder, index.md would become a page."""
+        self.writer.write("index.md", _render_index(self.written).encode())
+        schema = collections.get_setting(self.db, "original_schema")
+        if schema is not None:
+            self.writer.write("schema.md", schema.encode())
 
     def _bundle_text(self, stored: PageRow, path: str) -> str:
         """Return a page as a file of an OKF bundle, and note it for the list of its folder."""
@@ -693,7 +733,7 @@ class _NoteExport:
         self._concepts.setdefault(folder, []).append((stored.title, name, description))
         return text
 
-    def _write_indexes(self) -> None:
+    def _write_bundle_indexes(self) -> None:
         """Write the list of each folder of a bundle that has no index page."""
         folders = {""}
         for folder in self._concepts:
@@ -726,18 +766,9 @@ class _NoteExport:
         self.writer.write(f"{self._file_name}-{self._files:03}.jsonl", b"".join(self._lines))
         self._lines, self._size = [], 0
 
-    def _write_records(self, chosen: list[Any], told: list[tuple[str, str, FactRow]]) -> None:
+    def _write_records(self) -> None:
         """Write the links and facts that are in no text, and the conversations, as JSON lines."""
-        beside = [
-            (
-                slug.address(row.from_collection, row.from_slug),
-                slug.address(row.to_collection, row.to_slug),
-                row,
-            )
-            for row in chosen
-        ]
-        named = [(slug.address(name, page), fact) for name, page, fact in told]
-        value = json.loads(render_links_and_facts(beside, named, {}))
+        value = json.loads(render_links_and_facts(self.links, self.facts, {}))
         for kind in ("link", "fact"):
             for record in value[f"{kind}s"]:
                 self._add_line({"kind": kind, **record})
@@ -794,37 +825,6 @@ def _fact_line(fact: FactRow) -> str:
     return f"{fact.predicate}:: {fact.object}" + (f" ({validity})" if validity else "")
 
 
-def export_notes(
-    db: Database,
-    target: str,
-    to: ExportFormat,
-    *,
-    force: bool,
-    progress: Progress,
-    collection: str | None = None,
-) -> ExportReport:
-    """Export all pages, or those of one collection, in the format of another program or as JSON lines."""
-    if collection is not None:
-        collections.require(db, collection)
-    with FolderWriter(target, force=force) as writer:
-        run = _NoteExport(db, writer, to, collection)
-        links, facts, trouble = run.run(progress)
-        # Several pages are in one file of JSON lines, so that files are not counted as pages.
-        report = _count_written(writer, {} if to == "jsonl" else run.written, run.folders, run.with_data)
-    if to == "jsonl":
-        counts = {name: sum(map(len, kinds.values())) for name, kinds in run.written.items()}
-        parts = tuple(ExportedCollection(name, "", number) for name, number in counts.items())
-        report = report._replace(pages=sum(counts.values()), collections=parts)
-    return report._replace(
-        links=links,
-        facts=facts,
-        trouble=trouble,
-        unread=tuple(run.unread),
-        quarantined=_count_quarantined(db, collection),
-        format=to,
-    )
-
-
 def _write_images(db: Database, writer: FolderWriter, page: PageRow, path: str, root: str | None) -> None:
     """Copy the images that a page shows into the folder beside its exported file. A missing image is skipped."""
     beside = f"{path.rpartition('/')[0]}/{attachments.FOLDER}/".lstrip("/")
@@ -845,41 +845,6 @@ def _read_image(db: Database, root: str | None, inside: str, name: str) -> bytes
     if root:
         return attachments.read(root, inside, name)
     return attachments.read(attachments.memory_folder(db.path), inside, name, collections.read_image_key(db))
-
-
-def _write_links_and_facts(
-    db: Database, writer: FolderWriter, collection: str | None, places: dict[str, str]
-) -> tuple[int, int, str]:
-    """Write the links-and-facts file if needed.
-
-    Return the numbers of links and of facts, and a problem or "".
-    """
-    path = LINKS_AND_FACTS_PATH
-    try:
-        link_rows, fact_rows, lost_links, lost_facts = checks.readable_links_and_facts(db)
-        added = [
-            (
-                slug.address(row.from_collection, row.from_slug),
-                slug.address(row.to_collection, row.to_slug),
-                row,
-            )
-            for row in link_rows
-            if collection in (None, row.from_collection)
-        ]
-        facts = [
-            (slug.address(name, page), fact) for name, page, fact in fact_rows if collection in (None, name)
-        ]
-        lost = len(lost_links) + len(lost_facts)
-        trouble = f"the memory is damaged, and {lost:,} of them cannot be read" if lost else ""
-        if not (added or facts or os.path.lexists(os.path.join(writer.root, path))):
-            return 0, 0, trouble
-        data = render_links_and_facts(added, facts, places)
-        writer.write(path, data)
-    except (DamagedDatabase, FileTrouble) as error:
-        return 0, 0, str(error)
-    if len(data) > MAX_LINKS_AND_FACTS_BYTES:
-        trouble = f"{path} has {len(data):,} bytes, and an import reads {MAX_LINKS_AND_FACTS_BYTES:,}"
-    return len(added), len(facts), trouble
 
 
 def _list_pages(db: Database, collection: str | None) -> tuple[list[tuple[str, str, str]], list[str]]:

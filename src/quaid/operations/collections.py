@@ -1101,10 +1101,9 @@ def export(
                 name="collection", problem="does not go with --raw, which writes one import"
             )
         return exporter.export_raw(brain.db, import_id, target, force=force, progress=brain.progress)
-    chosen: dict[str, Any] = {"force": force, "progress": brain.progress, "collection": collection}
-    if to is not None:
-        return exporter.export_notes(brain.db, target, to, **chosen)
-    return exporter.export_pages(brain.db, target, **chosen)
+    return exporter.export_pages(
+        brain.db, target, to, force=force, progress=brain.progress, collection=collection
+    )
 
 
 @op("owner", examples=("quaid imports",))
