@@ -7,7 +7,7 @@ import pytest
 from quaid.app import Brain, no_progress
 from quaid.config import Settings
 from quaid.errors import NotFound
-from quaid.folders import export as exporter, scanner
+from quaid.folders import restore, scanner
 from quaid.operations.collections import collection_add, export
 
 PAGE = (
@@ -23,7 +23,7 @@ def folder(root: Path, name: str, files: dict[str, str]) -> str:
 
 
 def found(root: Path, before: dict[str, str], after: dict[str, str]) -> list[tuple[str, str]]:
-    return exporter.compare_folders(folder(root, "before", before), folder(root, "after", after), no_progress)
+    return restore.compare_folders(folder(root, "before", before), folder(root, "after", after), no_progress)
 
 
 def test_spelling_does_not_count(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_links_and_folders_that_cannot_be_read_are_named(tmp_path: Path) -> None
     original = folder(tmp_path, "before", {"a.md": "x"})
     (tmp_path / "before" / "linked.md").symlink_to("a.md")
     (tmp_path / "before" / "picture.png").symlink_to("a.md")
-    assert exporter.compare_folders(original, folder(tmp_path, "after", {"a.md": "x"}), no_progress) == [
+    assert restore.compare_folders(original, folder(tmp_path, "after", {"a.md": "x"}), no_progress) == [
         ("linked.md", "is left out by every import: link")
     ]
 
@@ -136,11 +136,11 @@ def test_org_is_compared_with_the_markdown_that_was_made_of_it(tmp_path: Path) -
         brain.create(settings.db_path)
         collection_add(brain, "notes", original)
         export(brain, dir="out", collection="notes")
-    assert exporter.compare_folders(original, str(tmp_path / "out"), no_progress) == []
+    assert restore.compare_folders(original, str(tmp_path / "out"), no_progress) == []
     (tmp_path / "out" / "readme.markdown").write_text("# Other\n")
     two = next(path for path in (tmp_path / "out" / "things").iterdir() if "Two." in path.read_text())
     two.write_text(two.read_text().replace("Two.", "Three."))
-    assert exporter.compare_folders(original, str(tmp_path / "out"), no_progress) == [
+    assert restore.compare_folders(original, str(tmp_path / "out"), no_progress) == [
         ("README.md", "front matter: title differs"),
         ("README.md", "the truth differs"),
         ("things.org", "the truth differs"),
@@ -149,6 +149,6 @@ def test_org_is_compared_with_the_markdown_that_was_made_of_it(tmp_path: Path) -
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
-        exporter.compare_folders(
+        restore.compare_folders(
             folder(tmp_path, "before", {"a.md": "x"}), str(tmp_path / "missing"), no_progress
         )

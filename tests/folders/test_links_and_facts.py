@@ -13,7 +13,7 @@ from tests.folders.conftest import overwrite_leaf
 from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.config import Settings
-from quaid.folders import export as exporter
+from quaid.folders import export as exporter, restore
 from quaid.folders.export import LINKS_AND_FACTS_PATH, ExportReport
 from quaid.folders.importer import ImportReport
 from quaid.operations.collections import (
@@ -325,22 +325,22 @@ def test_a_comparison_of_folders_sees_what_is_missing(filled: Brain, other: Brai
     out(filled, one)
     into(other, one)
     out(other, two)
-    assert exporter.compare_folders(str(one), str(two), other.progress) == []
-    assert exporter.compare_folders(str(tmp_path / "vault"), str(one), other.progress) == []
+    assert restore.compare_folders(str(one), str(two), other.progress) == []
+    assert restore.compare_folders(str(tmp_path / "vault"), str(one), other.progress) == []
     contents = json.loads((two / LINKS_AND_FACTS_PATH).read_text())
     (two / LINKS_AND_FACTS_PATH).write_text(
         json.dumps({**contents, "links": contents["links"][1:], "facts": []})
     )
-    assert exporter.compare_folders(str(one), str(two), other.progress) == [
+    assert restore.compare_folders(str(one), str(two), other.progress) == [
         (LINKS_AND_FACTS_PATH, "1 link missing in the export"),
         (LINKS_AND_FACTS_PATH, "4 facts missing in the export"),
     ]
     (two / LINKS_AND_FACTS_PATH).write_text("{")
-    assert exporter.compare_folders(str(one), str(two), other.progress)[0][1].startswith(
+    assert restore.compare_folders(str(one), str(two), other.progress)[0][1].startswith(
         "cannot be compared: "
     )
     (two / LINKS_AND_FACTS_PATH).unlink()
-    assert len(exporter.compare_folders(str(one), str(two), other.progress)) == 2
+    assert len(restore.compare_folders(str(one), str(two), other.progress)) == 2
 
 
 def fact(**more: Any) -> dict[str, Any]:

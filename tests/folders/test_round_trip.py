@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quaid.app import Brain, no_progress
 from quaid.config import Settings
-from quaid.folders import export as exporter, importer
+from quaid.folders import export as exporter, importer, restore
 from quaid.folders.importer import ImportReport
 from quaid.operations.collections import collection_add, import_
 from quaid.storage import checks
@@ -38,7 +38,7 @@ def all_ways_round(original: Path, brain: Brain, report: ImportReport, tmp_path:
     raw, first, second = tmp_path / "raw", tmp_path / "first", tmp_path / "second"
     exporter.export_raw(brain.db, report.import_id, str(raw), force=False, progress=no_progress)
     export(brain, first)
-    assert exporter.compare_folders(str(original), str(first), no_progress) == []
+    assert restore.compare_folders(str(original), str(first), no_progress) == []
 
     settings = Settings(str(tmp_path / "new" / "memory.db"), str(tmp_path / "home"), str(tmp_path))
     with Brain(settings) as other:
@@ -72,8 +72,8 @@ def attached_and_back(original: Path, brain: Brain, pages: int, tmp_path: Path) 
         assert import_(other, str(first)).report.outcomes["new"] == pages
         again = exporter.export_pages(other.db, str(second), force=False, progress=no_progress)
         assert again.pages == pages
-    assert exporter.compare_folders(str(first), str(second), no_progress) == []
-    return exporter.compare_folders(str(original), str(first / "notes"), no_progress)
+    assert restore.compare_folders(str(first), str(second), no_progress) == []
+    return restore.compare_folders(str(original), str(first / "notes"), no_progress)
 
 
 def test_an_attached_messy_folder_survives_export_and_import(

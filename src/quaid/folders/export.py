@@ -1,13 +1,12 @@
-"""Export pages to a folder, and compare an export with the original folder.
+"""Export pages to a folder, and restore links and facts from an export.
 
 The links-and-facts file of an export contains the links and facts that are not in any page's text.
 """
 
-import hashlib
 import json
 import os
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Container
 from contextlib import suppress
 from functools import partial
@@ -25,12 +24,8 @@ from quaid.errors import (
 from quaid.folders import attachments, indexer, scanner
 from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.scanner import (
-    FILE_FLAGS,
-    LARGEST_FILE,
-    PAGE_ENDINGS,
     Folder,
     Progress,
-    SkippedEntry,
 )
 from quaid.formats import markdown, okf
 from quaid.formats.note_writers import (
@@ -46,9 +41,7 @@ from quaid.formats.note_writers import (
 from quaid.model import dates, page as page_model, slug
 from quaid.model.facts import FACT_TEXT_LIMITS, FactInput, check_fact
 from quaid.model.links import LONGEST_CONTEXT, normalize_relationship
-from quaid.model.page import Page
 from quaid.model.plain_text import shorten
-from quaid.model.sync_plan import ScannedFile
 from quaid.storage import (
     checks,
     collections,
@@ -995,241 +988,3 @@ def _import_hint(batches: list[history.ImportBatch]) -> str:
         return " Nothing was imported yet."
     newest = ", ".join(f"{batch.import_id} ({batch.created_at[:10]})" for batch in batches[:SHOWN_IMPORTS])
     return f" The newest: {newest}. `quaid imports` lists them all."
-
-
-class ComparedPage(NamedTuple):
-    """A parsed page of a compared folder.
-
-    `truth` and `timeline` are hashes of the text above the timeline and of the timeline, so that folders of
-    any size can be compared.
-    """
-
-    path: str
-    front: dict[str, Any]
-    truth: str
-    timeline: str
-    entries: int
-    why: str = ""
-    """Why an import would skip the file. If set, `truth` is the hash of the whole file."""
-
-    @property
-    def id(self) -> str:
-        return str(self.front.get("id") or self.front.get(indexer.ID_KEY) or "")
-
-
-class FolderContents(NamedTuple):
-    pages: dict[str, ComparedPage]  # by slug
-    special: dict[str, ComparedPage]  # index.md etc. at the root, which an import does not treat as pages
-    raw: dict[str, tuple[str, str | None]]  # path and hash of a slug's sidecar; no hash if it is invalid
-    contested: set[str]  # slugs of pages that requested the same slug; a sync may assign them differently
-    troubles: list[tuple[str, str]]
-
-
-def compare_folders(original: str, exported: str, progress: Progress) -> list[tuple[str, str]]:
-    """Return the differences between a folder and its export, as pairs of a path and a problem."""
-    before, after = _read_folder(original, progress), _read_folder(exported, progress)
-    _take_special(before, after)
-    _take_special(after, before)
-    _match_by_id(before.pages, after.pages)
-    _match_by_content(before, after.pages)
-    differences = before.troubles + after.troubles
-    for address, one in before.pages.items():
-        if address not in after.pages:
-            why = f": it is left out by every import ({one.why})" if one.why else ""
-            differences.append((one.path, f"page {address} is missing in the export{why}"))
-        else:
-            differences += [(one.path, problem) for problem in _page_differences(one, after.pages[address])]
-    differences += [
-        (one.path, f"page {address} is only in the export")
-        for address, one in after.pages.items()
-        if address not in before.pages
-    ]
-    differences += _sidecar_differences(before, after)
-    return sorted(differences + _missing_links_and_facts(original, exported))
-
-
-def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, str]]:
-    """Return the differences that state how many links and facts of the original are missing in the export."""
-    path = LINKS_AND_FACTS_PATH
-    try:
-        before, after = _read_links_and_facts(original), _read_links_and_facts(exported)
-    except ValueError as error:
-        return [(path, f"cannot be compared: {error}")]
-    differences = []
-    for what, one, other in (("link", before.links, after.links), ("fact", before.facts, after.facts)):
-        missing = (Counter(filter(None, one)) - Counter(filter(None, other))).total()
-        if missing:
-            differences.append((path, f"{missing} {what}{'s' * (missing > 1)} missing in the export"))
-    return differences
-
-
-def _read_links_and_facts(root: str) -> LinksAndFacts:
-    """Return the contents of a folder's links-and-facts file; they are empty if there is no readable file.
-
-    `supersedes` is set to None, because it is a position in a list, and the positions may differ between two
-    files.
-    """
-    with Folder(os.path.realpath(root)) as folder:
-        try:
-            contents = parse_links_and_facts(folder.read(LINKS_AND_FACTS_PATH, MAX_LINKS_AND_FACTS_BYTES))
-        except OSError:
-            return LinksAndFacts([], [], {}, [])
-    return contents._replace(facts=[fact and fact._replace(supersedes=None) for fact in contents.facts])
-
-
-def _take_special(here: FolderContents, other: FolderContents) -> None:
-    """Treat a special file (index.md etc.) as a page if the other folder has a page with its slug."""
-    for address, one in here.special.items():
-        if address in other.pages:
-            here.pages.setdefault(address, one)
-
-
-def _match_by_id(before: dict[str, ComparedPage], after: dict[str, ComparedPage]) -> None:
-    """In `after`, give pages without a counterpart the slug of the page in `before` that has the same id."""
-    ids = {one.id: address for address, one in before.items() if one.id and address not in after}
-    for address, one in list(after.items()):
-        if address not in before and one.id in ids:
-            after[ids.pop(one.id)] = after.pop(address)
-
-
-def _match_by_content(before: FolderContents, after: dict[str, ComparedPage]) -> None:
-    """Match the pages in `before.contested` by content, because their slugs in the export may differ.
-
-    In `after`, a page with the same content gets the slug that it has in `before`. A different page that had
-    this slug gets another one.
-    """
-    here = {address: before.pages[address] for address in before.contested}
-    differing = {
-        address
-        for address, one in here.items()
-        if address not in after or _page_differences(one, after[address])
-    }
-    free = {address for address in after if address in differing or address not in before.pages}
-    matched: dict[str, ComparedPage] = {}
-    for address in sorted(differing):
-        same = next(
-            (
-                candidate
-                for candidate in sorted(free)
-                if not _page_differences(here[address], after[candidate])
-            ),
-            None,
-        )
-        if same is not None:
-            free.discard(same)
-            matched[address] = after.pop(same)
-    displaced = [after.pop(address) for address in matched if address in after]
-    after.update(matched)
-    vacant = sorted(differing - {*after}) + [f"{one.path} in the export" for one in displaced]
-    after.update(zip(vacant, displaced, strict=False))
-
-
-def _page_differences(before: ComparedPage, after: ComparedPage) -> list[str]:
-    problems = []
-    if bool(before.why) != bool(after.why):
-        return [f"cannot be compared: {before.why or after.why}"]
-    if before.truth != after.truth:
-        problems.append("the truth differs")
-    if before.timeline != after.timeline:
-        problems.append(f"the timeline differs ({before.entries} dated entries, exported {after.entries})")
-    for key in sorted({*before.front, *after.front}):
-        if key not in after.front:
-            problems.append(f"front matter: {key} is missing in the export")
-        elif key not in before.front:
-            problems.append(f"front matter: {key} is only in the export")
-        elif _json(before.front[key]) != _json(after.front[key]):
-            problems.append(f"front matter: {key} differs")
-    return problems
-
-
-def _sidecar_differences(before: FolderContents, after: FolderContents) -> list[tuple[str, str]]:
-    differences = []
-    for address in sorted({*before.raw, *after.raw}):
-        path, data = before.raw.get(address, (None, None))
-        other_path, other = after.raw.get(address, (None, None))
-        if path is None:
-            differences.append((str(other_path), "the sidecar is only in the export"))
-        elif address in before.pages and data is not None and data != other:
-            problem = "is missing in the export" if other_path is None else "differs"
-            differences.append((path, f"the sidecar {problem}"))
-    return differences
-
-
-def _read_folder(root: str, progress: Progress) -> FolderContents:
-    claims: list[tuple[tuple[str, str], ComparedPage]] = []
-    contents = FolderContents({}, {}, {}, set(), [])
-    raw: list[tuple[str, bytes]] = []
-    with Folder(root, PAGE_ENDINGS) as folder:
-        files = list(folder.walk())
-        for done, file in enumerate(files):
-            progress(done, len(files), "Comparing")
-            if isinstance(file, SkippedEntry):
-                is_folder = file.reason in (scanner.UNREADABLE, scanner.TOO_DEEP)
-                is_page = is_folder or file.path.lower().endswith(PAGE_ENDINGS)
-                if is_page and file.reason in scanner.UNUSABLE_REASONS:
-                    contents.troubles.append((file.path, f"is left out by every import: {file.reason}"))
-                continue
-            try:
-                data = folder.read(file.path)
-            except OSError as error:
-                contents.troubles.append((file.path, f"cannot be read: {error.strerror}"))
-                continue
-            if file.kind == "sidecar":
-                raw.append((file.path, data))
-            elif len(data) > LARGEST_FILE:
-                claims.append(_oversized_page(folder, file))
-            elif file.kind == "special":
-                contents.special.update((claim[1], one) for claim, one in _pages_of_file(file.path, data))
-            else:
-                claims += _pages_of_file(file.path, data)
-    slugs = indexer.assign_slugs([claim for claim, _ in claims])
-    claim_counts = Counter(name for (_, name), _ in claims)
-    contents.contested.update(slugs[path] for (path, name), _ in claims if claim_counts[name] > 1)
-    contents.pages.update({slugs[path]: one for (path, _), one in claims})
-    by_stem = {indexer.page_stem(path): slugs[path] for (path, _), _ in claims}
-    for path, data in raw:
-        page_path = indexer.sidecar_page_stem(path)
-        address = by_stem.get(page_path) or slug.from_path(page_path + ".md")
-        contents.raw[address] = (path, _sources_hash(data))
-    progress(len(files), len(files), "Comparing")
-    return contents
-
-
-def _oversized_page(folder: Folder, scanned: ScannedFile) -> tuple[tuple[str, str], ComparedPage]:
-    parent, _, name = scanned.path.rpartition("/")
-    whole = hashlib.sha256()
-    with os.fdopen(os.open(name, FILE_FLAGS, dir_fd=folder.enter(parent)), "rb") as file:
-        while block := file.read(1 << 20):
-            whole.update(block)
-    why = f"too large: {scanned.stat.size:,} bytes, and {LARGEST_FILE:,} are allowed"
-    claim = (scanned.path, slug.from_path(scanned.path))
-    return claim, ComparedPage(scanned.path, {}, whole.hexdigest(), "", 0, why)
-
-
-def _pages_of_file(path: str, data: bytes) -> list[tuple[tuple[str, str], ComparedPage]]:
-    """Return the page of a file and the pages of its headings, each with a path and the slug it requests."""
-    read = indexer.parse_file(path, data)
-    file_pages = [((path, read.page.slug), _compared_page(path, read.page))]
-    for number, node in enumerate(read.nodes):
-        file_pages.append(((f"{path}/{number}", node.slug), _compared_page(path, node)))
-    return file_pages
-
-
-def _compared_page(path: str, made: Page) -> ComparedPage:
-    # The slug is not compared, because pages are matched by slug. A title added for the export is ignored.
-    front = {key: value for key, value in made.frontmatter.items() if key != "slug"}
-    front["title"] = made.title
-    hashes = indexer.digest(made.truth.encode()), indexer.digest(made.timeline.encode())
-    return ComparedPage(path, front, *hashes, len(made.entries))
-
-
-def _sources_hash(data: bytes) -> str | None:
-    try:
-        sources = indexer.parse_sidecar(data)
-    except ValueError:
-        return None
-    return indexer.digest(_json(sources).encode()) if sources else None
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)

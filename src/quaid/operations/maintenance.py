@@ -23,7 +23,7 @@ from quaid.errors import (
     NotFound,
     QuaidError,
 )
-from quaid.folders import atomic_write, attachments, export as exporter, page_writer
+from quaid.folders import atomic_write, attachments, page_writer, restore
 from quaid.folders.scanner import Folder
 from quaid.kb.repository import mask_urls
 from quaid.model import dates, plain_text
@@ -312,7 +312,7 @@ def validate(
             problem="is required too: two folders are compared",
         )
     if original is not None and exported is not None:
-        differences = exporter.compare_folders(
+        differences = restore.compare_folders(
             brain.settings.path(original), brain.settings.path(exported), brain.progress
         )
         return ValidateRecord(
