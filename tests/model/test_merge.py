@@ -10,7 +10,7 @@ from tests.timing import takes_at_most
 from quaid.errors import NotFound
 from quaid.model import merge as merging, timeline as timelines
 from quaid.model.bundle import Bundle, BundleFact, BundleLink, BundleRaw, encode
-from quaid.model.merge import ALL_SIDES, MergeResult, find_conflicts, is_addition, merge, resolve_conflict
+from quaid.model.merge import ALL_SIDES, PageConflict, find_conflicts, is_addition, merge, resolve_conflict
 
 UUID = "01890000-0000-7000-8000-000000000001"
 NOW = "2026-01-01T00:00:00Z"
@@ -23,7 +23,9 @@ PAGE = Bundle(
 )
 
 
-def merged(ours: Bundle, theirs: Bundle, base: Bundle | None = PAGE) -> MergeResult:
+def merged(
+    ours: Bundle, theirs: Bundle, base: Bundle | None = PAGE
+) -> tuple[Bundle, tuple[PageConflict, ...]]:
     return merge(base, ours, theirs, "laptop", "desktop")
 
 
@@ -123,7 +125,7 @@ def test_every_name_of_a_version_can_be_used_in_markers(name: str) -> None:
 
 def test_a_third_version_becomes_a_third_side_of_a_conflict() -> None:
     cities = [PAGE._replace(truth=truth(PAGE.truth, "Lisbon", city)) for city in ("Porto", "Braga", "Faro")]
-    first = merged(cities[0], cities[1]).bundle
+    first = merged(cities[0], cities[1])[0]
     second, conflicts = merge(PAGE, first, cities[2], "laptop", "phone")
     assert [side.name for side in conflicts[0].sides] == ["desktop", "laptop", "phone"]
     assert second.truth.count("<!--") == 4
@@ -132,11 +134,11 @@ def test_a_third_version_becomes_a_third_side_of_a_conflict() -> None:
 def test_a_resolved_conflict_stays_resolved() -> None:
     cities = [PAGE._replace(truth=truth(PAGE.truth, "Lisbon", city)) for city in ("Porto", "Braga")]
     conflicting = merged(*cities)
-    text, _ = resolve_conflict(conflicting.bundle.truth, {}, conflicting.conflicts[0], "laptop")
+    text, _ = resolve_conflict(conflicting[0].truth, {}, conflicting[1][0], "laptop")
     assert text == cities[0].truth
-    resolved = conflicting.bundle._replace(truth=text)
-    other = conflicting.bundle._replace(timeline="- **2026-03-01** — Wrote.")
-    assert merge(conflicting.bundle, other, resolved, "a", "b").bundle.truth == text
+    resolved = conflicting[0]._replace(truth=text)
+    other = conflicting[0]._replace(timeline="- **2026-03-01** — Wrote.")
+    assert merge(conflicting[0], other, resolved, "a", "b")[0].truth == text
 
 
 def test_a_conflict_can_keep_all_texts() -> None:
@@ -155,7 +157,7 @@ def test_code_blocks_are_merged_as_one_block_and_closed() -> None:
     page, conflicts = merged(ours, theirs, base)
     assert [side.value for side in conflicts[0].sides] == ["```\na\n\nd\n```", "```\na\n\nc\n```"]
     assert page.truth.endswith("End. Really.\n\n```\nopen")
-    more = merged(page._replace(truth=page.truth + "\n```\n\nLast."), page._replace(timeline=""), page).bundle
+    more = merged(page._replace(truth=page.truth + "\n```\n\nLast."), page._replace(timeline=""), page)[0]
     assert more.truth.endswith("```\nopen\n```\n\nLast.")
 
 
@@ -186,7 +188,7 @@ def test_many_equal_blocks_take_linear_time(lines: list[str]) -> None:
 
     def work(_: int) -> float:
         started = time.process_time()
-        page = merged(ours, theirs, base).bundle
+        page = merged(ours, theirs, base)[0]
         assert "- q" in page.truth
         assert "- r" in page.truth
         return time.process_time() - started
@@ -207,7 +209,7 @@ def test_many_conflicts_take_linear_time() -> None:
 
     def work(_: int) -> float:
         started = time.process_time()
-        assert len(merged(ours, theirs, base).conflicts) == 15_000
+        assert len(merged(ours, theirs, base)[1]) == 15_000
         return time.process_time() - started
 
     takes_at_most(3, work)
@@ -273,9 +275,9 @@ def test_a_removed_entry_stays_removed_unless_the_other_side_changed_it() -> Non
     removed = PAGE._replace(timeline="- **2026-02-01** — Called.")
     longer = PAGE._replace(timeline=PAGE.timeline + "\n- **2025-12-01** — Read.")
     changed = PAGE._replace(timeline=PAGE.timeline.replace("Met.", "Met at the fair."))
-    assert "Met" not in merged(removed, longer).bundle.timeline
-    assert "Read." in merged(removed, longer).bundle.timeline
-    assert "Met at the fair." in merged(removed, changed).bundle.timeline
+    assert "Met" not in merged(removed, longer)[0].timeline
+    assert "Read." in merged(removed, longer)[0].timeline
+    assert "Met at the fair." in merged(removed, changed)[0].timeline
 
 
 # Front matter
@@ -399,14 +401,14 @@ def test_a_changed_page_survives_its_deletion_and_the_conflict_is_shown() -> Non
         page, conflicts = merged(ours, theirs)
         assert (page.deleted, page.truth, len(conflicts)) == (False, changed.truth, 1)
         assert page.frontmatter["conflicts"] == {"(deleted)": {name: True}}
-    assert merged(PAGE, deleted).bundle.deleted
+    assert merged(PAGE, deleted)[0].deleted
 
 
 def test_a_rename_is_kept_and_two_renames_are_a_conflict() -> None:
     renamed, other = PAGE._replace(slug="people/mira-sol"), PAGE._replace(slug="people/mira-costa")
     edited = PAGE._replace(timeline="")
     assert merged(renamed, edited) == merged(edited, renamed)
-    assert merged(renamed, edited).bundle.slug == "people/mira-sol"
+    assert merged(renamed, edited)[0].slug == "people/mira-sol"
     page, conflicts = merged(renamed, other)
     assert (page.slug, conflicts[0].key) == ("people/mira-costa", "slug")
     assert page.frontmatter["conflicts"] == {"(slug)": {"laptop": "people/mira-sol"}}
@@ -521,9 +523,9 @@ def test_a_version_merged_with_its_base_or_with_itself_does_not_change(
 ) -> None:
     base, one, other = pages
     for before in (base, None):
-        assert merge(before, one, one, "a", "b") == MergeResult(one, ())
-    assert merge(base, base, other, "a", "b") == MergeResult(other, ())
-    assert merge(base, one, base, "a", "b") == MergeResult(one, ())
+        assert merge(before, one, one, "a", "b") == (one, ())
+    assert merge(base, base, other, "a", "b") == (other, ())
+    assert merge(base, one, base, "a", "b") == (one, ())
 
 
 @given(versions())
@@ -555,11 +557,11 @@ def test_devices_that_push_in_any_order_end_with_the_page_of_the_hub(
 ) -> None:
     base, one, other = pages
     for first, second in ((one, other), (other, one)):
-        head = merge(base, second, first, "b", "a").bundle  # the second device merges and pushes
-        assert encode(merge(first, first, head, "a", "b").bundle) == encode(head)
+        head = merge(base, second, first, "b", "a")[0]  # the second device merges and pushes
+        assert encode(merge(first, first, head, "a", "b")[0]) == encode(head)
         # A push that arrives twice, and a device that merges the same revision again, change nothing.
-        assert encode(merge(first, head, head, "b", "a").bundle) == encode(head)
-        assert encode(merge(first, head, first, "b", "a").bundle) == encode(head)
+        assert encode(merge(first, head, head, "b", "a")[0]) == encode(head)
+        assert encode(merge(first, head, first, "b", "a")[0]) == encode(head)
 
 
 def is_in(item: str, texts: list[str]) -> bool:
@@ -646,6 +648,6 @@ def test_a_fact_that_both_versions_add_from_different_sources_is_one_fact_with_b
     ours = PAGE._replace(facts=(fact("Porto", source_ref="a", evidence_text="In Porto."),))
     theirs = PAGE._replace(facts=(fact("Porto", source_ref="b", confidence=0.5), newer))
     for result in (merged(ours, theirs), merged(theirs, ours)):
-        joined, other = sorted(result.bundle.facts, key=lambda row: row.object, reverse=True)
+        joined, other = sorted(result[0].facts, key=lambda row: row.object, reverse=True)
         assert (joined.source_ref, joined.evidence_text, joined.confidence) == ("a; b", "In Porto.", 1.0)
         assert other.supersedes == joined.key

@@ -29,7 +29,6 @@ from quaid.model.facts import (
     EntityRef,
     ResolvedFact,
     Snapshot,
-    SnapshotLink,
     SnapshotText,
     canonical_predicate,
     entity_title,
@@ -42,7 +41,7 @@ from quaid.model.facts import (
     resolve_facts,
     value_key,
 )
-from quaid.model.links import RELATED
+from quaid.model.links import RELATED, GraphLink
 from quaid.model.slug import fold_name
 
 MOST_COMPARED = 20
@@ -118,29 +117,36 @@ def cite_fact(claim: ResolvedFact) -> Citation:
     """Return a citation of a fact: its evidence or, without evidence, subject, predicate, object and validity."""
     fact = claim.fact
     own = f"{fact.subject} {fact.predicate} {fact.object}"
-    time = "".join(
-        [f" since {fact.since}" if fact.since else "", f" until {fact.until}" if fact.until else ""]
-    )
     source = f"fact {fact.id}" + (f", {fact.source}" if fact.source else "")
     words = fact_needles(fact.evidence, fact.object)
     return Citation(
-        *(fact.page_id, fact.evidence or own + time, "", None, source, words),
+        *(
+            fact.page_id,
+            fact.evidence or own + _interval_text(fact.since, fact.until),
+            "",
+            None,
+            source,
+            words,
+        ),
         *(fact.id, None, f"{claim.predicate} {claim.says}", fact.since, fact.until),
         object=fact.object,
         recorded_at="" if fact.evidence else fact.recorded_at,
     )
 
 
-def cite_link(world: Snapshot, tie: SnapshotLink) -> Citation:
+def cite_link(world: Snapshot, link: GraphLink) -> Citation:
     """Return a citation of a link."""
-    page = world.pages.get(tie.to_id)
+    page = world.pages.get(link.to_id)
     target, name = (page.slug, page.title) if page else ("?", "?")
-    time = "".join([f" since {tie.since}" if tie.since else "", f" until {tie.until}" if tie.until else ""])
-    quote = f"{tie.relationship} {target}{time}"
+    quote = f"{link.relationship} {target}{_interval_text(link.valid_from, link.valid_until)}"
     return Citation(
-        *(tie.from_id, quote, tie.part or "links", tie.line, f"link {tie.id}", ()),
-        *(None, tie.id, f"{tie.relationship} {name}", tie.since, tie.until),
+        *(link.from_id, quote, link.part or "links", link.line, f"link {link.id}", ()),
+        *(None, link.id, f"{link.relationship} {name}", link.valid_from, link.valid_until),
     )
+
+
+def _interval_text(since: str | None, until: str | None) -> str:
+    return "".join([f" since {since}" if since else "", f" until {until}" if until else ""])
 
 
 def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
@@ -149,26 +155,28 @@ def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[Con
     There is no contradiction if a later link continues the relation, or if the fact began after the link had
     ended.
     """
-    between: dict[tuple[int, int], list[SnapshotLink]] = {}
-    for tie in world.links:
-        between.setdefault((tie.from_id, tie.to_id), []).append(tie)
+    between: dict[tuple[int, int], list[GraphLink]] = {}
+    for link in world.links:
+        between.setdefault((link.from_id, link.to_id), []).append(link)
     for claim in all_claims:
         if not (isinstance(claim.subject, int) and isinstance(claim.object, int)):
             continue
-        ties = [
-            tie for tie in between.get((claim.subject, claim.object), ()) if _ends_fact(tie, claim.predicate)
+        links = [
+            link
+            for link in between.get((claim.subject, claim.object), ())
+            if _ends_fact(link, claim.predicate)
         ]
         turned = INVERSE_PREDICATES.get(claim.predicate)
         if turned:
-            ties += [
-                tie
-                for tie in between.get((claim.object, claim.subject), ())
-                if _ends_fact(tie, turned, exactly=True)
+            links += [
+                link
+                for link in between.get((claim.object, claim.subject), ())
+                if _ends_fact(link, turned, exactly=True)
             ]
-        if not ties or not is_valid_on(claim.since, claim.until, world.today):
+        if not links or not is_valid_on(claim.since, claim.until, world.today):
             continue
-        last = max(ties, key=lambda tie: tie.until or _OPEN_END)
-        ended = last.until
+        last = max(links, key=lambda link: link.valid_until or _OPEN_END)
+        ended = last.valid_until
         if ended is None or ended > world.today or (claim.since is not None and claim.since >= ended):
             continue
         target = world.pages[claim.object].slug
@@ -184,12 +192,12 @@ def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[Con
         )
 
 
-def _ends_fact(tie: SnapshotLink, predicate: str, exactly: bool = False) -> bool:
+def _ends_fact(link: GraphLink, predicate: str, exactly: bool = False) -> bool:
     """Return True if the end of a link implies the end of a fact with this predicate.
 
     Unless `exactly` is set, the end of works_at or related also ends every fact about work or a post.
     """
-    relationship = canonical_predicate(tie.relationship)
+    relationship = canonical_predicate(link.relationship)
     if relationship == predicate:
         return True
     return (
@@ -365,27 +373,26 @@ class _OpenRelations:
 
     def __init__(self, world: Snapshot, all_claims: list[ResolvedFact]) -> None:
         self._world = world
-        self._links: dict[int, list[int]] = {}
+        self._links: dict[int, list[GraphLink]] = {}
         self._claims: dict[int, list[ResolvedFact]] = {}
-        for place, tie in enumerate(world.links):
+        for link in world.links:
             if (
-                is_valid_on(tie.since, tie.until, world.today)
-                and canonical_predicate(tie.relationship) != RELATED
+                is_valid_on(link.valid_from, link.valid_until, world.today)
+                and canonical_predicate(link.relationship) != RELATED
             ):
-                self._links.setdefault(tie.from_id, []).append(place)
+                self._links.setdefault(link.from_id, []).append(link)
         for claim in all_claims:
             if isinstance(claim.subject, int) and is_valid_on(claim.since, claim.until, world.today):
                 self._claims.setdefault(claim.subject, []).append(claim)
 
     def of(self, page_id: int) -> Iterator[OpenRelation]:
         world = self._world
-        for place in self._links.get(page_id, ()):
-            tie = world.links[place]
-            if predicate_family(tie.relationship):
-                names = frozenset(world.names.of(tie.to_id))
-                shown = world.pages[tie.to_id].title if tie.to_id in world.pages else "?"
+        for link in self._links.get(page_id, ()):
+            if predicate_family(link.relationship):
+                names = frozenset(world.names.of(link.to_id))
+                shown = world.pages[link.to_id].title if link.to_id in world.pages else "?"
                 yield OpenRelation(
-                    tie.relationship, tie.since, names, shown, tie.to_id, cite_link(world, tie)
+                    link.relationship, link.valid_from, names, shown, link.to_id, cite_link(world, link)
                 )
         for claim in self._claims.get(page_id, ()):
             if predicate_family(claim.predicate):
@@ -398,7 +405,7 @@ class _OpenRelations:
 
 def ended_in_text(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
     """Yield a contradiction for each current fact or link that has ended according to the text of a page."""
-    ties = _OpenRelations(world, all_claims)
+    relations = _OpenRelations(world, all_claims)
     for text in world.texts:
         page = world.pages[text.page_id]
         is_person = page.type == "person"
@@ -407,65 +414,72 @@ def ended_in_text(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[C
             frozenset(names | person_name_parts(page.title)) if is_person else frozenset(names), is_person
         )
         for departure in find_departures(text.truth, owner):
-            yield from _ended_relations(world, ties, text, "truth", departure)
+            yield from _ended_relations(world, relations, text, "truth", departure)
         if may_mention_departure(text.timeline):
             for entry in timeline.parse(text.timeline):
                 for departure in find_departures(entry.summary, owner, entry.line, entry.date):
-                    yield from _ended_relations(world, ties, text, "timeline", departure)
+                    yield from _ended_relations(world, relations, text, "timeline", departure)
                 for departure in find_departures(entry.detail, owner, entry.line + 1, entry.date):
-                    yield from _ended_relations(world, ties, text, "timeline", departure)
+                    yield from _ended_relations(world, relations, text, "timeline", departure)
 
 
 def _ended_relations(
-    world: Snapshot, ties: _OpenRelations, text: SnapshotText, part: str, departure: Departure
+    world: Snapshot, relations: _OpenRelations, text: SnapshotText, part: str, departure: Departure
 ) -> Iterator[ContradictionFinding]:
     subject = text.page_id if departure.subject == OWNER else world.names.page(departure.subject)
     if subject is None or (departure.first and departure.first > world.today):
         return
-    ended = [tie for tie in ties.of(subject) if _is_ended(tie, departure)]
+    ended = [relation for relation in relations.of(subject) if _is_ended(relation, departure)]
     if departure.object == IMPLIED_OBJECT:
-        here = [tie for tie in ended if tie.target == text.page_id]
-        ended = here if subject != text.page_id else ended if len({tie.shown for tie in ended}) == 1 else []
+        here = [relation for relation in ended if relation.target == text.page_id]
+        ended = (
+            here
+            if subject != text.page_id
+            else ended
+            if len({relation.shown for relation in ended}) == 1
+            else []
+        )
     else:
         named_object = f" {fold_name(departure.object)} "
         named = [
-            any(f" {name} " in named_object for name in tie.names)
-            and _is_named(departure.object, tie.names, departure.scope)
-            for tie in ended
+            any(f" {name} " in named_object for name in relation.names)
+            and _is_named(departure.object, relation.names, departure.scope)
+            for relation in ended
         ]
         # If a company got a new parent, the text names the new parent, and the relations to all other parents
         # ended.
         ends_named = departure.scope != "parent"
-        ended = [tie for tie, is_named in zip(ended, named, strict=True) if is_named is ends_named]
+        ended = [relation for relation, is_named in zip(ended, named, strict=True) if is_named is ends_named]
     written = text.truth if part == "truth" else text.timeline
     reported: set[int | str] = set()
-    for tie in ended:
-        key = tie.target if tie.target is not None else fold_name(tie.shown)
-        if key not in reported and not _came_back(written, tie, departure):
+    for relation in ended:
+        key = relation.target if relation.target is not None else fold_name(relation.shown)
+        if key not in reported and not _came_back(written, relation, departure):
             reported.add(key)
-            yield _ended_contradiction(world, text, part, subject, tie, departure)
+            yield _ended_contradiction(world, text, part, subject, relation, departure)
 
 
-def _is_ended(tie: OpenRelation, departure: Departure) -> bool:
+def _is_ended(relation: OpenRelation, departure: Departure) -> bool:
     """Return True if the departure covers this kind of relation and can have ended it.
 
     A relation with a start date must have begun before the departure or, if the departure gives only a month
     or year, before the end of that period. A departure without a date ends such a relation only if it
     describes a state ("no longer at Hexa"), not an event ("left Hexa").
     """
-    kind = predicate_family(tie.relationship)
+    kind = predicate_family(relation.relationship)
     if departure.scope == "post":
-        if kind != "post" or post_of_predicate(tie.relationship) != departure.post:
+        if kind != "post" or post_of_predicate(relation.relationship) != departure.post:
             return False
     elif departure.scope == "study":
-        if canonical_predicate(tie.relationship) != "studies_at":
+        if canonical_predicate(relation.relationship) != "studies_at":
             return False
     elif kind not in SCOPE_FAMILIES[departure.scope]:
         return False
     if not departure.first:
-        return tie.since is None or not departure.is_event
-    exact = departure.first == departure.last
-    return tie.since is None or tie.since < departure.last or (not exact and tie.since == departure.last)
+        return relation.since is None or not departure.is_event
+    if relation.since is None or relation.since < departure.last:
+        return True
+    return relation.since == departure.last != departure.first
 
 
 def _is_named(words: str, names: frozenset[str], scope: str) -> bool:
@@ -530,14 +544,14 @@ def _name_ends_at(words: str, tokens: list["re.Match[str]"], end: int, scope: st
     return following in word_list("following") or (following in word_list("role_nouns") and scope == "work")
 
 
-def _came_back(written: str, tie: OpenRelation, departure: Departure) -> bool:
+def _came_back(written: str, relation: OpenRelation, departure: Departure) -> bool:
     """Return True if `written`, the text with the departure, also states that the relation resumed.
 
     If both statements have dates, the relation must have resumed at the time of the departure or later.
     """
     for sentence in comebacks(written):
         if sentence == departure.quote or not any(
-            f" {name} " in f" {fold_name(sentence)} " for name in tie.names
+            f" {name} " in f" {fold_name(sentence)} " for name in relation.names
         ):
             continue
         date_phrases = find_dates(sentence)
@@ -547,13 +561,13 @@ def _came_back(written: str, tie: OpenRelation, departure: Departure) -> bool:
 
 
 def _ended_contradiction(
-    world: Snapshot, text: SnapshotText, part: str, subject: int, tie: OpenRelation, departure: Departure
+    world: Snapshot, text: SnapshotText, part: str, subject: int, relation: OpenRelation, departure: Departure
 ) -> ContradictionFinding:
     who = world.pages[subject].title if subject in world.pages else departure.subject
     when = ""
     if departure.first:
         when = f" ({departure.first if departure.first == departure.last else departure.first[:4]})"
-    other = text.page_id if text.page_id != subject else tie.target
+    other = text.page_id if text.page_id != subject else relation.target
     return ContradictionFinding(
         "temporal",
         subject,
@@ -561,13 +575,13 @@ def _ended_contradiction(
         fingerprint(
             "over",
             subject,
-            tie.target or fold_name(tie.shown),
-            predicate_family(tie.relationship),
+            relation.target or fold_name(relation.shown),
+            predicate_family(relation.relationship),
             departure.first,
         ),
-        f"The text says that it is over between {who} and {tie.shown}{when},"
-        f" but “{tie.relationship}” is recorded as still true.",
-        (Citation(text.page_id, departure.quote, part, departure.line, ""), tie.cite),
+        f"The text says that it is over between {who} and {relation.shown}{when},"
+        f" but “{relation.relationship}” is recorded as still true.",
+        (Citation(text.page_id, departure.quote, part, departure.line, ""), relation.cite),
         # If the text gives only a month or year, the relation has certainly ended by the last day of that
         # period.
         min(departure.last, world.today) if departure.first else None,
@@ -604,9 +618,9 @@ def resolution_changes(
     winner, loser = finding.cites[winner_index], finding.cites[1 - winner_index]
     facts = resolve_facts(world)
     lost = next((fact for fact in facts if fact.fact.id == loser.fact), None)
-    tie = next((link for link in world.links if link.id == loser.link), None)
+    link = next((link for link in world.links if link.id == loser.link), None)
     if winner.fact is None and winner.link is None:
-        return _end_relation(world, finding, facts, lost, tie)
+        return _end_relation(world, finding, facts, lost, link)
     if lost is not None:
         # Every fact with the same statement is changed, on all pages, because otherwise the contradiction
         # would remain.
@@ -617,17 +631,19 @@ def resolution_changes(
             if _is_same_statement(fact, lost)
         ]
         return [change for change in changes if change is not None]
-    if tie is None or is_text_link(tie):
+    if link is None or is_text_link(link):
         return []
-    return [ResolutionChange("link", tie.id, tie.from_id, _describe_link(world, tie), tie.since, None)]
+    return [
+        ResolutionChange("link", link.id, link.from_id, _describe_link(world, link), link.valid_from, None)
+    ]
 
 
 def remaining_text_links(world: Snapshot, finding: ContradictionFinding, winner_index: int) -> list[Citation]:
     """Return the links in page text that still state the rejected side and need an edit of the page."""
     loser = finding.cites[1 - winner_index]
-    tie = next((link for link in world.links if link.id == loser.link), None)
-    if tie is not None:
-        return [cite_link(world, tie)] if is_text_link(tie) else []
+    link = next((link for link in world.links if link.id == loser.link), None)
+    if link is not None:
+        return [cite_link(world, link)] if is_text_link(link) else []
     if (
         loser.fact is None
         or finding.cites[winner_index].link is not None
@@ -635,19 +651,20 @@ def remaining_text_links(world: Snapshot, finding: ContradictionFinding, winner_
     ):
         return []
     lost = next((fact for fact in resolve_facts(world) if fact.fact.id == loser.fact), None)
-    ties = [
-        link for link in world.links if lost and _connects(link, lost.subject, lost.object, lost.predicate)
-    ]
+    if lost is None:
+        return []
     return [
-        cite_link(world, tie)
-        for tie in ties
-        if is_text_link(tie) and is_valid_on(tie.since, tie.until, world.today)
+        cite_link(world, link)
+        for link in world.links
+        if _connects(link, lost.subject, lost.object, lost.predicate)
+        and is_text_link(link)
+        and is_valid_on(link.valid_from, link.valid_until, world.today)
     ]
 
 
-def is_text_link(tie: SnapshotLink) -> bool:
+def is_text_link(link: GraphLink) -> bool:
     """Return True if the link comes from the text of a page, so that every write of the page recreates it."""
-    return tie.part is not None
+    return link.part is not None
 
 
 def _end_relation(
@@ -655,17 +672,17 @@ def _end_relation(
     finding: ContradictionFinding,
     facts: list[ResolvedFact],
     lost: ResolvedFact | None,
-    tie: SnapshotLink | None,
+    link: GraphLink | None,
 ) -> list[ResolutionChange]:
-    """Return the changes that end the relation of the rejected fact (`lost`) or link (`tie`).
+    """Return the changes that end the relation of the rejected fact (`lost`) or link (`link`).
 
     The changes end all current facts and links of the same predicate family between the same two entities,
     except links in page text.
     """
     if lost is not None:
         ends = (lost.subject, lost.object, lost.predicate)
-    elif tie is not None:
-        ends = (tie.from_id, tie.to_id, tie.relationship)
+    elif link is not None:
+        ends = (link.from_id, link.to_id, link.relationship)
     else:
         return []
     standing = [
@@ -676,27 +693,24 @@ def _end_relation(
         and is_valid_on(fact.since, fact.until, world.today)
     ]
     changes = [_shorten_fact(fact, None, finding.day, world.today) for fact in standing]
-    ties = [
-        link
-        for link in world.links
-        if _connects(link, *ends) and is_valid_on(link.since, link.until, world.today)
-    ]
     return [
         *(change for change in changes if change is not None),
         *(
             ResolutionChange(
-                *("link", tie.id, tie.from_id, _describe_link(world, tie), tie.since),
-                _not_before(finding.day or world.today, tie.since),
+                *("link", link.id, link.from_id, _describe_link(world, link), link.valid_from),
+                _not_before(finding.day or world.today, link.valid_from),
             )
-            for tie in ties
-            if not is_text_link(tie)
+            for link in world.links
+            if _connects(link, *ends)
+            and is_valid_on(link.valid_from, link.valid_until, world.today)
+            and not is_text_link(link)
         ),
     ]
 
 
-def _connects(tie: SnapshotLink, subject: EntityRef, target: EntityRef, relationship: str) -> bool:
-    return (tie.from_id, tie.to_id) == (subject, target) and predicate_family(
-        tie.relationship
+def _connects(link: GraphLink, subject: EntityRef, target: EntityRef, relationship: str) -> bool:
+    return (link.from_id, link.to_id) == (subject, target) and predicate_family(
+        link.relationship
     ) == predicate_family(relationship)
 
 
@@ -734,8 +748,9 @@ def _not_before(day: str, since: str | None) -> str:
     return max(day, since or day)
 
 
-def _describe_link(world: Snapshot, tie: SnapshotLink) -> str:
+def _describe_link(world: Snapshot, link: GraphLink) -> str:
     names = [
-        world.pages[page_id].title if page_id in world.pages else "?" for page_id in (tie.from_id, tie.to_id)
+        world.pages[page_id].title if page_id in world.pages else "?"
+        for page_id in (link.from_id, link.to_id)
     ]
-    return f"{names[0]} {tie.relationship} {names[1]}"
+    return f"{names[0]} {link.relationship} {names[1]}"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from quaid.errors import InvalidArgument
 from quaid.model import dates, slug as slugs
 from quaid.model.dates import find_dates
-from quaid.model.links import RELATED, normalize_relationship
+from quaid.model.links import RELATED, GraphLink, normalize_relationship
 from quaid.model.plain_text import replace_wiki_links, shorten, strip_markdown
 from quaid.model.similarity import UNSPACED_LETTERS
 from quaid.model.slug import LONGEST_NAME, NAME_KINDS, fold_name
@@ -501,20 +501,6 @@ class StoredFact(NamedTuple):
     superseded: bool
 
 
-class SnapshotLink(NamedTuple):
-    """A link between two pages."""
-
-    id: int
-    from_id: int
-    to_id: int
-    relationship: str
-    since: str | None
-    until: str | None
-    context: str
-    part: str | None
-    line: int | None
-
-
 class SnapshotText(NamedTuple):
     """The text of a page: the compiled truth (the text above the timeline) and the timeline."""
 
@@ -574,7 +560,7 @@ class Snapshot(NamedTuple):
     pages: Mapping[int, PageInfo]
     names: NameIndex
     facts: list[StoredFact]
-    links: list[SnapshotLink]
+    links: list[GraphLink]
     texts: Iterable[SnapshotText]
     stale: list[StalePage]
     single: frozenset[str]

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import dates, slug as slugs
-from quaid.model.plain_text import code_spans, shorten, strip_markdown
+from quaid.model.plain_text import code_spans, find_fences, shorten, strip_markdown
 from quaid.model.slug import INDEX_NAMES, LONGEST_NAME, fold_name
 
 if TYPE_CHECKING:
@@ -340,6 +340,41 @@ def _date_or_none(value: Any) -> str | None:
     return text if dates.is_date(text) else None
 
 
+def rebase_relative_links(text: str, old_slug: str, new_slug: str) -> str:
+    """Rewrite relative links so that they still reach the same files after the page moves to another slug."""
+    if "](" not in text or old_slug.rpartition("/")[0] == new_slug.rpartition("/")[0]:
+        return text
+    code = [(block.start, block.end) for block in find_fences(text)]
+
+    def moved(link: "re.Match[str]") -> str:
+        if any(first <= link.start() < last for first, last in code):
+            return link[0]
+        return f"]({link['open']}{_rebase_path(link['path'], old_slug, new_slug)}"
+
+    return _RELATIVE_PATH.sub(moved, text)
+
+
+_RELATIVE_PATH = re.compile(
+    r"\]\((?P<open><?)(?P<path>(?![A-Za-z][A-Za-z0-9+.-]+:|/|#)[^()\s<>#?]+\.(?:md|markdown|org)\b)"
+)
+
+
+def _rebase_path(path: str, old_slug: str, new_slug: str) -> str:
+    steps = old_slug.split("/")[:-1]
+    for step in path.split("/"):
+        if step == "..":
+            if not steps:
+                return path
+            steps.pop()
+        elif step not in ("", "."):
+            steps.append(step)
+    here = new_slug.split("/")[:-1]
+    common = 0
+    while common < min(len(here), len(steps) - 1) and here[common] == steps[common]:
+        common += 1
+    return "/".join([".."] * (len(here) - common) + steps[common:])
+
+
 class LinkCandidate(NamedTuple):
     """A page to which a link may lead, because a name of the page equals the name in the link."""
 
@@ -428,7 +463,7 @@ def _without_language(slug: str) -> str:
 
 
 class GraphLink(NamedTuple):
-    """A link with the page ids of both ends, as used for graph traversal."""
+    """A link with the page ids of both ends."""
 
     id: int
     from_id: int
@@ -436,6 +471,41 @@ class GraphLink(NamedTuple):
     relationship: str = ""
     valid_from: str | None = None
     valid_until: str | None = None
+    part: str | None = None
+    """The part of the page with the link, as in LinkReference; None if the link is not in the text."""
+    line: int | None = None
+
+
+def join_spans(links: Iterable[GraphLink]) -> list[tuple[GraphLink, tuple[int, ...]]]:
+    """Join links with overlapping validity. All must have the same relationship and the same two pages.
+
+    Return each remaining link with its new validity, and the ids of the links that were joined with it.
+    """
+    joined: list[tuple[GraphLink, tuple[int, ...]]] = []
+    for link in sorted(links, key=lambda link: link.id):
+        absorbed: tuple[int, ...] = ()
+        while pair := next((pair for pair in joined if _spans_overlap(pair[0], link)), None):
+            joined.remove(pair)
+            other, before = pair
+            since = [day for day in (other.valid_from, link.valid_from) if day]
+            until = (
+                max(other.valid_until, link.valid_until) if other.valid_until and link.valid_until else None
+            )
+            absorbed = (*before, link.id, *absorbed)
+            link = other._replace(valid_from=min(since, default=None), valid_until=until)
+        joined.append((link, absorbed))
+    return joined
+
+
+def _spans_overlap(one: GraphLink, other: GraphLink) -> bool:
+    """Return True if two intervals overlap. storage.checks uses the same rule to find overlapping links."""
+    (start, end), (other_start, other_end) = _span(one), _span(other)
+    return start < other_end and other_start < end
+
+
+def _span(link: GraphLink) -> tuple[str, str]:
+    """Return start and end. An unknown start is the end, or 9999-12-31 if both are unknown."""
+    return link.valid_from or link.valid_until or "9999-12-31", link.valid_until or "~"
 
 
 EdgeQuery = Callable[[list[int], int], list[GraphLink]]

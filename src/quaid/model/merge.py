@@ -1,4 +1,4 @@
-"""Merge two versions of a page part by part, with the version that both are based on.
+"""Merge two versions of a page part by part, with the version that both are based on; join two pages into one.
 
 Timelines, tags, links and facts are merged as sets, front matter by key, and the compiled truth by block
 (paragraph, heading, list item, table row, code block). If both versions changed the same block or key in
@@ -22,7 +22,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from quaid.errors import NotFound
-from quaid.model import page as page_model, plain_text, timeline as timelines
+from quaid.model import page as page_model, plain_text, slug as slugs, timeline as timelines
 from quaid.model.bundle import Bundle, BundleFact, BundleLink, BundleRaw, FactKey, json_text
 
 CONFLICTS_KEY = "conflicts"
@@ -64,24 +64,20 @@ class PageConflict(NamedTuple):
     sides: tuple[ConflictSide, ...]
 
 
-class MergeResult(NamedTuple):
-    bundle: Bundle
-    conflicts: tuple[PageConflict, ...]
-    """The conflicts of this merge, without those that were in the pages before."""
-
-
-def merge(base: Bundle | None, ours: Bundle, theirs: Bundle, our_name: str, their_name: str) -> MergeResult:
+def merge(
+    base: Bundle | None, ours: Bundle, theirs: Bundle, our_name: str, their_name: str
+) -> tuple[Bundle, tuple[PageConflict, ...]]:
     """Merge two versions of a page. `base` is the version on which both are based, or None if there is none.
 
-    The result does not depend on which version is ours, except that `theirs` keeps its slug and its values of
-    front matter in a conflict.
+    Return the merged page, and the conflicts without those that were in the pages before. The page does not depend
+    on which version is ours, except that `theirs` keeps its slug and its values of front matter in a conflict.
     """
     our_name, their_name = _plain_name(our_name), _plain_name(their_name)
     our_name = f"{our_name[:58]} 2" if our_name == their_name else our_name
     if base is not None and _same_bundle(theirs, base):
-        return MergeResult(ours, ())
+        return ours, ()
     if _same_bundle(ours, theirs) or (base is not None and _same_bundle(ours, base)):
-        return MergeResult(theirs, ())
+        return theirs, ()
     if ours.deleted or theirs.deleted:
         return _merge_deleted(ours, theirs, our_name, their_name)
     frontmatter, conflicts = merge_front_matter(
@@ -107,7 +103,7 @@ def merge(base: Bundle | None, ours: Bundle, theirs: Bundle, our_name: str, thei
         merge_timeline("" if base is None else base.timeline, ours.timeline, theirs.timeline),
         *(links, facts, raw),
     )
-    return MergeResult(merged, (*text_conflicts, *conflicts, *notes))
+    return merged, (*text_conflicts, *conflicts, *notes)
 
 
 def is_addition(base: Bundle | None, new: Bundle) -> bool:
@@ -138,15 +134,17 @@ def _same_bundle(one: Bundle, other: Bundle) -> bool:
     )
 
 
-def _merge_deleted(ours: Bundle, theirs: Bundle, our_name: str, their_name: str) -> MergeResult:
+def _merge_deleted(
+    ours: Bundle, theirs: Bundle, our_name: str, their_name: str
+) -> tuple[Bundle, tuple[PageConflict, ...]]:
     """Return the version that still exists, because a change is worth more than a deletion."""
     if ours.deleted and theirs.deleted:
-        return MergeResult(theirs, ())
+        return theirs, ()
     alive, name = (theirs, our_name) if ours.deleted else (ours, their_name)
     frontmatter = dict(alive.frontmatter)
     _record(frontmatter, [("(deleted)", name, True)])
     conflict = PageConflict("page", "deleted", (ConflictSide(CURRENT_SIDE, None), ConflictSide(name, True)))
-    return MergeResult(alive._replace(frontmatter=frontmatter), (conflict,))
+    return alive._replace(frontmatter=frontmatter), (conflict,)
 
 
 def _note(key: str, name: str, value: Any, loser: str, lost: Any) -> PageConflict:
@@ -630,13 +628,14 @@ def _merge_chunk(
         return [*theirs]
     if no_base:
         return _merge_alike(ours, theirs, names)
-    our_edits, their_edits = _edits(base, ours), _edits(base, theirs)
+    our_blocks, our_inserted = _edits(base, ours)
+    their_blocks, their_inserted = _edits(base, theirs)
     merged: list[str | PageConflict] = []
     for place in range(len(base) + 1):
-        merged += _union(our_edits.inserted[place], their_edits.inserted[place])
+        merged += _union(our_inserted[place], their_inserted[place])
         if place < len(base):
             old = base[place]
-            one, other = our_edits.blocks[place], their_edits.blocks[place]
+            one, other = our_blocks[place], their_blocks[place]
             block = other if one in (old, other) else one
             if old not in (one, other) and one != other:
                 merged.append(_text_conflict([(names[0], one or ""), (names[1], other or "")]))
@@ -652,32 +651,27 @@ def _union(ours: list[str], theirs: list[str]) -> list[str]:
     return [*first, *(block for block in second if block not in present)]
 
 
-class _Edits(NamedTuple):
-    """What a version did to each block of a part of the base, and what it inserted before each and at the end."""
-
-    blocks: list[str | None]
-    inserted: list[list[str]]
-
-
-def _edits(base: list[str], new: list[str]) -> _Edits:
-    edits = _Edits([None] * len(base), [[] for _ in range(len(base) + 1)])
+def _edits(base: list[str], new: list[str]) -> tuple[list[str | None], list[list[str]]]:
+    """Return what a version made of each block of the base, and what it inserted before each and at the end."""
+    blocks: list[str | None] = [None] * len(base)
+    inserted: list[list[str]] = [[] for _ in range(len(base) + 1)]
     first = start = 0
     for last, stop in [*_matches(base, new), (len(base), len(new))]:
         pairs = dict(_pairs(base[first:last], new[start:stop]))
         for place in range(first, last):
             if place - first in pairs:
-                edits.blocks[place] = new[start + pairs[place - first]]
+                blocks[place] = new[start + pairs[place - first]]
         paired = {other: place for place, other in pairs.items()}
         at = first
         for place in range(start, stop):
             if place - start in paired:
                 at = first + paired[place - start] + 1
             else:
-                edits.inserted[at].append(new[place])
+                inserted[at].append(new[place])
         if last < len(base):
-            edits.blocks[last] = base[last]
+            blocks[last] = base[last]
         first, start = last + 1, stop + 1
-    return edits
+    return blocks, inserted
 
 
 def _pairs(old: list[str], new: list[str], least: float = 0.0) -> list[tuple[int, int]]:
@@ -920,3 +914,171 @@ def _resolve_key(
         else:
             resolved[key] = value
     return resolved
+
+
+# Two pages joined into one
+
+MERGED_KEY = "merged"
+"""Front-matter key under which the conflicting values of the removed page are kept."""
+
+_BLOCK_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
+_BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+_IDENTITY_KEYS = ("title", "slug", "type", "wing", "room")
+"""Keys that identify a page. They are never copied from the other page."""
+_JOINED_KEYS = ("tags", "tag", "aliases", "alias", "links", MERGED_KEY)
+
+
+def join_truths(truth: str, other: str, title: str) -> str:
+    """Append the blocks that only the compiled truth `other` has, under a heading with the title of its page."""
+    existing = {_fold_text(block) for block in _paragraphs(truth)}
+    new = _new_blocks(_paragraphs(other), existing, title)
+    if not new or _fold_text(other) in _fold_text(truth):
+        return truth
+    section = "\n\n".join([f"## From {title}", *_lower_headings(new)])
+    return f"{truth.rstrip()}\n\n{section}" if truth.strip() else section
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Split text at blank lines and headings. Fenced blocks are never split."""
+    blocks: list[str] = []
+    position = 0
+    for fence in [*plain_text.find_fences(text), plain_text.Fence(len(text), len(text), "")]:
+        blocks += _BLANK.split(text[position : fence.start].strip("\n"))
+        blocks.append(text[fence.start : fence.end])
+        position = fence.end
+    return [piece for block in blocks for piece in _headings_apart(block) if piece.strip()]
+
+
+def _headings_apart(block: str) -> list[str]:
+    """Split a block so that each heading is a separate block, even if no blank line follows the heading."""
+    if plain_text.find_fences(block) or not any(map(_BLOCK_HEADING.match, block.split("\n"))):
+        return [block]
+    parts: list[list[str]] = [[]]
+    for line in block.split("\n"):
+        if _BLOCK_HEADING.match(line):
+            parts += [[line], []]
+        else:
+            parts[-1].append(line)
+    return ["\n".join(lines) for lines in parts if lines]
+
+
+def _new_blocks(blocks: list[str], existing: set[str], title: str) -> list[str]:
+    """Return the blocks that are not in `existing`, with the headings above them. Other headings are left out."""
+    new: list[str] = []
+    above: list[tuple[int, str]] = []
+    for block in blocks:
+        level = _heading_level(block)
+        if level:
+            above = [heading for heading in above if heading[0] < level]
+            if not (level == 1 and _fold_text(block.lstrip("# ")) == _fold_text(title)):
+                above.append((level, block))
+        elif _fold_text(block) not in existing:
+            new += [heading for _, heading in above]
+            new.append(block)
+            above = []
+    return new
+
+
+def _lower_headings(blocks: list[str]) -> list[str]:
+    """Add `#` to all headings so that they are at level 3 or deeper, below the heading of the section."""
+    levels = [level for level in map(_heading_level, blocks) if level]
+    down = max(0, 3 - min(levels)) if levels else 0
+    return [
+        f"{'#' * min(6, level + down)}{block.lstrip(' ').lstrip('#')}"
+        if (level := _heading_level(block))
+        else block
+        for block in blocks
+    ]
+
+
+def _heading_level(block: str) -> int:
+    heading = None if "\n" in block else _BLOCK_HEADING.match(block)
+    return len(heading[1]) if heading else 0
+
+
+def _fold_text(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def join_timelines(own: str, other: str, title: str) -> str:
+    """Add the entries and free text of the other timeline that the first timeline does not contain.
+
+    New entries are inserted in date order if the timeline is sorted, and otherwise appended. Free text comes
+    last, under a heading.
+    """
+    merged = timelines.insert_entries(own.rstrip("\n"), timelines.missing_entries(other, own))
+    own_lines = set(map(_fold_text, merged.split("\n")))
+    _, free = timelines.split_entries(other)
+    free = [
+        piece
+        for piece in free
+        if not own_lines.issuperset(map(_fold_text, filter(str.strip, piece.split("\n"))))
+    ]
+    if free:
+        merged = "\n\n".join(filter(None, [merged, f"### From {title}", *free]))
+    return merged
+
+
+def join_front_matter(
+    own: dict[str, Any], other: dict[str, Any], *, slug: str, title: str, kept_title: str
+) -> dict[str, Any]:
+    """Merge the other page's tags, names, links and remaining keys into the first page's front matter.
+
+    If both pages have different values for a key, the value of the first page is used, and the other value is
+    kept under `merged`.
+    """
+    result = dict(own)
+    lost: dict[str, Any] = {}
+    for key, value in other.items():
+        if key in _IDENTITY_KEYS or (key in result and key not in _JOINED_KEYS):
+            if key not in ("title", "slug") and result.get(key) != value:
+                lost[key] = value
+        elif key not in _JOINED_KEYS:
+            result[key] = value
+    _join_tags(result, other)
+    _join_names(result, other, title, kept_title)
+    if other.get("links") is not None:
+        result["links"] = _join_lists(_as_list(result.get("links")), _as_list(other["links"]))
+    _record_conflicts(result, other, slug, lost)
+    return result
+
+
+def _record_conflicts(result: dict[str, Any], other: dict[str, Any], slug: str, lost: dict[str, Any]) -> None:
+    earlier = result.get(MERGED_KEY), other.get(MERGED_KEY)
+    notes: dict[str, Any] = {}
+    for note in earlier:
+        notes.update(note if isinstance(note, dict) else {} if note is None else {slug: note})
+    if lost:
+        notes[slug] = lost
+    if notes:
+        result[MERGED_KEY] = notes
+
+
+def _join_tags(result: dict[str, Any], other: dict[str, Any]) -> None:
+    ours = page_model.parse_tags(result.get("tags", result.get("tag")))
+    more = [tag for tag in page_model.parse_tags(other.get("tags", other.get("tag"))) if tag not in ours]
+    if more:
+        key = "tag" if "tag" in result and "tags" not in result else "tags"
+        listed = result.get(key)
+        result[key] = [*(listed if isinstance(listed, list) else ours), *more]
+
+
+def _join_names(result: dict[str, Any], other: dict[str, Any], title: str, kept_title: str) -> None:
+    ours = slugs.aliases(result)
+    folded = {slugs.fold_name(alias) for alias in [*ours, kept_title]}
+    more = []
+    for name in [title, *slugs.aliases(other)]:
+        if slugs.fold_name(name) not in folded:
+            folded.add(slugs.fold_name(name))
+            more.append(name)
+    if more:
+        key = "alias" if "alias" in result and "aliases" not in result else "aliases"
+        result[key] = [*ours, *more]
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _join_lists(ours: list[Any], theirs: list[Any]) -> list[Any]:
+    return [*ours, *(item for item in theirs if item not in ours)]

@@ -8,12 +8,13 @@ from quaid.folders import attachments, indexer, page_writer
 from quaid.formats import markdown
 from quaid.model import (
     dates,
+    merge as merging,
     page as page_model,
-    page_merge,
     plain_text,
     slug as slugs,
     timeline,
 )
+from quaid.model.links import rebase_relative_links
 from quaid.model.page import Page
 from quaid.model.plain_text import count_noun
 from quaid.model.similarity import LEAST_THRESHOLD, TextSimilarity
@@ -295,17 +296,17 @@ def _check_version(
 def _merged_page(target: PageRow, gone: PageRow) -> Page:
     """Return the content of the kept page after the merge."""
     text, lines = (
-        page_merge.rebase_relative_links(text, gone.slug, target.slug) for text in (gone.truth, gone.timeline)
+        rebase_relative_links(text, gone.slug, target.slug) for text in (gone.truth, gone.timeline)
     )
-    truth = page_merge.merge_truth(markdown.close_fence(target.truth), markdown.close_fence(text), gone.title)
-    front = page_merge.merge_frontmatter(
+    truth = merging.join_truths(markdown.close_fence(target.truth), markdown.close_fence(text), gone.title)
+    front = merging.join_front_matter(
         target.frontmatter, gone.frontmatter, slug=gone.slug, title=gone.title, kept_title=target.title
     )
     return page_model.build_page(
         target.slug,
         front,
         truth,
-        page_merge.merge_timeline(target.timeline, lines, gone.title),
+        merging.join_timelines(target.timeline, lines, gone.title),
         fallback_title=target.title,
     )
 
@@ -365,9 +366,7 @@ def _renamed_page(old: PageRow, address: str) -> Page:
         raise InvalidArgument(name="new_slug", problem=f"must be in {old.collection}, not in {collection}")
     if slugs.check(name) == old.slug:
         raise InvalidArgument(name="new_slug", problem="is already the slug of the page")
-    truth, lines = (
-        page_merge.rebase_relative_links(text, old.slug, name) for text in (old.truth, old.timeline)
-    )
+    truth, lines = (rebase_relative_links(text, old.slug, name) for text in (old.truth, old.timeline))
     front = {**old.frontmatter, "slug": name} if "slug" in old.frontmatter else old.frontmatter
     # A title that was derived from the old slug is replaced by one derived from the new slug.
     from_slug = page_model.page_title(old.slug, front, plain_text.visible_text(old.truth), None) == old.title

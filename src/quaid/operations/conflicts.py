@@ -281,9 +281,8 @@ def _merge_into_page(brain: Brain, address: str, copy: markdown.MarkdownDocument
         before = base and same._replace(
             frontmatter=base.frontmatter, truth=base.truth, timeline=base.timeline
         )
-        result = merging.merge(before, ours, same, "conflict copy", "this file")
-        conflicts = len(result.conflicts)
-        new = result.bundle
+        new, left = merging.merge(before, ours, same, "conflict copy", "this file")
+        conflicts = len(left)
         return pages.rebuild_page(old, frontmatter=new.frontmatter, truth=new.truth, lines=new.timeline)
 
     pages.edit_page(brain, address, None, change)

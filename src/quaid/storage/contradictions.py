@@ -7,7 +7,8 @@ from quaid.errors import NotFound
 from quaid.model import facts, slug as slugs, timeline
 from quaid.model.contradictions import ContradictionFinding, find_contradictions
 from quaid.model.english import candidate_names, may_mention_departure
-from quaid.model.facts import NameIndex, PageInfo, Snapshot, SnapshotLink, SnapshotText, StalePage, StoredFact
+from quaid.model.facts import NameIndex, PageInfo, Snapshot, SnapshotText, StalePage, StoredFact
+from quaid.model.links import GraphLink
 from quaid.model.slug import fold_name
 from quaid.storage import facts as assertions
 from quaid.storage.sqlite.connection import Transaction, as_json
@@ -207,7 +208,7 @@ def _load_snapshot(
         pages={row[0]: PageInfo(*row[1:]) for row in db.rows(_PAGES)},
         names=NameIndex(db.rows(_NAMES)),
         facts=_select_facts(db, "1", ()),
-        links=[SnapshotLink(*row) for row in db.rows(f"{_LINKS} WHERE {links}")],
+        links=[GraphLink(*row) for row in db.rows(f"{_LINKS} WHERE {links}")],
         texts=_select_texts(db, departures.update(db) if departures else None),
         stale=_select_stale(db, None),
         single=assertions.single_valued_predicates(db),
@@ -236,7 +237,7 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
         (str(roots), _sorted_json(keys)),
     )
     near = pages | {text.page_id for text in texts} | {fact.page_id for fact in facts}
-    links = [SnapshotLink(*row) for row in db.rows(_LINKS_NEAR, (str(sorted(near)),))]
+    links = [GraphLink(*row) for row in db.rows(_LINKS_NEAR, (str(sorted(near)),))]
     near |= {tie.to_id for tie in links}
     objects = {name for fact in facts for name in (_fold_slug(fact.object), fact.subject_key)}
     near |= {row for (row,) in db.rows(_CALLED, (_sorted_json(objects),))}
@@ -579,8 +580,8 @@ _READERS = (
     " WHERE x.other_page_id IS NOT NULL"
 )
 _LINKS = (
-    "SELECT l.id, l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until, l.context, l.part,"
-    " l.line FROM links AS l"
+    "SELECT l.id, l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until, l.part, l.line"
+    " FROM links AS l"
 )
 _LINKS_NEAR = (
     _LINKS + " JOIN json_each(?) AS w ON l.from_page_id = w.value WHERE l.to_page_id IS NOT NULL"

@@ -20,7 +20,8 @@ from quaid.errors import (
     SpaceRight,
     VersionConflict,
 )
-from quaid.model import dates, page_merge
+from quaid.model import dates
+from quaid.model.links import GraphLink, join_spans
 from quaid.model.page import DerivedData, derive_data
 from quaid.model.slug import names_of
 from quaid.model.timeline import summary_hash
@@ -577,20 +578,19 @@ def _move_links(tx: Transaction, target_id: int, gone: int) -> tuple[int, int, i
     joined = 0
     for _, group in groupby(rows, key=lambda row: row[:3]):
         same = {row[3]: row for row in group}
-        for span in page_merge.join_spans([page_merge.LinkSpan(*row[3:6]) for row in same.values()]):
-            if span.absorbed:
-                _join_links(tx, span, [str(same[link][6]) for link in (span.id, *span.absorbed)])
-                joined += len(span.absorbed)
+        for link, absorbed in join_spans(GraphLink(row[3], *row[:3], *row[4:6]) for row in same.values()):
+            if absorbed:
+                _join_links(tx, link, absorbed, [str(same[id_][6]) for id_ in (link.id, *absorbed)])
+                joined += len(absorbed)
     return between, moved, joined
 
 
-def _join_links(tx: Transaction, joined: page_merge.LinkSpan, contexts: list[str]) -> None:
+def _join_links(tx: Transaction, link: GraphLink, absorbed: tuple[int, ...], contexts: list[str]) -> None:
     context = "; ".join(dict.fromkeys(filter(None, contexts)))
-    link, since, until, absorbed = joined
     tx.executemany("DELETE FROM links WHERE id = ?", [(link_id,) for link_id in absorbed])
     tx.execute(
         "UPDATE links SET valid_from = ?, valid_until = ?, context = ? WHERE id = ?",
-        (since, until, context, link),
+        (link.valid_from, link.valid_until, context, link.id),
     )
 
 
