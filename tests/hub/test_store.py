@@ -1099,9 +1099,8 @@ def test_a_newer_database_is_refused(store: HubStore, open_store: OpenStore) -> 
 def test_an_older_database_is_upgraded(
     store: HubStore, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = type(store).__module__
-    monkeypatch.setattr(f"{module}.SCHEMA_VERSION", 2)
-    monkeypatch.setattr(f"{module}.MIGRATIONS", {2: "ALTER TABLE people ADD COLUMN email TEXT"})
+    monkeypatch.setattr("quaid.hub.store.SCHEMA_VERSION", 2)
+    monkeypatch.setattr("quaid.hub.store.MIGRATIONS", {2: "ALTER TABLE people ADD COLUMN email TEXT"})
     store.add_person("mira")
     upgraded = open_store()
     with upgraded._read() as tx:

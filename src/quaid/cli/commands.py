@@ -135,6 +135,15 @@ def _bound_settings(line: CommandLine, arguments: dict[str, Any]) -> Settings:
         return settings._replace(only=(service.check_only(brain, arguments["only"], "--only"),))
 
 
+def listen_options(settings: Settings, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of http_server.ListenOptions, except for the port, that the command line gives."""
+    fields = {name: settings.path(arguments[name]) for name in ("tls_cert", "tls_key") if arguments.get(name)}
+    if "bind" in arguments:
+        fields["bind"] = arguments["bind"]
+    hosts = tuple(arguments.get("allow_host", ()))
+    return {**fields, "behind_proxy": "behind_proxy" in arguments, "allow_hosts": hosts}
+
+
 def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
     """Run `quaid web`, or `quaid serve --http`, which can also serve other machines."""
     # This is set before numpy is imported, because OpenBLAS threads would keep spinning after each small
@@ -149,18 +158,11 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
         raise InvalidArgument(name="--port", problem=f"must be from 0 to 65535, not {port}")
     tool_set = arguments.get("tools") or "core"
     tools.selected_tools(tool_set)
-    paths = [
-        settings.path(arguments[name]) if arguments.get(name) else "" for name in ("tls_cert", "tls_key")
-    ]
     if "lan" not in arguments and (extra := {"lan_address", "insecure"} & arguments.keys()):
         raise InvalidArgument(name="--" + min(extra).replace("_", "-"), problem="belongs to --lan")
     options = server.ServerOptions(
-        port=port,
-        bind=arguments.get("bind", server.ServerOptions.bind),
-        tls_cert=paths[0],
-        tls_key=paths[1],
-        behind_proxy="behind_proxy" in arguments,
-        allow_hosts=tuple(arguments.get("allow_host", ())),
+        port,
+        **listen_options(settings, arguments),
         debug="debug" in arguments,
         readonly="read_only" in arguments,
         tools=tool_set,

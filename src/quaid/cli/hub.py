@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 import quaid
+from quaid.cli.commands import listen_options
 from quaid.cli.parser import CommandLine, load_settings
 from quaid.cli.render import format_table
 from quaid.errors import FileTrouble, InvalidArgument, NotFound
@@ -202,16 +203,8 @@ def _backup(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> in
 def _serve(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
     """Serve until SIGINT or SIGTERM."""
     settings = load_settings(line)
-    paths = [settings.path(arguments[name]) if name in arguments else "" for name in ("tls_cert", "tls_key")]
-    options = ListenOptions(
-        port=arguments.get("port", DEFAULT_PORT),
-        bind=arguments.get("bind", ListenOptions.bind),
-        tls_cert=paths[0],
-        tls_key=paths[1],
-        behind_proxy="behind_proxy" in arguments,
-        allow_hosts=tuple(arguments.get("allow_host", ())),
-    )
-    for path in filter(None, paths):
+    options = ListenOptions(arguments.get("port", DEFAULT_PORT), **listen_options(settings, arguments))
+    for path in filter(None, (options.tls_cert, options.tls_key)):
         if not os.access(path, os.R_OK):
             raise FileTrouble(path=path, problem="cannot be read")
     server_address(options, options.port)

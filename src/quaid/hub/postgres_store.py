@@ -5,16 +5,15 @@ other processes notice a change; without them it is about a second.
 """
 
 import re
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from quaid.errors import Busy, HubDatabaseUnavailable, NewerDatabase
+from quaid.errors import Busy, HubDatabaseUnavailable
 from quaid.hub.revisions import Row
-from quaid.hub.store import MIGRATIONS, SCHEMA_VERSION, HubStore, read_statements
+from quaid.hub.store import HubStore, read_statements
 
 try:
     import psycopg
@@ -129,17 +128,11 @@ class PostgresHubStore(HubStore):
             statements = re.sub(r"\) STRICT[^;]*;", ");", read_statements("schema.sql"))
             statements = re.sub(r"\b(TEXT|INTEGER|BLOB)\b", lambda match: _TYPES[match[0]], statements)
             connection.execute(statements.encode())
-            sql = "INSERT INTO hub (id, schema_version, audit_number, audit_hash) VALUES (?, ?, 0, '')"
-            tx.many(sql, [(secrets.token_hex(16), SCHEMA_VERSION)])
-        [(self.hub_id, version)] = tx.rows("SELECT id, schema_version FROM hub")
-        if version > SCHEMA_VERSION:
-            raise NewerDatabase(path=self._place, version=version, supported=SCHEMA_VERSION)
+            self._create_hub(tx)
+        self._upgrade(tx, self._place, lambda statements: connection.execute(statements.encode()))
         # A backup that was restored before the role existed has no policies.
         if len(tx.rows("SELECT 1 FROM pg_policies WHERE policyname = 'of_request'")) != len(WALLED):
             connection.execute(read_statements("row_security.sql").encode())
-        for target in range(version + 1, SCHEMA_VERSION + 1):
-            connection.execute(MIGRATIONS[target].encode())
-            tx.many("UPDATE hub SET schema_version = ?", [(target,)])
 
     def close(self) -> None:
         self._closed.set()

@@ -1,7 +1,6 @@
 """A hub's database in one SQLite file."""
 
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,9 +8,9 @@ from contextlib import contextmanager
 
 import apsw
 
-from quaid.errors import NewerDatabase, NotADatabase
+from quaid.errors import NotADatabase
 from quaid.hub.revisions import Row
-from quaid.hub.store import MIGRATIONS, SCHEMA_VERSION, HubStore, PutCall, PutQueue, read_statements
+from quaid.hub.store import HubStore, PutCall, PutQueue, read_statements
 from quaid.storage.files import make_folders, make_private_file
 from quaid.storage.sqlite.connection import check_sqlite
 from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_errors
@@ -89,15 +88,8 @@ class SqliteHubStore(HubStore):
             if not int(writer.pragma("application_id")):
                 writer.pragma("application_id", APPLICATION_ID)
                 writer.execute(read_statements("schema.sql"))
-                values = (secrets.token_hex(16), SCHEMA_VERSION)
-                sql = "INSERT INTO hub (id, schema_version, audit_number, audit_hash) VALUES (?, ?, 0, '')"
-                tx.many(sql, [values])
-            [(self.hub_id, version)] = tx.rows("SELECT id, schema_version FROM hub")
-            if version > SCHEMA_VERSION:
-                raise NewerDatabase(path=self.path, version=version, supported=SCHEMA_VERSION)
-            for target in range(version + 1, SCHEMA_VERSION + 1):
-                writer.execute(MIGRATIONS[target])
-                tx.many("UPDATE hub SET schema_version = ?", [(target,)])
+                self._create_hub(tx)
+            self._upgrade(tx, self.path, writer.execute)
 
     def _disconnect(self, connection: apsw.Connection) -> None:
         self._connections.remove(connection)

@@ -20,6 +20,7 @@ from quaid.errors import (
     Busy,
     DeviceRevoked,
     InvalidArgument,
+    NewerDatabase,
     NotAllowed,
     NotFound,
     QuaidError,
@@ -219,12 +220,32 @@ class HubStore(ABC):
         """Return the queue of a space. Only calls for the same space share a transaction."""
         return self._queues[hash(space) % len(self._queues)]
 
+    def _create_hub(self, tx: HubTransaction) -> None:
+        """Add the row of a new hub to its empty tables."""
+        sql = "INSERT INTO hub (id, schema_version, audit_number, audit_hash) VALUES (?, ?, 0, '')"
+        tx.many(sql, [(secrets.token_hex(16), SCHEMA_VERSION)])
+
+    def _upgrade(self, tx: HubTransaction, place: str, execute: Callable[[str], object]) -> None:
+        """Read the id of the hub, and upgrade its tables. Refuse the database of a newer Quaid."""
+        [(self.hub_id, version)] = tx.rows("SELECT id, schema_version FROM hub")
+        if version > SCHEMA_VERSION:
+            raise NewerDatabase(path=place, version=version, supported=SCHEMA_VERSION)
+        for target in range(version + 1, SCHEMA_VERSION + 1):
+            execute(MIGRATIONS[target])
+            tx.many("UPDATE hub SET schema_version = ?", [(target,)])
+
     # Rights
     def _now(self) -> str:
         return timestamp(self._clock())
 
     def _ledger(self, tx: HubTransaction, space: str) -> Ledger:
         return Ledger(tx, space, self._now(), self.FOR_UPDATE)
+
+    def _log(self, tx: HubTransaction, space: str, caller: Caller, action: str, subject: str) -> None:
+        """Append one entry to the audit log of a space, or of the hub if `space` is ""."""
+        ledger = self._ledger(tx, space)
+        ledger.log(caller, action, subject)
+        ledger.save()
 
     def _access(self, tx: HubTransaction, caller: Caller, space: str, *, as_admin: bool = False) -> Access:
         """Return what the caller may do in a space; raise NotFound if that is nothing."""
@@ -295,9 +316,7 @@ class HubStore(ABC):
     def add_person(self, name: str, is_admin: bool = False) -> None:
         with self._write() as tx:
             self._insert_person(tx, name, is_admin)
-            ledger = self._ledger(tx, "")
-            ledger.log(OPERATOR, "add person", name)
-            ledger.save()
+            self._log(tx, "", OPERATOR, "add person", name)
 
     def _insert_person(self, tx: HubTransaction, name: str, is_admin: bool) -> None:
         _check_name("person", name)
@@ -334,9 +353,7 @@ class HubStore(ABC):
             if not tx.one("SELECT name FROM people WHERE name = ?", (person,)):
                 raise NotFound(what="person", name=person, hint="")
             device = self._insert_device(tx, person, name, token_hash, agent, limit, expires_at)
-            ledger = self._ledger(tx, "")
-            ledger.log(OPERATOR, "add device", f"{device} {person}")
-            ledger.save()
+            self._log(tx, "", OPERATOR, "add device", f"{device} {person}")
         return device
 
     def _insert_device(
@@ -392,9 +409,7 @@ class HubStore(ABC):
             sql = "UPDATE devices SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
             tx.many(sql, [(self._now(), device)])
             tx.many("DELETE FROM invitations WHERE device = ? AND redeemed_at IS NULL", [(device,)])
-            ledger = self._ledger(tx, "")
-            ledger.log(caller, "revoke device", device)
-            ledger.save()
+            self._log(tx, "", caller, "revoke device", device)
 
     def devices(self, caller: Caller, space: str | None = None) -> list[Device]:
         """Return the devices of the caller, or all for an admin.
@@ -496,7 +511,7 @@ class HubStore(ABC):
             owned = access.space.right == "owner" or caller.is_admin
             if right and not owned and not allows(access.space.right, right):
                 raise NotAllowed(name=f"Giving the right {right}", needed=right, granted=access.space.right)
-            if right and agent and right == "owner":
+            if agent and right == "owner":
                 raise InvalidArgument(name="right", problem="an agent cannot own a space")
             ledger = self._ledger(tx, space)
             if right:
@@ -506,10 +521,8 @@ class HubStore(ABC):
             else:
                 self._remove_member(tx, space, person, agent)
             self._check_owner_left(tx, space)
-            subject = f"{person} {agent}".rstrip()
-            ledger.log(
-                caller, "set member" if right else "remove member", f"{subject} {right or ''}".rstrip()
-            )
+            subject = " ".join(filter(None, (person, agent, right)))
+            ledger.log(caller, "set member" if right else "remove member", subject)
             ledger.save()
 
     def _set_right(self, tx: HubTransaction, space: Space, person: str, agent: str, right: Right) -> None:
@@ -577,9 +590,7 @@ class HubStore(ABC):
                 " by_admin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [(*values, caller.person, caller.device, int(caller.is_admin))],
             )
-            ledger = self._ledger(tx, space)
-            ledger.log(caller, "invite", f"{person} {agent} {right}".strip())
-            ledger.save()
+            self._log(tx, space, caller, "invite", f"{person} {agent} {right}".strip())
 
     def redeem(
         self, code_hash: str, person: str, device_name: str, token_hash: str
@@ -610,9 +621,7 @@ class HubStore(ABC):
                     name="token", problem="the invitation is for another person or an agent"
                 )
             joined = self._join(tx, caller, space, right) if space else None
-            ledger = self._ledger(tx, space)
-            ledger.log(caller, "redeem", inviter)
-            ledger.save()
+            self._log(tx, space, caller, "redeem", inviter)
         return caller, joined
 
     def _caller_of(self, tx: HubTransaction, token_hash: str) -> Caller | None:
