@@ -10,9 +10,7 @@ from bench.corpora import Ask, Corpus
 from bench.measures import Quality, judge, mean
 from quaid.embedding.registry import Embedder
 from quaid.model.page import Page
-from quaid.search import answer as answers
-from quaid.search.answer import RankedQuestion
-from quaid.search.fusion import FUSION_STRATEGIES, fuse
+from quaid.search.ranking import FUSION_STRATEGIES, RankedQuestion, fuse, rank_question
 from quaid.storage import chunks, collections, embedding_queue, page_edits, pages, vector_index, vectors
 from quaid.storage.sqlite.connection import Database, Transaction
 
@@ -83,7 +81,7 @@ def ask_all(corpus: Corpus, db: Database, embedder: Embedder | None) -> list[Jud
     resident = vector_index.ChunkIndex(db) if embedder else None
     judged = []
     for ask in corpus.asks:
-        looked = answers.rank_question(
+        looked = rank_question(
             db, embedder, ask.text, now=corpus.now, vectors=(lambda: resident) if resident else None
         )
         found = by_chunk(db, looked) if corpus.by_chunk else by_page(db, looked)

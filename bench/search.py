@@ -15,8 +15,7 @@ import apsw
 
 from bench.table import show, verdict
 from quaid.model.page import Page, build_page
-from quaid.search.plan import plan_query
-from quaid.search.text import search_pages
+from quaid.search.text import plan_query, search_pages
 from quaid.storage import checks, page_edits
 from quaid.storage.pages import page_heads
 from quaid.storage.sqlite.connection import Database, Transaction

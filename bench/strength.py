@@ -25,7 +25,8 @@ from bench.table import show, verdict
 from bench.vectors import Kept
 from quaid.model.chunker import split_statements
 from quaid.model.page import Page, build_page
-from quaid.search.answer import RESULTS_JUDGED, answer_question
+from quaid.search.answer import answer_question
+from quaid.search.results import RESULTS_JUDGED
 from quaid.storage import collections, vector_index
 from quaid.storage.sqlite.connection import Database
 

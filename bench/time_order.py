@@ -21,7 +21,8 @@ from bench.vectors import Kept
 from quaid.model.page import Page, build_page
 from quaid.search import answer as answers
 from quaid.search.answer import Answer
-from quaid.search.origins import conversation_results
+from quaid.search.conversations import conversation_results
+from quaid.search.ranking import RankedQuestion
 from quaid.storage import collections, conversations, embedding_queue, vector_index, vectors
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.storage.sqlite.connection import Database
@@ -118,7 +119,7 @@ def add_talks(db: Database, lines: list[str], embedder: Kept) -> None:
 def ask(db: Database, embedder: Kept, question: str, now: str) -> Answer:
     index = vector_index.TurnIndex(db)
 
-    def extend(ranked: answers.RankedQuestion) -> dict[str, object]:
+    def extend(ranked: RankedQuestion) -> dict[str, object]:
         others = conversation_results(
             *(db, embedder, question, SearchFilters(), 5), vectors=lambda: index, searched=ranked.searched
         )

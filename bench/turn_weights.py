@@ -1,4 +1,4 @@
-"""Learn the weights of the features of turns (search.fusion.TURN_WEIGHTS) from LoCoMo 1-5, and print them.
+"""Learn the weights of the features of turns (search.ranking.TURN_WEIGHTS) from LoCoMo 1-5, and print them.
 
     python -m bench.turn_weights
 
@@ -18,9 +18,15 @@ from bench.corpora import Corpus, locomo
 from bench.measures import judge
 from bench.table import show
 from bench.vectors import Kept
-from quaid.search import answer as answers
-from quaid.search.fusion import HIGHEST_SCORE, NEIGHBOUR_SHARES, TURN_WEIGHTS, fuse, turn_features
-from quaid.search.query import turns_of_chunks
+from quaid.search.ranking import (
+    HIGHEST_SCORE,
+    NEIGHBOUR_SHARES,
+    TURN_WEIGHTS,
+    fuse,
+    rank_question,
+    turn_features,
+    turns_of_chunks,
+)
 from quaid.search.strength import word_weights
 from quaid.storage import chunks, pages, text_index, vector_index
 
@@ -42,7 +48,7 @@ def questions(number: int, corpus: Corpus, embedder: Kept) -> list[Question]:
         index = vector_index.ChunkIndex(db)
         highest = text_index.TextIndex(db, text_index.CHUNKS).highest_id()
         for ask in corpus.asks:
-            ranked = answers.rank_question(db, embedder, ask.text, now=corpus.now, vectors=lambda: index)
+            ranked = rank_question(db, embedder, ask.text, now=corpus.now, vectors=lambda: index)
             candidates = ranked.candidates
             scores = fuse(candidates.evidence).chunks
             turns = turns_of_chunks(db, candidates, scores)

@@ -151,7 +151,7 @@ GUARDS = (
     ),
     Guard(
         "a user's words are quoted",
-        "search/plan.py",
+        "search/text.py",
         """f'"{self.text}"'""",
         "self.text",
         "tests/search",

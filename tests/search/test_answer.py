@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings as hypothesis_settings, stra
 from quaid.errors import InvalidArgument
 from quaid.model.plain_text import count_tokens
 from quaid.search import answer as answers, text as text_search
-from quaid.search.answer import Answer
-from quaid.search.budget import DEPTHS, json_text
+from quaid.search.answer import DEPTHS, Answer, json_text
+from quaid.search.ranking import rank_question
 from quaid.storage import chunks, collections
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
@@ -190,7 +190,7 @@ def test_the_words_of_a_day_find_every_part_of_the_page_that_is_titled_with_it(
         put(f"sessions/{number}", "Anna: Hello there.", title=f"Session {number}", date="2023-06-01")
     lines = [*["Ben: Well, that may be so."] * 9, "Anna: The harp has come.", "Ben: Fine, then."]
     put("sessions/day", "\n\n".join(lines), title="Session of 8 May 2023", date="2023-05-08")
-    looked = answers.rank_question(db, None, "What did Anna say on 8 May 2023?", now=NOW)
+    looked = rank_question(db, None, "What did Anna say on 8 May 2023?", now=NOW)
     by_words = [row.text.strip() for row in chunks.load(db, list(looked.candidates.evidence.lanes[1]))]
     assert "Anna: The harp has come." in by_words
     shown = ask(db, "What did Anna say on 8 May 2023?", depth="section").results[0]

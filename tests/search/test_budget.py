@@ -3,7 +3,8 @@
 from hypothesis import given, strategies as st
 
 from quaid.model.plain_text import count_tokens
-from quaid.search.budget import DEPTHS, ServableTexts, Serving, fit_text, json_text, json_tokens, spend_budget
+from quaid.search.answer import DEPTHS, ServableTexts, Serving, json_text, json_tokens, spend_budget
+from quaid.search.text import fit_text
 
 WORD = "harbour "  # two tokens
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.search.query import Period, find_periods
+from quaid.search.question import Period, find_periods
 
 NOW = "2026-04-25T12:00:00Z"  # a Saturday
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from quaid.search import query as candidates
+from quaid.search.question import find_entities, name_spans
 from quaid.storage.sqlite.connection import Database
 
 Put = Callable[..., int]
@@ -21,26 +21,26 @@ def mira(put: Put) -> int:
 def test_a_page_is_meant_when_it_is_the_question_or_in_brackets(
     db: Database, mira: int, question: str
 ) -> None:
-    assert list(candidates.find_entities(db, question).exact) == [mira]
+    assert list(find_entities(db, question).exact) == [mira]
 
 
 @pytest.mark.parametrize("question", ["What does Mira Dahlquist think?", "Is this Mira Dahlquist's boat?"])
 def test_a_page_is_mentioned_when_its_name_is_among_the_words(db: Database, mira: int, question: str) -> None:
-    entities = candidates.find_entities(db, question)
+    entities = find_entities(db, question)
     assert (entities.exact, list(entities.mentioned)) == ({}, [mira])
 
 
 def test_a_wing_may_be_named(db: Database, mira: int) -> None:
     assert mira
-    assert candidates.find_entities(db, "which people sail?").wings == ("people",)
+    assert find_entities(db, "which people sail?").wings == ("people",)
 
 
 def test_words_of_every_text_are_not_names(db: Database, put: Put) -> None:
     put("notes/about", "Text.", title="About")
-    assert candidates.find_entities(db, "what is it about here").mentioned == {}
+    assert find_entities(db, "what is it about here").mentioned == {}
 
 
 def test_a_long_question_costs_no_more_than_its_first_words(db: Database, mira: int) -> None:
     assert mira
-    assert len(candidates.name_spans("Mira Dahlquist " * 10_000)) < 300
-    assert list(candidates.find_entities(db, "Mira Dahlquist and " + "x " * 50_000).mentioned) == [mira]
+    assert len(name_spans("Mira Dahlquist " * 10_000)) < 300
+    assert list(find_entities(db, "Mira Dahlquist and " + "x " * 50_000).mentioned) == [mira]

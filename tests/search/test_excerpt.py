@@ -2,8 +2,7 @@
 
 import pytest
 
-from quaid.search.plan import plan_query
-from quaid.search.text import EXCERPT_LEAD, EXCERPT_WIDTH, ExcerptMarker
+from quaid.search.text import EXCERPT_LEAD, EXCERPT_WIDTH, ExcerptMarker, plan_query
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import Stemmer
 

@@ -11,7 +11,8 @@ from quaid.errors import EmbedderUnavailable
 from quaid.model.page import build_page
 from quaid.search import answer as answers
 from quaid.search.answer import Answer
-from quaid.search.query import MeaningLane, find_time_order
+from quaid.search.question import find_time_order
+from quaid.search.ranking import MeaningLane, rank_question
 from quaid.storage import chunks, embedding_queue, page_edits, vectors
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
@@ -234,7 +235,7 @@ def test_texts_that_are_near_to_every_question_come_later(db: Database, put: Put
     put("rare", "Automobile talk shed door")
     model = Synonyms()
     embed(db, model)
-    ranked = answers.rank_question(db, model, "vehicle weather talk", now=NOW)
+    ranked = rank_question(db, model, "vehicle weather talk", now=NOW)
     assert isinstance(ranked.meaning, MeaningLane)
     nearest = list(ranked.candidates.evidence.lanes[0])
     texts = {row.text.strip(): row.id for row in chunks.load(db, nearest)}
@@ -254,7 +255,7 @@ def test_standing_instructions_are_favoured_for_requests_that_they_apply_to(db: 
     embed(db, model)
     favoured = []
     for question in ("Could you plan a trip by vehicle?", "Who did plan a trip by vehicle?"):
-        favours = answers.rank_question(db, model, question, now=NOW).candidates.evidence.favours
+        favours = rank_question(db, model, question, now=NOW).candidates.evidence.favours
         texts = {row.text.strip(): favours[row.id] for row in chunks.load(db, list(favours))}
         favoured.append([text for text in sorted(texts, key=lambda text: -texts[text]) if texts[text]])
     rules = ["user: From now on plan every trip without an automobile.", "user: Never sing in the rain."]
@@ -298,7 +299,7 @@ def test_within_a_month_the_latest_is_not_searched_for(db: Database, put: Put) -
     put("a", "The physician came.", date="2024-03-02")
     put("b", "The physician came.", date="2024-03-20")
     for period, is_used in (("March 2024", False), ("2024", True)):
-        ranked = answers.rank_question(db, None, f"latest visit of the physician in {period}", now=NOW)
+        ranked = rank_question(db, None, f"latest visit of the physician in {period}", now=NOW)
         assert (ranked.order is not None) == is_used
 
 

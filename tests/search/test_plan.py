@@ -4,8 +4,8 @@ import apsw
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.search import plan as query_plan
-from quaid.search.plan import (
+from quaid.search import text as text_search
+from quaid.search.text import (
     LONGEST_PHRASE,
     MOST_PARTS,
     MOST_WORDS,
@@ -147,4 +147,4 @@ def test_every_plan_is_valid_fts5(text: str) -> None:
 
 @given(st.text(st.sampled_from("ab Z9_-'.é\u0301\u0130²\u2009\u3000\x1f\x85"), max_size=30))
 def test_the_words_of_a_text_are_those_of_its_pattern(text: str) -> None:
-    assert query_plan._words(text) == query_plan._WORD.findall(text)
+    assert text_search._words(text) == text_search._WORD.findall(text)

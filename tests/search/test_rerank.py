@@ -15,6 +15,7 @@ from tests.search.tiny_reranker import write_reranker
 from quaid.errors import EmbedderUnavailable, InvalidModel
 from quaid.search import answer as answers, rerank
 from quaid.search.answer import Answer
+from quaid.search.ranking import rank_question
 from quaid.search.rerank import RerankerDescription
 from quaid.storage.sqlite.connection import Database
 
@@ -74,8 +75,8 @@ def test_only_the_best_pages_are_sent(db: Database, put: Put, server: Server) ->
     for number in range(40):
         put(f"note-{number}", f"harbour {'wide ' * number}")
     model = rerank.HttpReranker(RerankerDescription(server.place, "m"), {})
-    before = answers.rank_question(db, None, "harbour", now=NOW)
-    after = answers.rank_question(db, None, "harbour", now=NOW, reranker=model)
+    before = rank_question(db, None, "harbour", now=NOW)
+    after = rank_question(db, None, "harbour", now=NOW, reranker=model)
     ((_, body, _),) = server.asked
     assert len(body["documents"]) == body["top_n"] == rerank.MOST_PAGES
     assert set(after.pages[:30]) == set(before.pages[:30])

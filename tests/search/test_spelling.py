@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from quaid.embedding import onnx
-from quaid.search import answer as answers, spelling
-from quaid.search.spelling import correct_spelling, edit_distance
+from quaid.search import answer as answers, question as questions
+from quaid.search.question import correct_spelling, edit_distance
 from quaid.search.text import search_pages
 from quaid.storage.sqlite.connection import Database
 
@@ -68,7 +68,7 @@ def test_nothing_is_corrected_without_a_list_of_english_words(
 def test_in_a_large_memory_the_first_two_letters_must_be_right(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spelling, "MANY_ROWS", 0)
+    monkeypatch.setattr(questions, "MANY_ROWS", 0)
     assert correct_spelling(db, "matasteses metastesas")[0] == "matasteses metastases"
 
 

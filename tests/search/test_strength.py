@@ -2,6 +2,7 @@
 
 import pytest
 
+from quaid.search.question import names_asked, sought
 from quaid.search.strength import (
     MOST_BY_CHANCE,
     STRONG_SCORE,
@@ -13,9 +14,7 @@ from quaid.search.strength import (
     below_strong,
     expected_baseline,
     missing_names,
-    names_asked,
     rate,
-    sought,
     standing_out,
     word_share,
     word_weights,

@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from quaid.errors import InvalidSearch
 from quaid.search import text as text_search
-from quaid.search.plan import plan_query
-from quaid.search.text import PageHit, affordable_terms, search_pages
+from quaid.search.text import PageHit, affordable_terms, plan_query, search_pages
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
 

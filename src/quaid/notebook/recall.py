@@ -15,12 +15,10 @@ from quaid.folders.scanner import Folder
 from quaid.formats import markdown
 from quaid.model import slug as slugs
 from quaid.notebook.layout import DAILY, REFERENCE, RecallHit, RecallResult, folder_exists, folder_missing
-from quaid.search import answer as answers, text as text_search
-from quaid.search.answer import RankedQuestion
-from quaid.search.plan import STOP_WORDS
-from quaid.search.query import MeaningLane
+from quaid.search import text as text_search
+from quaid.search.ranking import MeaningLane, RankedQuestion, rank_question
 from quaid.search.strength import evidence_score, standing_out, word_share, word_weights
-from quaid.search.text import EXCERPT_WIDTH, ExcerptMarker
+from quaid.search.text import EXCERPT_WIDTH, STOP_WORDS, ExcerptMarker
 from quaid.storage import chunks, collections, text_index
 from quaid.storage.chunks import ChunkRow
 from quaid.storage.collections import Collection
@@ -48,7 +46,7 @@ def search_notebook(
     no_model: str = "",
 ) -> RecallResult:
     """Search the notebook and return hits with at least `min_score`, best first."""
-    ranked = answers.rank_question(
+    ranked = rank_question(
         db,
         embedder,
         query,

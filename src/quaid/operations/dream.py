@@ -28,7 +28,7 @@ from quaid.operations import (
 from quaid.operations.registry import Arg, op
 from quaid.operations.review import ProposalEvidence
 from quaid.search.direct_answer import stated_facts
-from quaid.search.query import name_spans
+from quaid.search.question import name_spans
 from quaid.storage import briefing, collections, conversations, facts, leases, links, pages, proposals
 from quaid.storage.contradictions import Contradiction
 from quaid.storage.pages import PageHead, PageRow

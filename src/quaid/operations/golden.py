@@ -20,7 +20,7 @@ from quaid.operations.pages import get, require_page
 from quaid.operations.query import open_words, query as ask, seal_words
 from quaid.operations.registry import Arg, Named, op
 from quaid.operations.search import search
-from quaid.search.plan import STOP_WORDS
+from quaid.search.text import STOP_WORDS
 from quaid.storage import chunks, embedding_queue, gaps, golden as store, pages
 from quaid.storage.golden import GoldenQuestion
 from quaid.storage.sqlite import backup as backups

@@ -26,10 +26,10 @@ from quaid.operations import background, notebook
 from quaid.operations.pages import require_page
 from quaid.operations.registry import Arg, op
 from quaid.operations.search import AtLeast, Tag, Type, Wing, search_filters, type_notes
-from quaid.search import answer as answers, direct_answer, origins
-from quaid.search.answer import Answer, RankedQuestion
+from quaid.search import answer as answers, conversations, direct_answer, facts as fact_search
+from quaid.search.answer import Answer
 from quaid.search.direct_answer import DirectAnswer
-from quaid.search.fusion import FUSION_STRATEGIES
+from quaid.search.ranking import FUSION_STRATEGIES, RankedQuestion
 from quaid.storage import collections, files as durable_files, gaps, pages as page_store, proposals
 from quaid.storage.gaps import Gap
 from quaid.storage.text_index import SearchFilters
@@ -391,7 +391,7 @@ def _other_sources(
 ) -> dict[str, Any]:
     """Return results from conversations and proposals, and facts, as arguments of `build_answer`."""
     with_vectors = embedder if background.turns_since(brain) is not None else None
-    others = origins.conversation_results(
+    others = conversations.conversation_results(
         brain.db,
         with_vectors,
         ranked.question,
@@ -401,11 +401,11 @@ def _other_sources(
         searched=ranked.searched,
     )
     if brain.agent and proposals.count_open(brain.db):
-        others += origins.proposal_results(brain.db, brain.author, ranked.question, limit)
+        others += answers.proposal_results(brain.db, brain.author, ranked.question, limit)
     today = brain.now()[:10]
     limit_of_trust = None if filters.trust is None else filters.trust - 1
-    facts = origins.matching_facts(brain.db, ranked, today, limit_of_trust)
-    is_past = origins.asks_only_for_past(ranked, today)
+    facts = fact_search.matching_facts(brain.db, ranked, today, limit_of_trust)
+    is_past = fact_search.asks_only_for_past(ranked, today)
     return {
         "direct": _direct_answer(brain, ranked.question, limit_of_trust),
         "others": others,

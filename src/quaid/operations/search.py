@@ -52,7 +52,7 @@ def search(
     hits = tuple(text_search.search_pages(brain.db, query, filters, limit, raw=raw))
     notes: tuple[str, ...] = ()
     if not hits and not raw:
-        from quaid.search.spelling import correct_spelling  # most searches find something without it
+        from quaid.search.question import correct_spelling  # most searches find something without it
 
         corrected, corrections = correct_spelling(brain.db, query)
         if corrections:

@@ -10,32 +10,45 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.embedding.registry import Embedder
-from quaid.search.fusion import ChunkPosition, Evidence, add_turns, fuse, turn_features
-from quaid.search.plan import QueryPlan, plan_query
-from quaid.search.query import (
+from quaid.model.plain_text import one_line, shorten
+from quaid.model.similarity import fold_question
+from quaid.search.question import find_time_order, names_asked, sought
+from quaid.search.ranking import (
     EDGE,
     STANDING_FAVOUR,
     WORD_BUDGET,
+    ChunkPosition,
+    Evidence,
     MeaningLane,
+    add_turns,
     best_with_neighbours,
     cover_of_best,
     embed_question,
     find_standing,
+    fuse,
     read_turns,
+    turn_features,
 )
+from quaid.search.results import OtherResult, SearchResult
 from quaid.search.strength import (
     Found,
     Strength,
     attribute_share,
     missing_names,
-    names_asked,
     rate,
-    sought,
     standing_out,
     word_share,
     word_weights,
 )
-from quaid.search.text import EXCERPT_WIDTH, ROW_BUDGET, ExcerptMarker, stem_text, terms_worth_ranking
+from quaid.search.text import (
+    EXCERPT_WIDTH,
+    ROW_BUDGET,
+    ExcerptMarker,
+    QueryPlan,
+    plan_query,
+    stem_text,
+    terms_worth_ranking,
+)
 from quaid.storage import conversations, text_index
 from quaid.storage.conversations import ConversationRow, TurnRow
 from quaid.storage.sqlite.connection import Database
@@ -43,6 +56,7 @@ from quaid.storage.text_index import TURNS, SearchFilters, TextIndex
 
 if TYPE_CHECKING:  # not imported at run time, because it loads numpy
     from quaid.storage.vector_index import TurnIndex
+
 
 CANDIDATES = 100
 """Full-text search and vector search return at most this many turns each. Their neighbours are added."""
@@ -57,7 +71,7 @@ Of the first ten turns for a question of the LoCoMo benchmark, 1.2 exceed this v
 if the question is about another person.
 """
 
-PERSON = "user"
+PERSON_ROLE = "user"
 """The role of the turns that a person wrote."""
 
 WORDS, MEANING = "words", "meaning"
@@ -230,7 +244,7 @@ def _fuse_turns(
         lambda ids: {
             turn: row.text
             for turn, (row, _) in conversations.load_turns(db, ids).items()
-            if row.role == PERSON
+            if row.role == PERSON_ROLE
         },
     )
     places = conversations.neighbours(db, list({*words, *near, *standing}), REACH)
@@ -339,3 +353,85 @@ def _turn_hits(db: Database, plan: QueryPlan, scored: dict[int, _ScoredTurn]) ->
             )
         )
     return hits
+
+
+LONGEST_TURN = 2_400
+"""Maximum characters of a turn in an answer, around its best line."""
+
+QUESTION_SHARE = 0.5
+"""Weight of a turn that only asks: it repeats the words of the question, but does not answer it."""
+
+LONGEST_REPLY_LINE = 120
+"""At most this many characters of the reply are in the line of a turn that is a question."""
+
+TURNS_OF_THING = 2
+"""Number of turns that are searched for each thing whose order is asked for."""
+
+
+def conversation_results(
+    db: Database,
+    embedder: Embedder | None,
+    question: str,
+    filters: SearchFilters,
+    limit: int,
+    *,
+    vectors: "Callable[[], TurnIndex]",
+    searched: str = "",
+) -> list[OtherResult]:
+    """Return the best turn of each conversation that is at least a weak match, best first.
+
+    `searched` is the text to search for, by default the question. If the question asks for the order of several
+    things, turns about each of them are also searched.
+    """
+    best: dict[int, tuple[float, TurnEvidence]] = {}
+    asked, order = fold_question(question), find_time_order(question)
+    turns = turns_with_evidence(db, embedder, searched or question, 4 * limit, vectors=vectors)
+    for thing in order.things if order else ():
+        turns += turns_with_evidence(db, embedder, thing, TURNS_OF_THING, vectors=vectors)
+    for found in turns:
+        day = (found.turn.said_at or found.conversation.started_at or "")[:10]
+        if found.strength == "none" or fold_question(found.turn.text) == asked:
+            continue
+        if (filters.since and day < filters.since) or (filters.until and day > filters.until):
+            continue
+        score = found.score * (QUESTION_SHARE if _only_asks(found.turn.text) else 1.0)
+        if score > best.get(found.conversation.id, (0.0, found))[0]:
+            best[found.conversation.id] = (score, found)
+    ranked = sorted(best.values(), key=lambda pair: -pair[0])[:limit]
+    return [_turn_result(db, found, score) for score, found in ranked]
+
+
+def _only_asks(text: str) -> bool:
+    """Return True if a turn ends with a question mark, so that the answer is in the reply."""
+    return text.rstrip().endswith(("?", "？"))
+
+
+def _turn_result(db: Database, found: TurnEvidence, score: float) -> OtherResult:
+    held, turn = found.conversation, found.turn
+    text = turn.text.strip()
+    at = max(0, text.find(found.line.strip("…")) - LONGEST_TURN // 4)
+    section = text if len(text) <= LONGEST_TURN else f"…{text[at : at + LONGEST_TURN]}…"
+    line = found.line
+    if _only_asks(turn.text):  # the answer is in the reply
+        for reply in conversations.read_turns(db, held.id, turn.turn + 1, 1):
+            line = f"{line} — {reply.role}: {shorten(one_line(reply.text), LONGEST_REPLY_LINE)}"
+            section = f"{section}\n\n{reply.role}: {shorten(reply.text.strip(), LONGEST_TURN)}"
+    result = SearchResult(
+        *("", "", held.title, "conversation", "", "", "summary", "", ""),
+        score=round(score, 2),
+        tokens_used=0,
+        lane="both" if len(found.lanes) > 1 else found.lanes[0],
+        reason=f"turn {turn.turn} of the conversation, by {turn.role}",
+        heading_path="",
+        part="",
+        start_line=1,
+        end_line=1,
+        strength=found.strength,
+        rank_score=round(score, 4),
+        date=(turn.said_at or held.started_at or "")[:10],
+        origin="conversation",
+        session=f"{held.client}:{held.session}",
+        turn=turn.turn,
+        trust="observed",
+    )
+    return OtherResult(result, line, section)

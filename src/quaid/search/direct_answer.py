@@ -23,7 +23,7 @@ from quaid.model.facts import (
 from quaid.model.plain_text import RuleFile, one_line, shorten
 from quaid.model.slug import address, fold_name
 from quaid.model.trust import CLASSES, PERSON, WEB, TrustName
-from quaid.search.origins import pages_by_part
+from quaid.search.facts import pages_by_part
 from quaid.storage import facts, links, pages, trust
 
 if TYPE_CHECKING:

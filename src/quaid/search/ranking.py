@@ -1,369 +1,57 @@
-"""Find the candidates for a question: by name, by full-text search, by vector search and by date.
+"""Rank a question: find its candidates by name, words, meaning and date, and combine their scores.
 
 Filters are applied within each search, so that narrow filters still leave enough candidates. If the model is
 not available, vector search is left out. Names and times in a question raise the scores of pages but never
 exclude a page.
+
+A lane is the result list of full-text search or of vector search. There are three strategies to combine the lanes:
+
+- `sum` adds a chunk's own score, a part of its neighbours' scores, and the score of its page. The own score is the
+  word score relative to the best one, plus the cosine, scaled from an unrelated chunk to the best chunk. A page
+  gets the score of its best chunk without the neighbours, because otherwise longer pages would win. The best pages
+  are also compared as a whole, and turns of conversations by a few features. If even the best chunk contains few
+  of the question's words, then word scores, neighbours and page scores get less weight.
+- `set-union` keeps the order of vector search and appends the results that only full-text search found.
+- `rrf` (reciprocal rank fusion) adds 1 / (60 + rank) over both lanes.
+
+docs/decisions/008-fusing.md, 074-weak-words.md and 082-turns.md have the measurements behind each number.
 """
 
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from datetime import date, timedelta
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from quaid.embedding.registry import Embedder
 from quaid.errors import DamagedDatabase, QuaidError
-from quaid.model import slug as slugs
 from quaid.model.chunker import split_statements
 from quaid.model.dates import find_dates
-from quaid.search.fusion import ChunkPosition, Evidence, Ranking, Turn, lift, meaning_share
-from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
+from quaid.search.question import (
+    LONGEST_DATED_TEXT,
+    VAGUE_WORDS,
+    Correction,
+    Entities,
+    Period,
+    TimeOrder,
+    correct_spelling,
+    find_entities,
+    find_periods,
+    find_time_order,
+    names_short_period,
+)
 from quaid.search.strength import ENOUGH_CHUNKS, Unrelated, expected_baseline, word_share, word_weights
-from quaid.search.text import page_scores, terms_worth_ranking
+from quaid.search.text import NO_FILTERS, STOP_WORDS, QueryPlan, page_scores, plan_query, terms_worth_ranking
 from quaid.storage import chunks, pages, text_index, vectors
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters, TextIndex
 
 if TYPE_CHECKING:  # not imported at run time, because it loads numpy
+    from quaid.search.rerank import Reranker
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
-
-FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
-_ONE_DAY = timedelta(days=1)
-LONGEST_DATED_TEXT = 2_000
-"""This many characters of a question are searched for dates."""
-
-_MONTHS = "january february march april may june july august september october november december".split()
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_SMALL_NUMBERS = dict(
-    zip("a an one two three four five six seven eight nine ten".split(), (1, 1, *range(1, 11)), strict=True)
-)
-_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-
-_MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
-)
-_YEAR = r"(?P<year>(?:19|20)[0-9]{2})\b"
-_DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?\b"
-_COUNT = rf"(?P<count>[0-9]{{1,3}}|{'|'.join(_SMALL_NUMBERS)}|few|couple of)"
-_UNIT = r"(?P<unit>day|week|fortnight|month|year)s?\b"
-# A month or year alone is a date only after these words, because "may" is also a verb and 2024 may be any
-# number.
-_LEADING_WORDS = (
-    r"\b(?:in|since|during|before|after|until|till|by|from|between|of|last|this|and|to|year)\W+"
-    r"(?:(?:early|late|mid|the)\W+)?"
-)
-
-_PHRASES = tuple(
-    (name, re.compile(f"{led}(?P<phrase>{text})", re.IGNORECASE))
-    for name, led, text in (
-        ("iso", r"(?<![\w-])", r"(?P<year>[0-9]{4})-(?P<month>[01][0-9])(?:-(?P<day>[0-3][0-9]))?(?![\w-])"),
-        ("day", r"\b", rf"{_DAY}(?: of)? {_MONTH}(?:,? {_YEAR})?"),
-        ("day", r"\b", rf"{_MONTH} {_DAY}(?!:)(?:,? {_YEAR})?"),
-        ("month", r"\b", rf"{_MONTH},?(?: of)? {_YEAR}"),
-        ("month", _LEADING_WORDS, _MONTH),
-        ("season", r"\b", rf"(?P<season>{'|'.join(_SEASONS)})(?: of)? {_YEAR}"),
-        ("quarter", r"\b", rf"q(?P<quarter>[1-4])[ /-]?{_YEAR}"),
-        ("year", _LEADING_WORDS, _YEAR),
-        ("ago", r"\b", rf"{_COUNT} {_UNIT} ago\b"),
-        ("past", r"\b", rf"(?:last|past|previous) {_COUNT} {_UNIT}"),
-        ("relative", r"\b", rf"(?P<which>last|this|past|previous) {_UNIT}"),
-        ("weekday", r"\b(?:on|last|this|since) ", rf"(?P<weekday>{'|'.join(_WEEKDAYS)})\b"),
-        ("near", r"\b", r"(?P<near>day before yesterday|today|yesterday|tonight|this morning|last night)\b"),
-    )
-)
-# This is a fast pre-check, because most questions contain no time expression.
-_HINT = re.compile(
-    rf"[0-9]|\b(?:last|past|previous|this|ago|today|yesterday|tonight|{'|'.join(month[:3] for month in _MONTHS)})"
-    rf"|\b(?:{'|'.join(_WEEKDAYS)})\b",
-    re.IGNORECASE,
-)
-_OPEN_END = re.compile(r"\b(since|from|after)\W+(?:the )?\Z", re.IGNORECASE)
-_OPEN_START = re.compile(r"\b(before|until|till|up to|prior to)\W+(?:the )?\Z", re.IGNORECASE)
-_JOINT = re.compile(r"\W+(?:and|to|until|till|through|-|–)\W+\Z", re.IGNORECASE)
-_BETWEEN = re.compile(r"\b(?:between|from)\W+(?:the )?\Z", re.IGNORECASE)
-
-
-class Period(NamedTuple):
-    """A range of days as YYYY-MM-DD, both included."""
-
-    start: str
-    end: str
-    text: str
-    """The words of the question that name the period."""
-    span: tuple[int, int] = (0, 0)
-    """Start and end offset in the question."""
-
-    def holds(self, day: str) -> bool:
-        """Return True if a day (or month as YYYY-MM) is within the period."""
-        return self.start[: len(day)] <= day <= self.end[: len(day)] if day else False
-
-
-_DatedSpan = tuple[int, int, date, date]
-"""Start and end offset of a time expression, and the first and last day that it names."""
-
-
-def find_periods(question: str, now: str) -> tuple[Period, ...]:
-    """Return the periods that a question names, in order; `now` is today's date or a timestamp."""
-    text = question[:LONGEST_DATED_TEXT]
-    if not _HINT.search(text):
-        return ()
-    today = date(int(now[:4]), int(now[5:7]), int(now[8:10]))
-    spans: list[_DatedSpan] = []
-    unread: list[tuple[int, int]] = []
-    for kind, phrase in _PHRASES:
-        for match in phrase.finditer(text):
-            begin, end = match.span("phrase")
-            taken = [*unread, *(span[:2] for span in spans)]
-            if any(first < end and begin < last for first, last in taken):
-                continue
-            if kind == "day" and _is_verb(text, match):
-                continue
-            days = _days_of_phrase(kind, match, today)
-            if days:
-                spans.append((begin, end, *days))
-            elif kind == "day":  # in an invalid date such as 30 February, the month alone is not used either
-                unread.append((begin, end))
-    return _join_periods(text, sorted(spans))
-
-
-def _is_verb(text: str, match: re.Match[str]) -> bool:
-    """Return True if "may" in a match such as "may 2" is a verb: it follows a pronoun and has no year."""
-    if match["month"].lower() != "may" or match["year"]:
-        return False
-    return match.start("month") < match.start("day") and _WHO_MAY.search(text[: match.start()]) is not None
-
-
-_WHO_MAY = re.compile(r"\b(?:i|you|he|she|it|we|they|who|which|that|there)\W+\Z", re.IGNORECASE)
-
-
-def _days_of_phrase(kind: str, match: re.Match[str], today: date) -> tuple[date, date] | None:
-    """Return the first and last day of a time expression, or None if it is not a valid date."""
-    groups = {name: value.lower() for name, value in match.groupdict().items() if value}
-    try:
-        return _PERIOD_READERS[kind](groups, today)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _read_iso(groups: dict[str, str], _: date) -> tuple[date, date]:
-    year, month = int(groups["year"]), int(groups["month"])
-    if "day" in groups:
-        day = date(year, month, int(groups["day"]))
-        return day, day
-    return _month_of(year, month)
-
-
-def _read_day(groups: dict[str, str], today: date) -> tuple[date, date]:
-    month = _month_number(groups["month"])
-    if "year" in groups:
-        day = date(int(groups["year"]), month, int(groups["day"]))
-    else:
-        day = date(today.year, month, int(groups["day"]))
-        if day > today:
-            day = date(today.year - 1, month, int(groups["day"]))
-    return day, day
-
-
-def _read_month(groups: dict[str, str], today: date) -> tuple[date, date]:
-    month = _month_number(groups["month"])
-    year = int(groups["year"]) if "year" in groups else today.year - (month > today.month)
-    return _month_of(year, month)
-
-
-def _read_season(groups: dict[str, str], _: date) -> tuple[date, date]:
-    first = date(int(groups["year"]), _SEASONS[groups["season"]], 1)
-    return first, _month_of(*_plus_months(first.year, first.month, 2))[1]
-
-
-def _read_quarter(groups: dict[str, str], _: date) -> tuple[date, date]:
-    year, first = int(groups["year"]), 3 * int(groups["quarter"]) - 2
-    return date(year, first, 1), _month_of(year, first + 2)[1]
-
-
-def _read_year(groups: dict[str, str], _: date) -> tuple[date, date]:
-    year = int(groups["year"])
-    return date(year, 1, 1), date(year, 12, 31)
-
-
-def _read_ago(groups: dict[str, str], today: date) -> tuple[date, date]:
-    count, unit = _parse_count(groups["count"]), groups["unit"]
-    if unit == "day":
-        day = today - timedelta(days=count)
-        return day, day
-    if unit in ("week", "fortnight"):
-        return _unit_of(today - timedelta(weeks=count * (2 if unit == "fortnight" else 1)), "week")
-    if unit == "month":
-        return _month_of(*_plus_months(today.year, today.month, -count))
-    return _unit_of(date(today.year - count, 1, 1), "year")
-
-
-def _read_past(groups: dict[str, str], today: date) -> tuple[date, date]:
-    count, unit = _parse_count(groups["count"]), groups["unit"]
-    days = {"day": 1, "week": 7, "fortnight": 14, "month": 31, "year": 366}[unit]
-    return today - timedelta(days=count * days), today
-
-
-def _read_relative(groups: dict[str, str], today: date) -> tuple[date, date]:
-    unit = groups["unit"]
-    if groups["which"] == "this":
-        return _unit_of(today, unit)
-    if unit == "month":
-        return _month_of(*_plus_months(today.year, today.month, -1))
-    if unit == "year":
-        return _unit_of(date(today.year - 1, 1, 1), unit)
-    days = {"day": 1, "week": 7, "fortnight": 14}[unit]
-    first, last = _unit_of(today - timedelta(days=days), unit)
-    return first, max(last, first)
-
-
-def _read_weekday(groups: dict[str, str], today: date) -> tuple[date, date]:
-    back = (today.weekday() - _WEEKDAYS.index(groups["weekday"])) % 7 or 7
-    day = today - timedelta(days=back)
-    return day, day
-
-
-def _read_near(groups: dict[str, str], today: date) -> tuple[date, date]:
-    back = {"yesterday": 1, "last night": 1, "day before yesterday": 2}.get(groups["near"], 0)
-    day = today - timedelta(days=back)
-    return day, day
-
-
-_PERIOD_READERS = {
-    "iso": _read_iso,
-    "day": _read_day,
-    "month": _read_month,
-    "season": _read_season,
-    "quarter": _read_quarter,
-    "year": _read_year,
-    "ago": _read_ago,
-    "past": _read_past,
-    "relative": _read_relative,
-    "weekday": _read_weekday,
-    "near": _read_near,
-}
-
-
-def _join_periods(text: str, spans: list[_DatedSpan]) -> tuple[Period, ...]:
-    """Extend periods after words such as "since" and "before", and join the two periods of "between … and …"."""
-    periods: list[Period] = []
-    place = 0
-    while place < len(spans):
-        begin, end, first, last = spans[place]
-        before = text[:begin]
-        after = spans[place + 1] if place + 1 < len(spans) else None
-        if after and _BETWEEN.search(before) and _JOINT.fullmatch(text[end : after[0]]):
-            if first > after[3]:
-                first = date(after[3].year, first.month, 1)
-            last, end = max(after[3], first), after[1]
-            place += 1
-        elif opened := _OPEN_END.search(before):
-            first = last + _ONE_DAY if opened[1].lower() == "after" and last < LAST_DAY else first
-            last = LAST_DAY
-        elif opened := _OPEN_START.search(before):
-            excludes = opened[1].lower() in ("before", "prior to")
-            last = first - _ONE_DAY if excludes and first > FIRST_DAY else first if excludes else last
-            first = FIRST_DAY
-        named = text[begin:end].strip(" ,.")
-        periods.append(Period(first.isoformat(), last.isoformat(), named, (begin, end)))
-        place += 1
-    return tuple(dict.fromkeys(periods))
-
-
-def _parse_count(text: str) -> int:
-    return int(text) if text.isdigit() else _SMALL_NUMBERS.get(text, 3 if text == "few" else 2)
-
-
-def _month_number(name: str) -> int:
-    return next(number for number, month in enumerate(_MONTHS, 1) if month[:3] == name[:3])
-
-
-def _plus_months(year: int, month: int, count: int) -> tuple[int, int]:
-    years, months = divmod(month - 1 + count, 12)
-    return year + years, months + 1
-
-
-def _month_of(year: int, month: int) -> tuple[date, date]:
-    first = date(year, month, 1)
-    following = date(*_plus_months(year, month, 1), 1)
-    return first, following - timedelta(days=1)
-
-
-def _unit_of(day: date, unit: str) -> tuple[date, date]:
-    if unit in ("week", "fortnight"):
-        first = day - timedelta(days=day.weekday())
-        return first, first + timedelta(days=6 if unit == "week" else 13)
-    if unit == "month":
-        return _month_of(day.year, day.month)
-    if unit == "year":
-        return date(day.year, 1, 1), date(day.year, 12, 31)
-    return day, day
-
-
-MOST_NAME_WORDS = 48
-LONGEST_NAME_WORDS = 5
-"""Names of up to LONGEST_NAME_WORDS words are searched for in the first MOST_NAME_WORDS words of a question."""
-
-MOST_EXACT = 5
-
-_REFERENCE = re.compile(r"\[\[([^\[\]|#\n]{1,255})(?:[|#][^\[\]\n]*)?\]\]")
-_NAME_WORD = re.compile(r"[^\W_]+(?:[_'’-][^\W_]+)*")
-
-
-class Entities(NamedTuple):
-    """The pages and wings (top-level categories of pages) that a question names."""
-
-    exact: dict[int, str]
-    """Pages whose name is the whole question, with the kind of name, and pages linked in it, with the link."""
-    mentioned: dict[int, str]
-    """Pages whose name occurs in the question, with that name."""
-    wings: tuple[str, ...]
-    """Wings whose name occurs in the question."""
-
-
-def find_entities(db: Database, question: str) -> Entities:
-    """Return the pages and wings that a question names, the most reliable matches first."""
-    whole = slugs.fold_name(question)
-    references = {slugs.fold_name(name) for name in _REFERENCE.findall(question[:10_000])}
-    keys = references | ({whole} if len(question) <= slugs.LONGEST_NAME else set())
-    parts = name_spans(question)
-    named_pages = pages.pages_called(db, sorted((keys | parts.keys()) - {""}))
-    exact: dict[int, str] = {}
-    mentioned: dict[int, str] = {}
-    for page in named_pages:
-        if page.name in keys:
-            exact.setdefault(page.page_id, f"[[{page.name}]]" if page.name in references else page.kind)
-        elif page.name in parts:
-            mentioned.setdefault(page.page_id, parts[page.name])
-    wings = pages.wings_called(db, sorted(name.replace(" ", "-") for name in parts if name))
-    return Entities(dict(list(exact.items())[:MOST_EXACT]), mentioned, tuple(wings))
-
-
-@lru_cache(8)  # called in several steps of one question
-def name_spans(question: str) -> Mapping[str, str]:
-    """Return all word sequences that could be a name, normalized, with their original text."""
-    words = [match.span() for match in _NAME_WORD.finditer(question)][:MOST_NAME_WORDS]
-    spans: dict[str, str] = {}
-    for first, (start, _) in enumerate(words):
-        for _, end in words[first : first + LONGEST_NAME_WORDS]:
-            text = question[start:end]
-            if _may_be_name(text):
-                spans.setdefault(slugs.fold_name(_TRAILING_POSSESSIVE.sub("", text)), text)
-    return spans
-
-
-_TRAILING_POSSESSIVE = re.compile(r"['’]s\Z", re.IGNORECASE)
-
-
-def _may_be_name(text: str) -> bool:
-    """Return True if text may be a name: neither its first nor its last word is a stop word."""
-    first, last = text.split()[0].lower(), text.split()[-1].lower()
-    return first not in STOP_WORDS and last not in STOP_WORDS and len(text) > 1
 
 
 LONGEST_EMBEDDED_TEXT = 4_000
 """This many characters of a question are passed to the model, which reads about half of them."""
-
 
 CENTRING = 0.5
 """This part of the mean of all vectors is subtracted from the vector of a question before texts are ranked.
@@ -446,6 +134,328 @@ def embed_question(
     )
 
 
+MEANING_SHARE = 0.55
+"""Weight of meaning in a score. The rest is the weight of words."""
+
+FAMILIAR, UNFAMILIAR_SHARE = 0.5, 0.2
+"""Meaning has its full weight if at least this share (FAMILIAR) of the question is familiar to the model.
+
+For smaller shares the weight is lower, down to UNFAMILIAR_SHARE of the full weight.
+"""
+
+NEIGHBOUR_SHARES = (0.3, 0.15)
+"""Weight of each chunk directly before or after a chunk, and of each chunk at a distance of two."""
+
+PAGE_SHARE = 1.0
+"""Weight of the page's score in the score of a chunk."""
+
+WHOLE_PAGE_SHARE = 0.35
+"""Weight of the whole page in its meaning score. The rest is the weight of its best chunk."""
+
+ENOUGH_COVER = 0.45
+"""Words, neighbours and pages have their full weight if the best chunk covers at least this share of the words.
+
+See `Evidence.cover`. Below it, their weights fall with the square of the share.
+"""
+
+TURN_WEIGHTS = (0.44, -0.22, 0.20, 0.53)
+"""Weights of the features of a turn (see `turn_features`), learned by bench/turn_weights.py from LoCoMo 1-5."""
+
+TURN_LENGTHS, TYPICAL_TURN = (20, 500), 100
+"""The length of a turn is limited to the range TURN_LENGTHS and compared with TYPICAL_TURN, all in characters."""
+
+HIGHEST_SCORE = 1.0 + PAGE_SHARE
+"""The score of a chunk that is the best in words and meaning on the best page, without its neighbours."""
+
+LEAD = 0.3
+"""How much a chunk that is raised to the front by `lift` is above the best of the others."""
+
+RRF_K = 60
+
+FUSION_STRATEGIES = ("sum", "set-union", "rrf")
+
+Key = TypeVar("Key", bound=Hashable)
+
+ChunkPosition = tuple[int, int]
+"""Page id and position within the page.
+
+This is a plain tuple, because a question has about a thousand candidates.
+"""
+
+
+class Evidence(NamedTuple):
+    """The scores of all candidate chunks, by words and by meaning."""
+
+    places: Mapping[int, ChunkPosition]
+    words: Mapping[int, float]
+    """BM25 of the chunks that contain words of the question. It is greater than 0, and a higher value is better."""
+    page_words: Mapping[int, float]
+    """BM25 of whole pages."""
+    cosines: Mapping[int, float]
+    """The similarity in meaning of the chunks that have a vector (see `query.CENTRING`)."""
+    baseline: float
+    """The similarity of an unrelated chunk."""
+    lanes: Sequence[Sequence[int]] = ()
+    """The chunks found by vector search, and the chunks found by full-text search, each best first.
+
+    The other candidates are neighbours of these chunks, or were found by a name or a date.
+    """
+    favours: Mapping[int, float] = {}
+    """Additional scores of chunks, such as for a matching date or a mentioned page."""
+    cover: float = 1.0
+    """The share of the question's words in the chunk with the best word score. Rare words weigh more."""
+    meaning_share: float = MEANING_SHARE
+    """Weight of meaning, see `meaning_share`."""
+
+
+class Ranking(NamedTuple):
+    """Scores of chunks and pages. A higher score is better. Scores are not comparable between questions."""
+
+    chunks: dict[int, float]
+    pages: dict[int, float]
+    best: dict[int, int]
+    """The best chunk of each page."""
+    nearest: Mapping[int, float | None] = {}
+    """The highest meaning score, from 0 to 1, among each page's chunks; None if no chunk of the page has one."""
+
+
+def meaning_share(familiarity: float, coverage: float = 1.0) -> float:
+    """Return the weight of meaning.
+
+    `familiarity` is the share of the question's words that are familiar to the model (0 to 1). The vector of a
+    question in a language that the model was not trained on has little information. With the full weight, it would
+    put other pages before those that have the exact words. `coverage` is the share of the chunks that have a
+    vector. The nearest of a few chunks is often not near, but gets the highest score for meaning.
+    """
+    known = UNFAMILIAR_SHARE + (1 - UNFAMILIAR_SHARE) * min(1.0, familiarity / FAMILIAR)
+    return MEANING_SHARE * known * coverage
+
+
+def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF_K) -> Ranking:
+    """Combine all evidence into one ranking. `k` is the constant of rrf."""
+    if strategy == "sum":
+        return _fuse_by_sum(evidence)
+
+    def merge(lanes: Sequence[Sequence[int]]) -> dict[int, float]:
+        return rrf(lanes, k) if strategy == "rrf" else set_union(lanes)
+
+    chunks = merge(evidence.lanes)
+    page_lanes = [list(dict.fromkeys(evidence.places[chunk][0] for chunk in lane)) for lane in evidence.lanes]
+    return Ranking(chunks, merge(page_lanes), _best_chunks(evidence, chunks))
+
+
+def _fuse_by_sum(evidence: Evidence) -> Ranking:
+    """Rank by the sum of the scores of a chunk, its neighbours and its page, and its additional score."""
+    meaning = _scaled_meaning(evidence)
+    nearest = _nearest_of_pages(evidence, meaning)
+    trust = _trust(evidence)
+    own, of_page = _chunk_scores(evidence, meaning, trust), _page_scores(evidence, nearest, trust)
+    favours = evidence.favours
+    highest = HIGHEST_SCORE + max(favours.values(), default=0.0)
+    highest_of_chunk = highest + 2 * sum(NEIGHBOUR_SHARES)
+    near, far = (trust * share for share in NEIGHBOUR_SHARES)
+    page_share = trust * PAGE_SHARE
+    rows: dict[int, dict[int, float]] = {}
+    for chunk, (page, position) in evidence.places.items():
+        rows.setdefault(page, {})[position] = own[chunk]
+    chunks, pages = {}, dict.fromkeys(of_page, 0.0)
+    for chunk, (page, position) in evidence.places.items():
+        beside = rows[page].get
+        alone = own[chunk] + page_share * of_page[page]
+        if favours:
+            alone += favours.get(chunk, 0.0)
+        context = near * (beside(position - 1, 0.0) + beside(position + 1, 0.0))
+        context += far * (beside(position - 2, 0.0) + beside(position + 2, 0.0))
+        chunks[chunk] = (alone + context) / highest_of_chunk
+        if alone > pages[page]:
+            pages[page] = alone
+    pages = {page: score / highest for page, score in pages.items()}
+    return Ranking(chunks, pages, _best_chunks(evidence, chunks), nearest)
+
+
+def add_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, float]) -> Ranking:
+    """Add the similarity of whole pages (the mean of their vectors) to a ranking by sum.
+
+    `cosines` maps the best pages to their similarity. The mean of these values is the baseline, which is also
+    used for pages without a cosine.
+    """
+    low = sum(cosines.values()) / max(1, len(cosines))
+    width = max(cosines.values(), default=low) - low
+    if width <= 0:
+        return ranking
+    share = evidence.meaning_share if evidence.page_words else 1.0
+    part = (
+        _trust(evidence)
+        * PAGE_SHARE
+        * share
+        * WHOLE_PAGE_SHARE
+        / (HIGHEST_SCORE + max(evidence.favours.values(), default=0.0))
+    )
+    pages = {}
+    for page, score in ranking.pages.items():
+        best = ranking.nearest[page]
+        whole = max(0.0, (cosines.get(page, low) - low) / width)
+        pages[page] = score if best is None else score + part * (whole - best)
+    return ranking._replace(pages=pages)
+
+
+class Turn(NamedTuple):
+    """A chunk that is a turn of a conversation."""
+
+    length: int
+    """Characters."""
+    asks: bool
+    words: frozenset[str]
+    """The words of the question that it contains."""
+
+
+def turn_features(
+    places: Mapping[int, ChunkPosition], turns: Mapping[int, Turn], weights: Mapping[str, float]
+) -> dict[int, tuple[float, float, float, float]]:
+    """Return what distinguishes the turn that answers a question from turns that only mention its words.
+
+    The features are the share of the question's words in the turn and its neighbours; 1 if the turn asks
+    something; the logarithm of its length; and the share of the question's words in the turn before, if that turn
+    asks something. `weights` maps each word to its weight.
+    """
+    at = {places[chunk]: turn for chunk, turn in turns.items()}
+    every = sum(weights.values()) or 1.0
+
+    def share(words: Iterable[str]) -> float:
+        return sum(weights.get(word, 0.0) for word in words) / every
+
+    features = {}
+    shortest, longest = TURN_LENGTHS
+    for chunk, turn in turns.items():
+        page, position = places[chunk]
+        before, after = at.get((page, position - 1)), at.get((page, position + 1))
+        near = turn.words.union(*(other.words for other in (before, after) if other))
+        length = math.log(min(longest, max(shortest, turn.length)) / TYPICAL_TURN)
+        reply = share(before.words) if before and before.asks else 0.0
+        features[chunk] = (share(near), float(turn.asks), length, reply)
+    return features
+
+
+def lift(evidence: Evidence, ranking: Ranking, shares: Mapping[int, float]) -> Ranking:
+    """Raise chunks and their pages in a ranking by sum.
+
+    A share of 1 raises a chunk above the best of all, and a smaller one by this share of the way.
+    """
+    highest = HIGHEST_SCORE + max(evidence.favours.values(), default=0.0)
+    chunks, pages = dict(ranking.chunks), dict(ranking.pages)
+    top_chunk = max(chunks.values(), default=0.0) + LEAD / (highest + 2 * sum(NEIGHBOUR_SHARES))
+    top_page = max(pages.values(), default=0.0) + LEAD / highest
+    for chunk, share in shares.items():
+        page = evidence.places[chunk][0]
+        chunks[chunk] += share * (top_chunk - chunks[chunk])
+        pages[page] = max(pages[page], ranking.pages[page] + share * (top_page - ranking.pages[page]))
+    return ranking._replace(chunks=chunks, pages=pages, best=_best_chunks(evidence, chunks))
+
+
+def add_turns(
+    evidence: Evidence, ranking: Ranking, features: Mapping[int, tuple[float, float, float, float]]
+) -> Ranking:
+    """Add the weighted features of turns to the scores of chunks in a ranking by sum. Pages keep their scores.
+
+    Like words, the features count less if no chunk has enough of the question's words.
+    """
+    trust = _trust(evidence) ** 2
+    highest = HIGHEST_SCORE + max(evidence.favours.values(), default=0.0) + 2 * sum(NEIGHBOUR_SHARES)
+    chunks = dict(ranking.chunks)
+    for chunk, values in features.items():
+        added = sum(weight * value for weight, value in zip(TURN_WEIGHTS, values, strict=True))
+        chunks[chunk] += trust * added / highest
+    return ranking._replace(chunks=chunks, best=_best_chunks(evidence, chunks))
+
+
+def _trust(evidence: Evidence) -> float:
+    """Return the weight of words, neighbours and pages: less than 1 if no chunk has enough of the question's words.
+
+    Word scores are relative to the best word score for the question. Without this weight, a chunk that has one
+    common word of a long question would count as a perfect match, and so would its page.
+    """
+    if not evidence.cosines:
+        return 1.0
+    # If meaning counts less because of an unfamiliar language, words must not count less too.
+    missing = max(0.0, 1 - evidence.cover / ENOUGH_COVER) * evidence.meaning_share / MEANING_SHARE
+    return (1 - missing) ** 2
+
+
+def _chunk_scores(evidence: Evidence, meaning: Mapping[int, float], trust: float) -> dict[int, float]:
+    words = _scaled_words(evidence, trust)
+    if not words:
+        return {chunk: meaning.get(chunk, 0.0) for chunk in evidence.places}
+    if not meaning:
+        return {chunk: words.get(chunk, 0.0) for chunk in evidence.places}
+    share = evidence.meaning_share
+    return {chunk: _mix(words.get(chunk, 0.0), meaning.get(chunk), share) for chunk in evidence.places}
+
+
+def _scaled_words(evidence: Evidence, highest: float) -> dict[int, float]:
+    """Scale the word scores of chunks to the range from 0 to `highest`."""
+    most = max(evidence.words.values(), default=0.0) / highest if highest > 0 else 0.0
+    return {chunk: score / most for chunk, score in evidence.words.items()} if most > 0 else {}
+
+
+def _scaled_meaning(evidence: Evidence) -> dict[int, float]:
+    """Scale the cosines of chunks to the range from 0 to 1."""
+    low = evidence.baseline
+    width = max(evidence.cosines.values(), default=low) - low
+    if width <= 0:
+        return {}
+    return {
+        chunk: (cosine - low) / width if cosine > low else 0.0 for chunk, cosine in evidence.cosines.items()
+    }
+
+
+def _mix(words: float, meaning: float | None, share: float) -> float:
+    # A chunk that is not embedded yet is scored by words alone, so that it is not penalized.
+    return words if meaning is None else (1 - share) * words + share * meaning
+
+
+def _page_scores(evidence: Evidence, nearest: Mapping[int, float | None], trust: float) -> dict[int, float]:
+    most = max(evidence.page_words.values(), default=0.0) / trust if trust > 0 else 0.0
+    if most <= 0:
+        return {page: near or 0.0 for page, near in nearest.items()}
+    share, words = evidence.meaning_share, evidence.page_words
+    return {page: _mix(words.get(page, 0.0) / most, near, share) for page, near in nearest.items()}
+
+
+def _nearest_of_pages(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, float | None]:
+    """Return the highest meaning score among each page's chunks; None if no chunk of the page has one."""
+    nearest: dict[int, float | None] = {}
+    for chunk, (page, _) in evidence.places.items():
+        here, best = meaning.get(chunk), nearest.get(page)
+        if best is None or (here is not None and here > best):
+            nearest[page] = here
+    return nearest
+
+
+def _best_chunks(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, int]:
+    """Return the best chunk of each page, or the first one in case of ties."""
+    best: dict[int, int] = {}
+    for chunk, score in chunks.items():
+        page = evidence.places[chunk][0]
+        if page not in best or score > chunks[best[page]]:
+            best[page] = chunk
+    return best
+
+
+def rrf(lanes: Iterable[Sequence[Key]], k: int = RRF_K) -> dict[Key, float]:
+    """Return the scores of reciprocal rank fusion over several rankings."""
+    scores: dict[Key, float] = {}
+    for lane in lanes:
+        for place, key in enumerate(lane, 1):
+            scores[key] = scores.get(key, 0.0) + 1 / (k + place)
+    return scores
+
+
+def set_union(lanes: Iterable[Sequence[Key]]) -> dict[Key, float]:
+    """Return the keys of the first ranking, then those that only the second has, and so on, with falling scores."""
+    order = dict.fromkeys(key for lane in lanes for key in lane)
+    return {key: 1 / (1 + place) for place, key in enumerate(order)}
+
+
 CANDIDATES = 100
 """Full-text search and vector search return at most this many chunks each. Their neighbours are added."""
 
@@ -467,12 +477,6 @@ STANDING_FAVOUR = 0.5
 
 ONLY_DATED_FAVOUR = 3.0
 """Additional score by date if the question names only a time. It exceeds words and meaning together."""
-
-VAGUE_WORDS = frozenset(
-    """happen happened happening happens occur occurred event events news new thing things anything something
-    everything went go going gone changed change changes took take place tell show list""".split()
-)
-"""Words that add nothing to the time in a question, as in "what happened last week"."""
 
 MOST_DATED = 50
 
@@ -554,89 +558,14 @@ def gather_candidates(
     return Candidates(plan, counts, evidence, named, dates, periods, openings, only_time)
 
 
-_SUBJECT_WORDS = r"(?: [\w'’-]+){1,5}"
-_LATEST = re.compile(
-    r"\b(?:latest|newest|most recent(?:ly)?|(?:the )?last time(?: that)?|up to date)\b"
-    rf"|\b(?:when|how long ago|where) (?:did|was|were|have|has|had){_SUBJECT_WORDS} (?P<word>last)"
-    r"(?! (?:week|month|year|night|time|spring|summer|autumn|fall|winter|\w+day)\b)\b",
-    re.IGNORECASE,
-)
-_FIRST = re.compile(
-    r"\b(?:earliest|initially|in the beginning(?! of)|(?:the |for the |my )?(?:very )?first (?:time|thing)(?: that)?"
-    rf"|(?:did|have|has|was|were){_SUBJECT_WORDS} (?P<word>first)"
-    r"(?! (?:place|name|aid|class|floor|half|two))"
-    r"|(?P<verb>first) (?:mention|talk|say|tell|told|ask|bring|brought|come|came|start|beg[ai]n|hear)\w*)\b",
-    re.IGNORECASE,
-)
-_ORDER = re.compile(
-    r"\b(?:in (?:what|which) (?:order|sequence)|(?:in )?the (?:order|sequence) (?:in which|of)"
-    r"|(?:in )?chronological(?:ly)?(?: order)?|(?:what|which)(?: of \w+)? (?:came|happened|was) (?:first|earlier))\b",
-    re.IGNORECASE,
-)
-_TELLING = re.compile(
-    r"\b(?:mention(?:s|ed)?|sa(?:y|ys|id)|tell|told|talk(?:ed)?|sp(?:eak|oke)|hear|heard|br(?:ing|ought) up"
-    r"|c[oa]me up|discuss(?:ed)?|news|things?|happen(?:ed)?|events?|list|order)\b",
-    re.IGNORECASE,
-)
-_BETWEEN_THINGS = re.compile(r"[,;:]|\b(?:and|or|then|before|after)\b", re.IGNORECASE)
-
 TIME_ORDER_COMPARED = 100
 """Number of best chunks that are compared by date if a question asks for the first or the latest of something."""
 
 ABOUT_SUBJECT = 0.8
 """Such chunks are about the subject if they match at least this share as well as the best one."""
 
-LONGEST_SHORT_PERIOD = 31
-"""Within a period of up to this many days, the first or the latest is not searched for."""
-
 ALL_WORDS = 0.999
 """The share of words, with a margin for rounding, of a text that has all of them."""
-
-
-class TimeOrder(NamedTuple):
-    """What a question asks about the order of things in time."""
-
-    kind: str
-    """"first", "latest", or "order" if it asks in which order things happened."""
-    subject: str
-    """The question without the words that ask for the order, by which candidates are found."""
-    things: tuple[str, ...] = ()
-    """The things whose order is asked for."""
-
-    def extreme(self, days: Iterable[str]) -> str:
-        """Return the first or the latest of these days."""
-        return (max if self.kind == "latest" else min)(days)
-
-
-@lru_cache(8)  # called in several steps of one question
-def find_time_order(question: str) -> TimeOrder | None:
-    """Return what a question asks about the order of things in time, or None."""
-    text = question[:LONGEST_DATED_TEXT]
-    patterns = (("order", _ORDER), ("latest", _LATEST), ("first", _FIRST))
-    kind, match = next(
-        ((kind, match) for kind, pattern in patterns if (match := pattern.search(text))), ("", None)
-    )
-    if match is None:
-        return None
-    named = next((name for name, value in match.groupdict().items() if value), 0)
-    start, end = match.span(named)
-    subject = _TELLING.sub(" ", f"{question[:start]} {question[end:]}")
-    if all(word.text.lower() in STOP_WORDS | VAGUE_WORDS for word in plan_query(subject).words):
-        subject = question
-    things = [part.strip() for part in _BETWEEN_THINGS.split(subject)] if kind == "order" else []
-    return TimeOrder(kind, subject, tuple(thing for thing in things if _names_something(thing)))
-
-
-def names_short_period(question: str, now: str) -> bool:
-    """Return True if a question names a period of at most a month."""
-    return any(
-        (date.fromisoformat(period.end) - date.fromisoformat(period.start)).days <= LONGEST_SHORT_PERIOD
-        for period in find_periods(question, now)
-    )
-
-
-def _names_something(text: str) -> bool:
-    return any(word.text.lower() not in STOP_WORDS for word in plan_query(text).words)
 
 
 def favour_time_order(db: Database, candidates: Candidates, ranking: Ranking, order: TimeOrder) -> Ranking:
@@ -958,3 +887,80 @@ def _favours(
         + STANDING_FAVOUR * standing.get(chunk, 0.0)
         for chunk, (page, _) in places.items()
     }
+
+
+class RankedQuestion(NamedTuple):
+    """A question with all its candidates and their ranking."""
+
+    question: str
+    meaning: MeaningLane | str
+    """The embedded question, or why semantic search is not available."""
+    candidates: Candidates
+    ranking: Ranking
+    searched: str = ""
+    """The question with corrected spelling, by which the candidates were found."""
+    corrections: tuple[Correction, ...] = ()
+    notes: tuple[str, ...] = ()
+    order: TimeOrder | None = None
+    """What the question asks about the order of things in time."""
+
+    @property
+    def pages(self) -> list[int]:
+        """The ids of the result pages: exact name matches first, then by score."""
+        scores = self.ranking.pages
+        ranked = sorted(scores, key=lambda page: -scores[page])
+        return list(dict.fromkeys([*self.candidates.named.exact, *ranked]))
+
+
+WHOLE_PAGES = 25
+"""This many first pages are also compared as a whole."""
+
+
+def rank_question(
+    db: Database,
+    embedder: Embedder | None,
+    question: str,
+    *,
+    now: str,
+    filters: SearchFilters = NO_FILTERS,
+    merge: str = "sum",
+    fusion_k: int = RRF_K,
+    vectors: "Callable[[], ChunkIndex] | None" = None,
+    no_model: str = "no model is set up",
+    reranker: "Reranker | None" = None,
+) -> RankedQuestion:
+    """Gather and rank the candidates of a question, with misspelled words corrected.
+
+    `reranker` reorders the best pages, if given.
+    """
+    with db.reading():
+        order = find_time_order(question) if merge == "sum" else None
+        if order and (find_entities(db, question).exact or names_short_period(question, now)):
+            order = None  # the question is the name of a page, or its period leaves little to order
+        searched, corrections = correct_spelling(db, order.subject if order else question)
+    meaning: MeaningLane | str = no_model
+    if embedder:  # the model may be slow, so it is called outside of any transaction
+        from quaid.storage.vector_index import ChunkIndex
+
+        meaning = embed_question(db, embedder, searched, vectors() if vectors else ChunkIndex(db))
+    with db.reading():
+        candidates = gather_candidates(db, searched, meaning, filters, now)
+        ranking = fuse(candidates.evidence, merge, fusion_k)
+        if merge == "sum":
+            turns = turns_of_chunks(db, candidates, ranking.chunks)
+            weights = word_weights(candidates.counts, TextIndex(db, text_index.CHUNKS).highest_id())
+            features = turn_features(candidates.evidence.places, turns, weights)
+            ranking = add_turns(candidates.evidence, ranking, features) if features else ranking
+        if merge == "sum" and isinstance(meaning, MeaningLane):
+            first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
+            cosines = meaning.vectors.page_cosines(meaning.model, meaning.vector, first)
+            ranking = add_whole_pages(candidates.evidence, ranking, cosines)
+        if order:
+            ranking = favour_time_order(db, candidates, ranking, order)
+    note = ""
+    if reranker:
+        from quaid.search.rerank import rerank  # imported late, because it is rarely needed
+
+        ranking, note = rerank(db, reranker, searched, ranking, list(candidates.named.exact))
+    notes = (note,) if note else ()
+    return RankedQuestion(question, meaning, candidates, ranking, searched, corrections, notes, order)

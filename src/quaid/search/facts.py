@@ -1,12 +1,11 @@
-"""Find the parts of an answer other than pages: turns of conversations, the caller's own proposals, and facts."""
+"""Find the facts that answer a question, and the results that state an outdated value."""
 
 import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from quaid.embedding.registry import Embedder
-from quaid.model.chunker import split_statements
-from quaid.model.dates import DAY_WORD
+from quaid.model.chunker import is_struck, split_statements, without_struck
+from quaid.model.dates import DAY_WORD, fold_days
 from quaid.model.facts import (
     canonical_predicate,
     is_valid_on,
@@ -14,35 +13,194 @@ from quaid.model.facts import (
     person_name_parts,
     predicate_spellings,
 )
-from quaid.model.plain_text import one_line, shorten
-from quaid.model.similarity import fold_question
 from quaid.model.slug import SPELLED_LETTERS, fold_name
 from quaid.model.trust import CLASSES, PERSON
 from quaid.search import text as text_search
-from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, SearchResult
-from quaid.search.conversations import TurnEvidence, turns_with_evidence
-from quaid.search.plan import STOP_WORDS, plan_query
-from quaid.search.query import VAGUE_WORDS, find_time_order, name_spans
-from quaid.search.strength import STRONG_WORDS, names_asked, sought, word_weights
-from quaid.storage import conversations, facts, pages, proposals, text_index
+from quaid.search.question import VAGUE_WORDS, name_spans, names_asked, sought
+from quaid.search.ranking import RankedQuestion
+from quaid.search.results import ENTRY_MARK, SUPERSEDED, Entry, SearchResult
+from quaid.search.strength import word_weights
+from quaid.search.text import STOP_WORDS
+from quaid.storage import facts, pages, text_index
 from quaid.storage.facts import FactRow
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
 
-if TYPE_CHECKING:  # not imported at run time, because it loads numpy
-    from quaid.storage.vector_index import TurnIndex
 
-LONGEST_TURN = 2_400
-"""Maximum characters of a turn in an answer, around its best line."""
+class OutdatedValue(NamedTuple):
+    """A value of a fact that has ended."""
 
-QUESTION_SHARE = 0.5
-"""Weight of a turn that only asks: it repeats the words of the question, but does not answer it."""
+    value: str
+    current: tuple[str, ...]
+    """The current values of the same subject and predicate."""
+    subject: str
+    names: tuple[str, ...]
+    """Normalized names of the subject."""
+    cues: frozenset[str]
+    """Stems of words that state the predicate."""
+    now: str
+    """The predicate, followed by the current values or by how the fact ended."""
+    source: str = ""
+    """The source of the fact. The slug of the source page ends with this text."""
+    ended: str = ""
+    """The day on which the value was replaced, or "" if that is not known or if it was never valid."""
+    newer_sources: tuple[str, ...] = ()
+    """The sources of the current values."""
+    words: tuple[frozenset[str], ...] = ()
+    """For each word of the predicate, its stem and those of related words."""
+    trust: int = 0
+    """The trust class of the fact. Texts of a higher class are not outdated because of it."""
 
-LONGEST_REPLY_LINE = 120
-"""At most this many characters of the reply are in the line of a turn that is a question."""
 
-TURNS_OF_THING = 2
-"""Number of turns that are searched for each thing whose order is asked for."""
+_REMARK = re.compile(r"\s*\([^()]*\)")
+_NOT_STATED = re.compile(
+    r"\b(?:not|never|from|no longer|instead of|rather than|former|formerly|previously|until|replaces|was)"
+    r"(?: the| a| an| at| in| on)?\Z"
+)
+"""Words directly before a value that show that the value is mentioned, but not stated as current."""
+_TAKEN_BACK = re.compile(
+    r"\b(no longer|any ?more|gave \w+ (up|back)|given (up|back)|(was|were|is) (wrong|too|vacant)|retracted|withdrawn"
+    r"|replace[sd]?|supersede[sd]?|instead of|rather than|used to|retire[sd]?|resign(s|ed)|leaves|left|promoted"
+    r"|dropped|removed)\b",
+    re.IGNORECASE,
+)
+"""Words of a statement that itself reports an end, a change or a withdrawal."""
+_TASK = re.compile(r"\[[ xX]\]\s")
+_BETWEEN_NAME_AND_VALUE = r"(?: (?:is|as|the|a|an|our|their|its))*"
+ENOUGH_OF_VALUE = 0.75
+"""A statement contains a value if it has all of its numbers and days, and at least this share of its words."""
+
+
+class OutdatedCheck:
+    """Finds statements of outdated values."""
+
+    def __init__(self, stemmer: text_index.Stemmer, outdated: Sequence[OutdatedValue]) -> None:
+        self._stemmer, self._outdated = stemmer, outdated
+        self._value_stems = {value: self._stems(_REMARK.sub("", value.value)) for value in outdated}
+
+    def mark(self, entry: "Entry") -> "Entry":
+        """Mark an entry that states an outdated value.
+
+        The statement becomes the line, `status` is set to superseded and `now` to the current value. But if the
+        section also states the current value, that statement becomes the line, and the entry is not marked.
+        Tasks are never marked. If `latest` states an outdated value, it is cleared.
+        """
+        if not self._outdated:
+            return entry
+        result = entry.result
+        if result.latest and any(self._find(value, result.latest, entry) for value in self._outdated):
+            result = result._replace(latest="")
+        # Entries of the notebook have nothing to do with each other, so only the shown line counts.
+        is_list = result.origin in ("notebook", "daily")
+        statements = [] if is_list else split_statements(entry.section)
+        for value in self._outdated:
+            if self._is_newer(value, result) or value.trust > CLASSES.index(result.trust):
+                continue
+            old = next((text for text in (entry.line, *statements) if self._find(value, text, entry)), "")
+            if not old:
+                continue
+            current = next((text for text in statements if self._has_current(value, text)), "")
+            if current and not is_struck(current):
+                return entry._replace(line=current[: text_search.LONGEST_LINE], result=result)
+            result = result._replace(status=SUPERSEDED, now=value.now)
+            return entry._replace(line=old[: text_search.LONGEST_LINE], result=result)
+        return entry._replace(result=result)
+
+    def _is_newer(self, value: OutdatedValue, result: SearchResult) -> bool:
+        """Return True if a result is from the day of the change or later, or is the source of a current value.
+
+        The source of the outdated value may be from the day of the change.
+        """
+        if any(result.slug.endswith(source) for source in value.newer_sources):
+            return True
+        if not value.ended or not result.date:
+            return False
+        is_source = bool(value.source) and result.slug.endswith(value.source)
+        return result.date > value.ended if is_source else result.date >= value.ended
+
+    def _find(self, value: OutdatedValue, line: str, entry: "Entry") -> bool:
+        """Return True if a line states the outdated value for its subject, and none of the current values."""
+        line = ENTRY_MARK.sub("", without_struck(line))
+        if not line or _TASK.search(line) or _TAKEN_BACK.search(line) or not self._has_value(value, line):
+            return False
+        return self._is_about(value, line, entry) and not self._has_current(value, line)
+
+    def _has_value(self, value: OutdatedValue, line: str) -> bool:
+        text = _folded(line)
+        phrase = _folded(_REMARK.sub("", value.value))
+        if f" {phrase} " in f" {text} ":
+            before = [
+                text[: match.start()].rstrip() for match in re.finditer(rf"\b{re.escape(phrase)}\b", text)
+            ]
+            return not all(_NOT_STATED.search(words) for words in before)
+        stems, own = self._value_stems[value], self._stems(line)
+        numbers = {stem for stem in stems if any(character.isdigit() for character in stem)}
+        return (
+            len(stems) > 1
+            and numbers <= own
+            and len(stems & own) >= ENOUGH_OF_VALUE * len(stems)
+            and not any(
+                _NOT_STATED.search(text[: match.start()].rstrip())
+                for number in numbers
+                for match in re.finditer(rf"\b{number}\b", text)
+            )
+        )
+
+    def _is_about(self, value: OutdatedValue, line: str, entry: "Entry") -> bool:
+        """Return True if the line, or the title and headings above it, name the subject and the predicate.
+
+        The page from which the fact was taken need not name the subject. The predicate need not be named if the
+        value is next to the name of the subject.
+        """
+        result, text = entry.result, f" {_folded(line)} "
+        above = f" {_folded(f'{result.title} {result.heading_path}')} "
+        is_source = bool(value.source) and result.slug.endswith(value.source)
+        subject = self._stems(value.subject)
+        is_subject = is_source or any(f" {name} " in text or f" {name} " in above for name in value.names)
+        if not is_subject and len(subject) > 1:
+            is_subject = subject <= self._stems(
+                f"{result.title} {result.heading_path} {entry.section} {line}"
+            )
+        if not is_subject:
+            return False
+        stems = self._value_stems[value]
+        words = self._stems(f"{line} {result.heading_path.partition(' > ')[2]}")
+        is_short = len(stems) < 2 and not any(map(DAY_WORD.fullmatch, stems))
+        # A number or a word may be about another thing in the line, if a word of the predicate is missing.
+        is_stated = not is_short or all(word & words for word in value.words)
+        if is_stated and ((value.cues & words) - stems or (is_source and len(stems) > 1)):
+            return True
+        if value.value[:1].isupper():  # two names side by side, as in "Ada Moreau, Birchworks"
+            return False
+        phrase = re.escape(_folded(_REMARK.sub("", value.value)))
+        return any(
+            re.search(
+                rf" {re.escape(name)}{_BETWEEN_NAME_AND_VALUE} {phrase} | {phrase} {re.escape(name)} ", text
+            )
+            for name in value.names
+        )
+
+    def _has_current(self, value: OutdatedValue, line: str) -> bool:
+        """Return True if a line states a current value: as a phrase, by a new number, or by most of its new words."""
+        text, own = f" {_folded(line)} ", self._stems(line)
+        for current in value.current:
+            stems = self._stems(_REMARK.sub("", current))
+            new = stems - self._value_stems[value]
+            numbers = {stem for stem in new if any(character.isdigit() for character in stem)}
+            if f" {_folded(_REMARK.sub('', current))} " in text or numbers & own:
+                return True
+            if new and not numbers and len(new & own) >= ENOUGH_OF_VALUE * len(new):
+                return True
+        return False
+
+    def _stems(self, text: str) -> frozenset[str]:
+        return text_search.content_stems(self._stemmer, text)
+
+
+def _folded(text: str) -> str:
+    """Return text in normalized form, with each day as one word."""
+    return fold_name(fold_days(text))
+
 
 MOST_SOURCES = 3
 """The facts taken from this many first pages are compared with the question, too."""
@@ -50,105 +208,6 @@ MOST_FACTS = 5
 MOST_PAGES_NAMED = 5
 MOST_FIRST_PAGES = 10
 """The facts of this many first pages are compared with the question."""
-
-
-def conversation_results(
-    db: Database,
-    embedder: Embedder | None,
-    question: str,
-    filters: SearchFilters,
-    limit: int,
-    *,
-    vectors: "Callable[[], TurnIndex]",
-    searched: str = "",
-) -> list[OtherResult]:
-    """Return the best turn of each conversation that is at least a weak match, best first.
-
-    `searched` is the text to search for, by default the question. If the question asks for the order of several
-    things, turns about each of them are also searched.
-    """
-    best: dict[int, tuple[float, TurnEvidence]] = {}
-    asked, order = fold_question(question), find_time_order(question)
-    turns = turns_with_evidence(db, embedder, searched or question, 4 * limit, vectors=vectors)
-    for thing in order.things if order else ():
-        turns += turns_with_evidence(db, embedder, thing, TURNS_OF_THING, vectors=vectors)
-    for found in turns:
-        day = (found.turn.said_at or found.conversation.started_at or "")[:10]
-        if found.strength == "none" or fold_question(found.turn.text) == asked:
-            continue
-        if (filters.since and day < filters.since) or (filters.until and day > filters.until):
-            continue
-        score = found.score * (QUESTION_SHARE if _only_asks(found.turn.text) else 1.0)
-        if score > best.get(found.conversation.id, (0.0, found))[0]:
-            best[found.conversation.id] = (score, found)
-    ranked = sorted(best.values(), key=lambda pair: -pair[0])[:limit]
-    return [_turn_result(db, found, score) for score, found in ranked]
-
-
-def _only_asks(text: str) -> bool:
-    """Return True if a turn ends with a question mark, so that the answer is in the reply."""
-    return text.rstrip().endswith(("?", "？"))
-
-
-def _turn_result(db: Database, found: TurnEvidence, score: float) -> OtherResult:
-    held, turn = found.conversation, found.turn
-    text = turn.text.strip()
-    at = max(0, text.find(found.line.strip("…")) - LONGEST_TURN // 4)
-    section = text if len(text) <= LONGEST_TURN else f"…{text[at : at + LONGEST_TURN]}…"
-    line = found.line
-    if _only_asks(turn.text):  # the answer is in the reply
-        for reply in conversations.read_turns(db, held.id, turn.turn + 1, 1):
-            line = f"{line} — {reply.role}: {shorten(one_line(reply.text), LONGEST_REPLY_LINE)}"
-            section = f"{section}\n\n{reply.role}: {shorten(reply.text.strip(), LONGEST_TURN)}"
-    result = SearchResult(
-        *("", "", held.title, "conversation", "", "", "summary", "", ""),
-        score=round(score, 2),
-        tokens_used=0,
-        lane="both" if len(found.lanes) > 1 else found.lanes[0],
-        reason=f"turn {turn.turn} of the conversation, by {turn.role}",
-        heading_path="",
-        part="",
-        start_line=1,
-        end_line=1,
-        strength=found.strength,
-        rank_score=round(score, 4),
-        date=(turn.said_at or held.started_at or "")[:10],
-        origin="conversation",
-        session=f"{held.client}:{held.session}",
-        turn=turn.turn,
-        trust="observed",
-    )
-    return OtherResult(result, line, section)
-
-
-def proposal_results(db: Database, author: str, question: str, limit: int) -> list[OtherResult]:
-    """Return the author's own open proposals that have a name or half of the significant words of the question."""
-    results = []
-    wanted = {(term.literal or term.text).lower() for term in plan_query(question).telling}
-    for row, share in proposals.search(db, author, wanted, limit):
-        text = proposals.added_text(row.diff)
-        score = round(share, 2)
-        result = SearchResult(
-            *(row.slug, row.collection or "default", row.summary, "proposal", "", "", "summary", "", ""),
-            score=score,
-            tokens_used=0,
-            lane="words",
-            reason=f"proposal {row.id}, not accepted yet",
-            heading_path="",
-            part="",
-            start_line=1,
-            end_line=1,
-            strength="strong" if score >= STRONG_WORDS else "weak",
-            rank_score=score,
-            date=row.created_at[:10],
-            origin="proposal",
-            proposal=row.id,
-            trust="derived",
-        )
-        statements = split_statements(text)
-        line = max(statements, key=lambda each: sum(word in each.lower() for word in wanted), default=text)
-        results.append(OtherResult(result, line[: text_search.LONGEST_LINE], text.strip()))
-    return results
 
 
 class MatchingFacts(NamedTuple):

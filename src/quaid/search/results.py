@@ -1,0 +1,916 @@
+"""Make results of the ranked pages: choose the chunk and the line of each page, rate its evidence and explain it."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from quaid.model import timeline
+from quaid.model.chunker import (
+    TRUTH_KIND,
+    is_struck,
+    is_ticked,
+    statement_spans,
+    statement_text,
+    without_struck,
+)
+from quaid.model.dates import DAY_WORD, find_dates, fold_days
+from quaid.model.page import CLOSED_STATUSES
+from quaid.model.slug import address, fold_name
+from quaid.model.trust import (
+    ALL_BY_PERSON,
+    CLASSES,
+    PERSON,
+    LineTrust,
+    TrustName,
+    escape_delimiters,
+    is_superseded,
+)
+from quaid.search import text as text_search
+from quaid.search.question import names_asked, sought
+from quaid.search.ranking import MEANING_SHARE, MeaningLane, RankedQuestion
+from quaid.search.strength import (
+    Found,
+    Strength,
+    attribute_share,
+    below_strong,
+    missing_names,
+    rate,
+    word_share,
+    word_weights,
+)
+from quaid.search.text import NO_FILTERS, STOP_WORDS, TextStems, fit_text
+from quaid.storage import chunks, pages, text_index, trust
+from quaid.storage.chunks import ChunkRow
+from quaid.storage.pages import PageHead
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import TextIndex
+
+COMPARABLE = 0.75
+"""If the first or latest is asked for, results and statements with this share of the best evidence are compared."""
+
+RESULTS_JUDGED = 3
+"""The strength of an answer is that of the best of this many first results."""
+
+MOST_WORDS_NAMED = 6
+
+TRUST_SHARE = 0.6
+"""A result comes before results of a lower trust class if it has at least this share of their evidence."""
+
+MOST_TRUSTED_ADDED = 3
+PAGES_COMPARED = 200
+"""If most first results are of a lower trust class, MOST_TRUSTED_ADDED of the best one are looked for in so many."""
+
+LATEST_TOKENS = 60
+"""The entry of a timeline in a result has at most this many tokens."""
+
+SUMMARY_TOKENS = 200
+"""The summary of a page in a result has at most this many tokens.
+
+Agents receive it only with the depth `summary`.
+"""
+
+NOTEBOOK_KIND = "notebook"
+
+CHUNKS_COMPARED = 3
+"""Entries of a notebook file come from this many of its best chunks, and as many of its nearest in meaning."""
+
+ENTRY_SHARE, MOST_ENTRIES = 0.5, 5
+"""Of a notebook file, entries with at least ENTRY_SHARE of the best evidence are shown, at most MOST_ENTRIES."""
+
+ATTRIBUTE_SHARE = 0.5
+"""What is asked for is looked for in statements with this share of the most words besides the subject."""
+
+DAY_WEIGHT = 1.0
+"""Evidence added to a statement that contains a day of the question, written in digits or in words."""
+
+LEAST_OUTDATED = 0.15
+"""An outdated statement with less evidence than this is not the line of a result, if there is a current one."""
+
+LEAST_STRUCK = 0.3
+"""A partly struck statement is outdated only if more than this share of the question's words are struck."""
+
+WORDS_ADDED = 2
+"""An entry is also shown if it has at least this many words of the question that the chosen entries lack."""
+
+STRENGTHS: tuple[Strength, ...] = ("strong", "weak", "none")
+SUPERSEDED = "superseded"
+
+
+class SearchResult(NamedTuple):
+    """A page, represented by its best chunk."""
+
+    slug: str
+    collection: str
+    title: str
+    type: str
+    wing: str
+    room: str
+    depth: str
+    """The kind of text in `content`: the best chunk (section), ServableTexts.full (full) or none (summary)."""
+    summary: str
+    content: str
+    score: float
+    """The strength of the evidence from 0 to 1 (see search.strength). It is comparable between questions."""
+    tokens_used: int
+    lane: str
+    """How the page was found: exact (by name), words, meaning, both, date, or name (see put_named_first)."""
+    reason: str
+    heading_path: str
+    part: str
+    """The part of the page that contains the chunk: truth or timeline.
+
+    Line numbers count from 1 within the part.
+    """
+    start_line: int
+    end_line: int
+    strength: Strength
+    """Strength of the evidence for this result alone."""
+    rank_score: float
+    """The score by which results are ordered. It is not comparable between questions."""
+    line: str = ""
+    """The best sentence or list entry."""
+    date: str = ""
+    """The day or month of the text, if it has one."""
+    origin: str = "page"
+    """Where it is stored: page, notebook, daily, conversation, kb or proposal."""
+    status: str = ""
+    """"superseded" if the page has such a status, or the line is struck or states an outdated value.
+
+    For a commitment, task or deal that is closed, its status, such as done or cancelled; else "".
+    """
+    session: str = ""
+    """The conversation as client:session, or "" for other results."""
+    turn: int = 0
+    """The number of the turn in the conversation, or 0 for other results."""
+    proposal: int = 0
+    """The id of a proposal that waits for a decision, or 0."""
+    latest: str = ""
+    """The newest matching entry of the timeline, or else the newest entry; see `ResultBuilder._latest`.
+
+    It is "" if the text itself is an entry of the timeline that is at least as new.
+    """
+    now: str = ""
+    """The current value, or how the fact ended, if the text states an outdated value."""
+    trust: TrustName = "person"
+    """The lowest trust class of the lines that it shows."""
+
+    @property
+    def text(self) -> str:
+        """The text that agents receive. Text that is not of the person cannot end a quotation."""
+        text = self.content or self.line
+        return text if self.trust == "person" else escape_delimiters(text)
+
+    def agent_fields(self) -> dict[str, Any]:
+        """Return the fields that agents receive, except the text."""
+        fields = {
+            "origin": self.origin,
+            "slug": self.slug and address(self.collection, self.slug),
+            "session": self.session,
+            "turn": self.turn,
+            "proposal": self.proposal,
+            "title": self.title,
+            "date": self.date,
+            "strength": self.strength,
+            "status": self.status,
+            "now": self.now,
+            "latest": self.latest,
+            "trust": self.trust if self.trust != "person" else "",
+        }
+        return {name: value for name, value in fields.items() if value}
+
+
+class LaneTrace(NamedTuple):
+    """The scores of a result's chunk by words and by meaning, for --explain."""
+
+    slug: str
+    start_line: int
+    words: float
+    """BM25 of the chunk.
+
+    `words_place` is the rank of the chunk in full-text search, or 0 if full-text search did not find it.
+    """
+    words_place: int
+    page_words: float
+    cosine: float | None
+    meaning_place: int
+    favour: float
+
+
+class Entry(NamedTuple):
+    """A search result with its line, section and full text, one of which is returned, depending on the budget."""
+
+    result: SearchResult
+    line: str
+    section: str
+    full: str
+    held: frozenset[str] = frozenset()
+    """The words of the question that the result contains."""
+    is_named: bool = False
+    """True if the question names the page."""
+    line_class: int = PERSON
+    """The trust class of its best line."""
+
+
+class OtherResult(NamedTuple):
+    """A result that is not a page, with its texts."""
+
+    result: SearchResult
+    line: str
+    section: str
+
+
+class ShownPage(NamedTuple):
+    head: PageHead
+    chunk: ChunkRow | None
+    truth: str
+    date: str
+    kind: str
+    """The kind of the collection that contains the page."""
+    status: str
+    """`status` in the front matter of the page."""
+    timeline: str = ""
+    truth_day: str = ""
+    """The day of the last change above the timeline."""
+    more: tuple[ChunkRow, ...] = ()
+    """Other chunks of a notebook file that may have better entries than `chunk`."""
+    classes: LineTrust = ALL_BY_PERSON
+
+
+ASKS_FOR_OPEN = re.compile(
+    r"\b(open|to-?dos?|pending|outstanding|still|left|unfinished|remain\w*|(have|need) to do)\b",
+    re.IGNORECASE,
+)
+_DONE = re.compile(
+    r"\b((?<!be )done|finished|completed?|delivered|sent|kept|fulfilled|ticked|already|whether)\b"
+    r"|\bwhich of (these|those|the following)\b"
+    r"|\A\W*(did|has|have|was|were|is|are) (i|we|the|it|they)\b",
+    re.IGNORECASE,
+)
+"""Patterns of a question that asks whether something was done."""
+ENTRY_MARK = re.compile(r"\A(?:[-*+] )?\*\*[\d-]+\*\* \| (?:\S+ — )?")
+"""The date and source at the beginning of an entry of a timeline."""
+_CORRECTION = re.compile(r"(?:[-*+] )?\*\*[\d-]+\*\* \| correction — .*~~")
+"""The beginning of an entry of a timeline about a correction, with the struck text."""
+_BOOKKEEPING = re.compile(r"(?:was wrong|done|\(removed\))\.?", re.IGNORECASE)
+"""The text that remains of an entry about a correction if its struck text is removed."""
+_LETTER = re.compile(r"[^\W\d_]")
+_UNFINISHED = re.compile(r"(?::|\b(?:Mrs?|Ms|Dr|Prof|St)\.)\s*\Z")
+"""The end of a statement that the next one continues."""
+_OPEN_TASK = re.compile(r"^\s*[-*+] \[ \]", re.MULTILINE)
+_TASK_WORDS = STOP_WORDS | {"task", "tasks", "todo", "todos", "dos", "thing", "things", "list", "need"}
+LONGEST_TIMELINE = 20_000
+"""Of a longer timeline, only the first and last characters, half of this number each, are searched for an entry."""
+
+
+def _origin(head: PageHead, kind: str) -> str:
+    """Return the origin of a page in a collection of this kind."""
+    if kind == "notebook":
+        return "daily" if head.slug.startswith("daily/") else "notebook"
+    return "kb" if kind == "kb" else "page"
+
+
+def shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[ShownPage]:
+    page_ids, classes = _with_trusted(db, ranked.pages, limit)
+    # A user who asks for a page by name wants its beginning, not the chunk that repeats the name.
+    openings = ranked.candidates.openings
+    exact = {page: openings[page] for page in ranked.candidates.named.exact if page in openings}
+    best = {**ranked.ranking.best, **exact}
+    labels = pages.kinds_and_statuses(db, page_ids)
+    notes = [page for page in page_ids if page in labels and labels[page][0] == NOTEBOOK_KIND]
+    more = _chunks_with_entries(ranked, [page for page in notes if page in best and page not in exact])
+    if days_asked := set(DAY_WORD.findall(fold_days(ranked.question))):
+        for page in more:
+            of_page = chunks.of_page(db, page)
+            more[page] += [row.id for row in of_page if days_asked & {*DAY_WORD.findall(fold_days(row.text))}]
+    chosen = {chunk: page for page, chunk in best.items() if page in page_ids}
+    loaded = chunks.load(db, list({*chosen, *(chunk for ids in more.values() for chunk in ids)}))
+    rows = {row.page_id: row for row in loaded if row.id in chosen}
+    heads = pages.page_heads(db, page_ids)
+    asked = text_search.content_stems(text_index.Stemmer(db), ranked.question)
+    minor = [
+        row
+        for row in rows.values()
+        if row.page_id in heads
+        and (
+            _repeats_title(row, heads[row.page_id])
+            or _is_minor(db, row, heads[row.page_id], asked)
+            or _is_less_trusted(row, classes.get(row.page_id, ALL_BY_PERSON))
+        )
+    ]
+    rows |= _chunks_with_text(db, ranked, minor)
+    dates = chunks.chunk_dates(db, {row.id: (row.page_id, row.position) for row in rows.values()})
+    texts = pages.page_texts(db, page_ids)
+    days = pages.truth_days(db, [page for page in page_ids if page in texts and texts[page][1]])
+    shown = []
+    for page in page_ids:
+        if page in heads:
+            row = rows.get(page)
+            date = dates.get(row.id, "") if row else ""
+            truth, timeline = texts[page]
+            others = tuple(other for other in loaded if other.id in more.get(page, ()) and other != row)
+            shown.append(
+                ShownPage(
+                    *(heads[page], row, truth, date, *labels[page], timeline, days.get(page, ""), others),
+                    classes=classes.get(page, ALL_BY_PERSON),
+                )
+            )
+    return shown
+
+
+def _with_trusted(db: Database, page_ids: list[int], limit: int) -> tuple[list[int], dict[int, LineTrust]]:
+    """Return the first pages, and the classes of those that the person has not written alone.
+
+    If most of them are of a lower class, the best ones of a higher class among the next pages are added, so that
+    copies of a text cannot keep out what the person wrote. They become results only if they have about as much
+    evidence.
+    """
+    first = page_ids[:limit]
+    classes = trust.of_pages(db, first)
+    lower = [page for page in first if page in classes and classes[page].highest > PERSON]
+    if len(page_ids) <= limit or 2 * len(lower) <= len(first):
+        return first, classes
+    compared = page_ids[limit:PAGES_COMPARED]
+    every = {**classes, **trust.of_pages(db, compared)}
+    highest = {page: every[page].highest if page in every else PERSON for page in (*first, *compared)}
+    best = min(highest.values())
+    if not any(highest[page] > best for page in lower):
+        return first, classes
+    return first + [page for page in compared if highest[page] == best][:MOST_TRUSTED_ADDED], every
+
+
+def _repeats_title(row: ChunkRow, head: PageHead) -> bool:
+    """Return True for a chunk of a timeline whose text is only the title of its page."""
+    return row.kind != TRUTH_KIND and ENTRY_MARK.sub("", row.text.strip()).strip() == head.title
+
+
+def _is_less_trusted(row: ChunkRow, classes: LineTrust) -> bool:
+    """Return True for an entry of a timeline of a lower trust class than other lines of its page."""
+    return row.kind != TRUTH_KIND and bool(classes.lines) and classes.of_text(row.text) > classes.highest
+
+
+def _is_minor(db: Database, row: ChunkRow, head: PageHead, asked: frozenset[str]) -> bool:
+    """Return True for a correction in a timeline that has less than half of the words asked for.
+
+    Words of the title and "use" do not count. Such a correction says nothing about whether the page is current.
+    """
+    if row.kind == TRUTH_KIND or not _CORRECTION.match(row.text.strip()):
+        return False
+    stemmer = text_index.Stemmer(db)
+    wanted = asked - text_search.content_stems(stemmer, f"{head.title} use used")
+    return 2 * len(wanted & text_search.content_stems(stemmer, row.text)) < len(wanted)
+
+
+def _chunks_with_text(db: Database, ranked: RankedQuestion, rows: list[ChunkRow]) -> dict[int, ChunkRow]:
+    """For the page of each of these chunks, return the best chunk above the timeline, by page id."""
+    if not rows:
+        return {}
+    page_ids = [row.page_id for row in rows]
+    first = chunks.first_chunks_of_pages(db, page_ids, NO_FILTERS)
+    scores = ranked.ranking.chunks
+    ids = {first[page]: page for page in first}
+    ids |= {chunk: page for chunk, (page, _) in ranked.candidates.evidence.places.items() if page in page_ids}
+    loaded = [row for row in chunks.load(db, list(ids)) if row.kind == TRUTH_KIND and row.text.strip()]
+    return {row.page_id: row for row in sorted(loaded, key=lambda row: scores.get(row.id, 0.0))}
+
+
+def _chunks_with_entries(ranked: RankedQuestion, page_ids: list[int]) -> dict[int, list[int]]:
+    """Return the best chunks of each page, by their scores and by meaning alone."""
+    if not page_ids:
+        return {}
+    scores, cosines = ranked.ranking.chunks, ranked.candidates.evidence.cosines
+    of_page: dict[int, list[int]] = {page: [] for page in page_ids}
+    for chunk, (page, _) in ranked.candidates.evidence.places.items():
+        if page in of_page:
+            of_page[page].append(chunk)
+    best: dict[int, list[int]] = {}
+    for page, ids in of_page.items():
+        by_score = sorted(ids, key=lambda chunk: -scores.get(chunk, 0.0))[:CHUNKS_COMPARED]
+        by_meaning = sorted(ids, key=lambda chunk: -cosines.get(chunk, 0.0))[:CHUNKS_COMPARED]
+        best[page] = list(dict.fromkeys(by_score + by_meaning))
+    return best
+
+
+class _ScannedText(NamedTuple):
+    held: list[str]
+    statements: dict[str, float]
+    """Evidence that a statement answers the question, from 0 to 1."""
+    near: float = 0.0
+    """The largest share of the question's words in one statement with its title and heading."""
+    in_title: Sequence[str] = ()
+    """The words of the question that the title contains."""
+    around: str = ""
+    """The statements that have the words of the question besides its subject; all statements if none has them."""
+    best: float = 0.0
+    """The highest evidence of a statement, plus the evidence of the words in title and headings."""
+
+
+class ResultBuilder:
+    """Rates and explains the results of one question."""
+
+    def __init__(
+        self,
+        db: Database,
+        ranked: RankedQuestion,
+        shown: Sequence[ShownPage] = (),
+        *,
+        is_past: bool = False,
+    ) -> None:
+        self._ranked = ranked
+        self._is_past = is_past
+        self._entry_cosines: dict[tuple[int, int], float] = {}
+        self._cosines: dict[int, float] = {}
+        meaning = ranked.meaning
+        if isinstance(meaning, MeaningLane):
+            rows = [row for page in shown for row in (page.chunk, *page.more) if row]
+            ids = [row.id for row in rows]
+            self._entry_cosines = meaning.vectors.entry_cosines(meaning.model, meaning.centred, ids)
+            self._cosines = meaning.cosines(ids)
+        self._evidence = ranked.candidates.evidence
+        self._lane_pages = [
+            {self._evidence.places[chunk][0] for chunk in lane} for lane in self._evidence.lanes
+        ]
+        self._stemmer = text_index.Stemmer(db)
+        self._asks_for_open = bool(ASKS_FOR_OPEN.search(ranked.question))
+        self._asks_for_done = bool(_DONE.search(ranked.question))
+        self._marker = text_search.ExcerptMarker(self._stemmer, ranked.candidates.plan, ("", ""))
+        self._scanned: dict[tuple[int, int], _ScannedText] = {}
+        spaced = [part for part in ranked.candidates.plan.parts if not part.unspaced]
+        self._stems = {part.text: text_search.stem_text(self._stemmer, part.text) for part in spaced}
+        self._wanted = frozenset(stem for stems in self._stems.values() for stem in stems.every)
+        self._letters = {part.text: part.literal for part in ranked.candidates.plan.parts if part.unspaced}
+        counts = {
+            part.text: ranked.candidates.counts.get(part.quoted, 0) for part in ranked.candidates.plan.parts
+        }
+        self._weights = word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
+        self._names = names_asked(ranked.question, self._weights)
+        self._has_only_stop_words = all(word.lower() in STOP_WORDS for word in self._weights)
+        self._sought = sought(ranked.question)
+        places = sorted(ranked.ranking.pages.items(), key=lambda place: -place[1])[:2]
+        self._first = places[0][0] if places else 0
+        self._lead = places[0][1] - places[1][1] if len(places) > 1 else 0.0
+        self._days = frozenset(DAY_WORD.findall(fold_days(ranked.question)))
+
+    def with_best_chunk(self, shown: ShownPage) -> ShownPage:
+        """Return a notebook file with `chunk` set to the chunk of its best entry. Return other pages unchanged."""
+        if not shown.more or shown.chunk is None:
+            return shown
+        rows = [shown.chunk, *shown.more]
+        best = max(
+            rows, key=lambda row: max(self._scan_chunk(shown.head, row).statements.values(), default=0.0)
+        )
+        others = tuple(row for row in rows if row.id != best.id)
+        return shown._replace(chunk=best, more=others)
+
+    def best_notebook_first(self, shown: list[ShownPage]) -> list[ShownPage]:
+        """Return the pages with the notebook files among them in the order of their best entries.
+
+        The score of a file as a whole does not count, because most of its entries have nothing to do with the
+        question. Files that the question names keep their places.
+        """
+        exact = self._ranked.candidates.named.exact
+        places = [
+            place
+            for place, page in enumerate(shown)
+            if page.kind == NOTEBOOK_KIND and page.chunk and page.head.id not in exact
+        ]
+        files = sorted((shown[place] for place in places), key=lambda page: -self._scan(page).best)
+        ordered = list(shown)
+        for place, page in zip(places, files, strict=True):
+            ordered[place] = page
+        return ordered
+
+    def result(self, shown: ShownPage) -> SearchResult:
+        """Return the result of a page, without line and content, which depend on the budget."""
+        head, chunk = shown.head, shown.chunk
+        exact = head.id in self._ranked.candidates.named.exact
+        judged, score = self._own(shown)
+        return SearchResult(
+            *(head.slug, head.collection, head.title, head.type, head.wing, head.room),
+            *("summary", fit_text(head.summary, SUMMARY_TOKENS)[0], ""),
+            score=score,
+            tokens_used=0,
+            lane="exact" if exact else self._lane(head.id),
+            reason=self._reason(shown),
+            heading_path=chunk.heading_path if chunk else "",
+            part="timeline" if chunk and chunk.kind != TRUTH_KIND else "truth",
+            start_line=chunk.start_line if chunk else 1,
+            end_line=chunk.end_line if chunk else 1,
+            strength=judged,
+            rank_score=1.0 if exact else round(self._ranked.ranking.pages.get(head.id, 0.0), 4),
+            date=shown.date,
+            origin=_origin(head, shown.kind),
+            trust=CLASSES[shown.classes.rest],  # entry() compares the lines of a page with several classes
+        )
+
+    def entry(self, shown: ShownPage, depth: str) -> Entry:
+        """Return the result of a page with the texts that may be served."""
+        result = self.result(shown)
+        section = shown.chunk.text.strip("\n") if shown.chunk else ""
+        full = shown.truth.strip("\n")
+        if shown.chunk and shown.chunk.kind != TRUTH_KIND:
+            full = f"{full}\n\n{section}" if full else section
+        line, is_outdated = self._best_line(shown)
+        if shown.kind == NOTEBOOK_KIND:
+            line, section, is_outdated = self._notebook_texts(shown, line, section, is_outdated)
+            full = full if depth == "full" else ""  # the other entries have nothing to do with the question
+        elif result.strength != "none":
+            latest = self._latest(shown)
+            is_newer = result.part == "truth" or latest[:10] > shown.date
+            result = result._replace(latest=latest if is_newer else "")
+        if is_outdated or is_superseded(shown.status):
+            result = result._replace(status=SUPERSEDED)
+        elif shown.status in CLOSED_STATUSES.get(shown.head.type, ()):
+            result = result._replace(status=shown.status)
+        if result.strength == "none" and self._is_open_task(shown):
+            result = result._replace(strength="weak")
+        line = result.summary or line if depth == "summary" else line
+        if shown.classes.lines:
+            is_whole = depth == "full" or not section
+            own = shown.classes.lowest if is_whole else shown.classes.of_text(section)
+            result = result._replace(trust=CLASSES[own])
+        named = self._ranked.candidates.named
+        is_named = shown.head.id in named.exact or shown.head.id in named.mentioned
+        line_class = shown.classes.of_excerpt(line, section)
+        return Entry(result, line, section, full, frozenset(self._held(shown)), is_named, line_class)
+
+    def _best_line(self, shown: ShownPage) -> tuple[str, bool]:
+        """Return the statement with the most evidence, and whether it is outdated.
+
+        If the question names the page, or the chunk has no statements, return the summary, or the text or
+        heading of the chunk if the page has no summary.
+        """
+        if shown.chunk is None or shown.head.id in self._ranked.candidates.named.exact:
+            return shown.head.summary or (shown.chunk.text.strip() if shown.chunk else ""), False
+        weights = self._scan(shown).statements
+        # A statement without letters, such as the date at the beginning of a note, says nothing.
+        weights = {text: weight for text, weight in weights.items() if _LETTER.search(text)} or weights
+        if not weights:
+            return shown.head.summary or shown.chunk.heading_path, False
+        best = self._of_time(weights, self._most_trusted(shown, weights))
+        if weights[best] < LEAST_OUTDATED and self._is_outdated(best):
+            best = max(weights, key=lambda text: (not self._is_outdated(text), weights[text]))
+        is_outdated = self._is_outdated(best) or self._matches_struck(best)
+        if len(best) > text_search.LONGEST_LINE:
+            best = self._marker.excerpt(best) or fit_text(best, text_search.LONGEST_LINE // 4)[0]
+        return best, is_outdated
+
+    def _most_trusted(self, shown: ShownPage, weights: dict[str, float]) -> str:
+        """Return the statement with the most evidence, or one of a higher trust class with about as much."""
+        best = max(weights, key=lambda text: weights[text])
+        if not shown.classes.lines or shown.chunk is None:
+            return best
+        near = [text for text in weights if weights[text] >= TRUST_SHARE * weights[best]]
+        rows = {text: shown.classes.of_excerpt(text, shown.chunk.text) for text in near}
+        return min(near, key=lambda text: (rows[text], -weights[text]))
+
+    def _of_time(self, weights: dict[str, float], best: str) -> str:
+        """Return the first or latest dated statement with about as much evidence, if the question asks for it."""
+        order = self._ranked.order
+        days = {}
+        for text, weight in weights.items() if order and order.kind != "order" else ():
+            if weight >= COMPARABLE * weights[best] and (dates := find_dates(text)):
+                days[text] = dates[0].first
+        extreme = order.extreme(days.values()) if order and days else ""
+        return next((text for text, day in days.items() if day == extreme), best)
+
+    def _is_outdated(self, statement: str) -> bool:
+        """Return True for a struck statement, and for a ticked one if the question asks only for what is open."""
+        if is_ticked(statement):
+            return self._asks_for_open and not self._asks_for_done
+        entry = ENTRY_MARK.sub("", statement)
+        return is_struck(entry) or bool("~~" in entry and _BOOKKEEPING.fullmatch(without_struck(entry)))
+
+    def _matches_struck(self, statement: str) -> bool:
+        """Return True if at least half of the question's words in a statement, by weight, are struck."""
+        if "~~" not in statement:
+            return False
+        held, left = (
+            self._words_of(
+                [match[1:] for match in text_search.match_stems(self._stemmer, text, self._wanted)], text
+            )
+            for text in (statement, without_struck(statement))
+        )
+        lost = sum(self._weights[word] for word in held if word not in left)
+        return lost > LEAST_STRUCK * sum(self._weights.values()) and lost >= sum(
+            self._weights[word] for word in left
+        )
+
+    def _latest(self, shown: ShownPage) -> str:
+        """Return the newest timeline entry with words of the question, not counting those in the title.
+
+        Entries with less than half as much evidence as the best one are skipped. If no entry has such a word,
+        return the newest entry, or "" if the text above the timeline changed later. Struck text is left out.
+        """
+        text = shown.timeline
+        if len(text) > LONGEST_TIMELINE:
+            text = f"{text[: LONGEST_TIMELINE // 2]}\n\n{text[-LONGEST_TIMELINE // 2 :]}"
+        entries = []
+        for entry in timeline.parse(text):
+            statement = without_struck(entry.summary)
+            is_news = statement != shown.head.title and statement not in shown.truth
+            if shown.classes.lines and shown.classes.of_excerpt(entry.summary, text) > shown.classes.highest:
+                continue  # an entry of a lower class than the text is not its news
+            if statement and is_news and not _BOOKKEEPING.fullmatch(statement):
+                entries.append((self._entry_weight(shown, statement), entry.date, statement))
+        if not entries:
+            return ""
+        most = max(weight for weight, _, _ in entries)
+        weight, day, statement = max(
+            (row for row in entries if row[0] >= most / 2), key=lambda row: (row[1], row[0])
+        )
+        if not weight and day < shown.truth_day:
+            return ""
+        return f"{day}: {fit_text(statement, LATEST_TOKENS)[0]}"
+
+    def _entry_weight(self, shown: ShownPage, statement: str) -> float:
+        matches = text_search.match_stems(self._stemmer, statement, self._wanted)
+        words = set(self._words_of([match[1:] for match in matches], statement))
+        named = text_search.match_stems(self._stemmer, shown.head.title, self._wanted)
+        words -= set(self._words_of([match[1:] for match in named], shown.head.title))
+        return sum(self._weights[word] for word in words)
+
+    def _is_open_task(self, shown: ShownPage) -> bool:
+        """Return True if the question asks for open tasks and the chunk or page is one that may be meant.
+
+        If the question also has other words, the result must contain one of them; a page, two of them.
+        """
+        if not self._asks_for_open or shown.chunk is None:
+            return False
+        words = self._task_words()
+        if shown.head.type in CLOSED_STATUSES and shown.status:
+            return len(words & set(self._held(shown))) >= min(2, len(words))
+        if not _OPEN_TASK.search(shown.chunk.text):
+            return False
+        return not words or not words.isdisjoint(self._held(shown))
+
+    def _is_asked_task(self, statement: str) -> bool:
+        """Return True for an open task with all words (see `_task_words`) of a question for open tasks."""
+        if not self._asks_for_open or not statement.startswith("[ ]"):
+            return False
+        words = self._task_words()
+        return bool(words) and words.issubset(self._words_in(statement))
+
+    def _task_words(self) -> set[str]:
+        """Return the words of the question, except stop words and words that ask for open tasks."""
+        return {
+            word
+            for word in self._weights
+            if word.lower() not in _TASK_WORDS and not ASKS_FOR_OPEN.search(word)
+        }
+
+    def _notebook_texts(
+        self, shown: ShownPage, line: str, section: str, is_outdated: bool
+    ) -> tuple[str, str, bool]:
+        """Return best line and section of a notebook file, and whether they are outdated.
+
+        A chunk of a list has many entries that have nothing to do with each other. The section is the matching
+        entries below their heading; outdated ones are left out if a current one matches as well.
+        """
+        if shown.chunk is None:
+            return line, section, is_outdated
+        entries: dict[str, tuple[str, float]] = {}
+        for row in (shown.chunk, *shown.more):
+            heading = row.heading_path.rpartition(" > ")[2].lstrip("# ")
+            for text, weight in self._scan_chunk(shown.head, row).statements.items():
+                entries.setdefault(text, (heading, weight))
+        most = max((weight for _, weight in entries.values()), default=0.0)
+        if not most:
+            current = [text for text in section.split("\n") if self._is_past or not is_struck(text)]
+            is_left = any(text and not text.startswith("#") for text in current)
+            return line, "\n".join(current) if is_left else section, is_outdated
+        matching = self._with_other_words(
+            [
+                text
+                for text, (_, weight) in entries.items()
+                if weight >= ENTRY_SHARE * most or self._is_asked_task(text)
+            ],
+            sorted(entries, key=lambda text: -entries[text][1]),
+        )
+        current = [
+            text for text in matching if not self._is_outdated(text) and not self._matches_struck(text)
+        ]
+        if current and len(current) < len(matching):
+            matching = matching if self._is_past else current
+            if is_outdated:
+                line = max(current, key=lambda text: entries[text][1])[: text_search.LONGEST_LINE]
+                is_outdated = False
+        matching.sort(key=lambda text: -entries[text][1])
+        lines: dict[str, list[str]] = {}
+        for text in matching[:MOST_ENTRIES]:
+            lines.setdefault(entries[text][0], []).append(f"- {text}")
+        section = "\n".join([row for heading, texts in lines.items() for row in (heading, *texts)])
+        heading = shown.chunk.heading_path.rpartition(" > ")[2].lstrip("# ")
+        return (f"{heading}: {line}" if heading and heading != line else line), section, is_outdated
+
+    def _with_other_words(self, matching: list[str], ranked: list[str]) -> list[str]:
+        """Add to the matching entries the best others that have enough words of the question that these lack."""
+        chosen = list(matching)
+        covered = {word for text in matching for word in self._words_in(text)}
+        for text in ranked:
+            if len(chosen) >= MOST_ENTRIES:
+                break
+            words = set(self._words_in(text)) - covered
+            if text not in chosen and len(words) >= WORDS_ADDED:
+                chosen.append(text)
+                covered |= words
+        return chosen
+
+    def _words_in(self, text: str) -> list[str]:
+        """Return the words of the question that a text contains."""
+        matches = text_search.match_stems(self._stemmer, text, self._wanted)
+        return self._words_of([match[1:] for match in matches], text)
+
+    def _own(self, shown: ShownPage) -> tuple[Strength, float]:
+        """Return strength and score of one result, from the words and names it contains and its cosine."""
+        candidates, meaning = self._ranked.candidates, None
+        exact = shown.head.id in candidates.named.exact
+        if exact or (candidates.only_time and self._is_of_time(shown)):
+            return "strong", 1.0
+        if isinstance(self._ranked.meaning, MeaningLane) and self._cosines:
+            cosine = self._cosines.get(shown.chunk.id) if shown.chunk else None
+            # A chunk that is not embedded yet is rated by words alone.
+            meaning = None if cosine is None else self._ranked.meaning.unrelated.excess(cosine)
+        judged, score = rate(self._found(shown, meaning))
+        if judged == "strong" and candidates.periods and not self._is_of_time(shown):
+            # A result may be wrong if it is not from the period in the question.
+            return "weak", below_strong(score)
+        return judged, score
+
+    def _found(self, shown: ShownPage, meaning: float | None) -> Found:
+        """Return the measures from which `rate` computes the strength of a result."""
+        scanned, bm25 = self._scan(shown), 0.0
+        if shown.chunk:
+            bm25 = self._evidence.words.get(shown.chunk.id, 0.0) / (sum(self._weights.values()) or 1.0)
+        name = fold_name(self._ranked.candidates.named.mentioned.get(shown.head.id, "")).split()
+        named = [word for word in self._weights if word.lower() in name]
+        lacking = 0.0
+        if self._sought and not (self._sought.kind == "date" and shown.date):
+            lacking = 0.0 if self._sought.is_in(scanned.around) else self._sought.weight
+        return Found(
+            words=self._share(shown),
+            near=0.0 if self._has_only_stop_words else scanned.near,
+            bm25=bm25,
+            meaning=meaning,
+            # If the question names the page, the words of that name count as found.
+            missing_names=missing_names(self._names, [*scanned.held, *named]),
+            attribute=attribute_share(self._weights, scanned.held, {*self._names, *named, *scanned.in_title}),
+            lacking=lacking,
+            lead=self._lead if shown.head.id == self._first else 0.0,
+        )
+
+    def _share(self, shown: ShownPage) -> float:
+        """Return the weighted share of the question's words in a result. Return 0 if all are stop words."""
+        if self._has_only_stop_words:
+            return 0.0
+        return word_share(self._held(shown), self._weights)
+
+    def strength(self, shown: list[ShownPage]) -> Strength:
+        """Return the strength of the answer: that of the best of its first results."""
+        if self._ranked.candidates.named.exact:
+            return "strong"
+        return strongest([*(self._own(result)[0] for result in shown[:RESULTS_JUDGED]), "none"])
+
+    def _is_of_time(self, shown: ShownPage) -> bool:
+        """Return True if a result is dated within a period of the question, or contains the period's text."""
+        if shown.chunk is None:
+            return False
+        text = f"{shown.head.title}\n{shown.chunk.heading_path}\n{shown.chunk.text}".casefold()
+        periods = self._ranked.candidates.periods
+        return shown.chunk.id in self._ranked.candidates.dates or any(
+            period.text.casefold() in text for period in periods
+        )
+
+    def trace(self, shown: ShownPage) -> LaneTrace:
+        chunk_id = shown.chunk.id if shown.chunk else 0
+        near, worded = self._evidence.lanes
+        return LaneTrace(
+            slug=shown.head.slug,
+            start_line=shown.chunk.start_line if shown.chunk else 1,
+            words=round(self._evidence.words.get(chunk_id, 0.0), 3),
+            words_place=worded.index(chunk_id) + 1 if chunk_id in worded else 0,
+            page_words=round(self._evidence.page_words.get(shown.head.id, 0.0), 3),
+            cosine=self._cosine(chunk_id),
+            meaning_place=near.index(chunk_id) + 1 if chunk_id in near else 0,
+            favour=round(self._evidence.favours.get(chunk_id, 0.0), 3),
+        )
+
+    def _lane(self, page_id: int) -> str:
+        near, worded = (page_id in pages for pages in self._lane_pages)
+        if near and worded:
+            return "both"
+        return "meaning" if near else "words" if worded or page_id in self._evidence.page_words else "date"
+
+    def _reason(self, shown: ShownPage) -> str:
+        candidates = self._ranked.candidates
+        reasons = []
+        if shown.head.id in candidates.named.exact:
+            reasons.append(f"its {candidates.named.exact[shown.head.id]} is what was asked for")
+        elif shown.head.id in candidates.named.mentioned:
+            reasons.append(f"the question names it ({candidates.named.mentioned[shown.head.id]})")
+        words = sorted(self._held(shown), key=lambda word: -self._weights[word])
+        if words:
+            reasons.append(
+                f"holds {', '.join(self._letters.get(word, word) for word in words[:MOST_WORDS_NAMED])}"
+            )
+        if shown.chunk:
+            cosine, meaning = self._cosine(shown.chunk.id), self._ranked.meaning
+            if cosine is not None and isinstance(meaning, MeaningLane) and cosine > meaning.baseline:
+                reasons.append(f"near in meaning ({cosine:.2f}; unrelated {meaning.baseline:.2f})")
+            day = candidates.dates.get(shown.chunk.id)
+            if day:
+                period = next(period.text for period in candidates.periods if period.holds(day))
+                reasons.append(f"dated {day} ({period})")
+        return "; ".join(reasons) or "next to other results"
+
+    def _held(self, shown: ShownPage) -> list[str]:
+        """Return the words of the question that a result's title, heading path or chunk contains."""
+        return self._scan(shown).held
+
+    def _scan(self, shown: ShownPage) -> "_ScannedText":
+        """Return the words of the question in a result, and the evidence in each of its statements."""
+        return self._scan_chunk(shown.head, shown.chunk)
+
+    def _scan_chunk(self, head: PageHead, row: ChunkRow | None) -> "_ScannedText":
+        key = (head.id, row.id if row else 0)
+        if key not in self._scanned:
+            text = "\n".join((head.title, *((row.heading_path, row.text) if row else ())))
+            matches = text_search.match_stems(self._stemmer, text, self._wanted)
+            held = self._words_of([match[1:] for match in matches], text)
+            first = len(text) - len(row.text) if row else len(text)
+            title = self._words_of([match[1:] for match in matches if match[0] < len(head.title)], head.title)
+            scanned = self._scan_statements(text, first, matches, key[1])
+            above = self._words_of([match[1:] for match in matches if match[0] < first], text[:first])
+            best = max(scanned.statements.values(), default=0.0)
+            best += (1 - MEANING_SHARE) * word_share(above, self._weights)
+            self._scanned[key] = scanned._replace(held=held, in_title=title, best=best)
+        return self._scanned[key]
+
+    def _scan_statements(
+        self, text: str, first: int, matches: list[tuple[int, str, bool]], chunk_id: int
+    ) -> "_ScannedText":
+        """Return the statements of a text from an offset on, with the evidence that each answers the question.
+
+        The evidence is the share of the question's words, by weight, and for an entry with a vector also its
+        meaning. A struck statement counts half, so that a current one with as many words is preferred. The
+        text before the offset is the title and the headings, which belong to each statement.
+        """
+        weights: dict[str, float] = {}
+        spans = statement_spans(text[first:])
+        above = set(self._words_of([match[1:] for match in matches if match[0] < first], text[:first]))
+        near = word_share(above, self._weights)
+        attributes: list[float] = []
+        at = 0
+        for place, (start, end) in enumerate(spans):
+            while at < len(matches) and matches[at][0] < first + start:
+                at += 1
+            after = at
+            while after < len(matches) and matches[after][0] < first + end:
+                after += 1
+            statement = statement_text(text[first + start : first + end])
+            words = self._words_of([match[1:] for match in matches[at:after]], statement)
+            weight = word_share(words, self._weights)
+            if words:
+                near = max(near, word_share([*above, *words], self._weights))
+            attributes.append(word_share({*words} - above - {*self._names}, self._weights))
+            if place and _UNFINISHED.search(text[first : first + start]):
+                attributes[place] = max(attributes[-2:])
+            cosine = self._entry_cosines.get((chunk_id, start))
+            if cosine is not None:
+                weight = (1 - MEANING_SHARE) * weight + MEANING_SHARE * self._scaled_meaning(cosine)
+            if self._days and not self._days.isdisjoint(DAY_WORD.findall(fold_days(statement))):
+                weight += DAY_WEIGHT
+            weights.setdefault(statement, weight / 2 if weight and self._is_outdated(statement) else weight)
+            at = after
+        least = ATTRIBUTE_SHARE * max(attributes, default=0.0)
+        texts = [
+            text[first + start : first + end]
+            for place, (start, end) in enumerate(spans)
+            if attributes[place] >= least
+        ]
+        return _ScannedText([], weights, near, around="\n".join(texts))
+
+    def _scaled_meaning(self, cosine: float) -> float:
+        """Return a cosine on the scale from an unrelated chunk (0) to the nearest chunk or entry (1)."""
+        low = self._evidence.baseline
+        width = max((*self._evidence.cosines.values(), *self._entry_cosines.values()), default=low) - low
+        return max(0.0, (cosine - low) / width) if width > 0 else 0.0
+
+    def _words_of(self, stems: list[tuple[str, bool]], text: str) -> list[str]:
+        """Return the words of the question that a text with these stems contains.
+
+        Each stem comes with True if its word in the text is not a stop word.
+        """
+        words = []
+        if stems:
+            every = frozenset(stem for stem, _ in stems)
+            present = TextStems(every, frozenset(stem for stem, is_telling in stems if is_telling))
+            words = [word for word, word_stems in self._stems.items() if present.hold(word_stems)]
+        return words + [word for word, literal in self._letters.items() if literal and literal in text]
+
+    def _cosine(self, chunk_id: int) -> float | None:
+        cosine = self._cosines.get(chunk_id)
+        return None if cosine is None else round(cosine, 3)
+
+
+def strongest(strengths: Sequence[Strength]) -> Strength:
+    return next(strength for strength in STRENGTHS if strength in strengths)
