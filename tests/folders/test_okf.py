@@ -11,7 +11,7 @@ from tests.folders.test_foreign import facts, fill, links, pages, reasons, run, 
 from tests.folders.test_note_export import fact_rows, filled, raw, second, snapshot
 
 from quaid.app import Brain
-from quaid.formats import okf
+from quaid.formats import foreign_notes
 from quaid.operations.collections import export, import_
 
 __all__ = ["filled", "second"]
@@ -102,7 +102,7 @@ def test_concepts_become_pages_with_links_trust_and_all_their_keys(brain: Brain,
         ("log", "tables/orders"),
     }
     unread = reasons(record)
-    assert unread["notes/plain.md"] == okf.NO_TYPE
+    assert unread["notes/plain.md"] == foreign_notes.OKF_NO_TYPE
     assert unread["notes/broken.md"].startswith("its front matter is not used: ")
     assert "attesters/check.py" in unread
     assert len(unread) == 3
@@ -133,7 +133,9 @@ def problems(root: Path) -> Iterator[str]:
             if not re.fullmatch(r"\d{4}-\d\d-\d\d", day):
                 yield f"{name}: {day!r} is not a date"
         for target in (
-            re.findall(r"^\* \[[^\]]*\]\(([^)]+)\)", body, re.M) if okf.WRITTEN_LIST in body else ()
+            re.findall(r"^\* \[[^\]]*\]\(([^)]+)\)", body, re.M)
+            if foreign_notes.OKF_WRITTEN_LIST in body
+            else ()
         ):
             if not (path.parent / target).exists():
                 yield f"{name}: {target} does not exist"

@@ -27,15 +27,21 @@ from quaid.folders.scanner import (
     Folder,
     Progress,
 )
-from quaid.formats import markdown, okf
+from quaid.formats import foreign_notes, markdown
 from quaid.formats.note_writers import (
     NameTable,
     Note,
     NoteRef,
+    free_okf_stem,
+    is_okf_name_taken,
     logseq_page,
     logseq_path,
     obsidian_facts,
     obsidian_links,
+    okf_concept,
+    okf_index,
+    okf_links,
+    okf_reserved,
     org_page,
 )
 from quaid.model import dates, page as page_model, slug
@@ -646,9 +652,9 @@ class _PageExport:
         address = slug.address(stored.collection, stored.slug)
         inside = indexer.page_stem(export_path(stored.slug))
         name = inside.rpartition("/")[2]
-        if self.to == "okf" and okf.is_taken(name, stored.frontmatter, stored.truth):
+        if self.to == "okf" and is_okf_name_taken(name, stored.frontmatter, stored.truth):
             old, folder = inside, self.folders[stored.collection]
-            inside = okf.free_stem(inside, {page_slug for _, _, page_slug in self.addresses})
+            inside = free_okf_stem(inside, {page_slug for _, _, page_slug in self.addresses})
             self._renamed[f"{folder}{old}.md"] = f"{folder}{inside}.md"
         own = stored.frontmatter.get("id")
         identifier = own if isinstance(own, str) and indexer.looks_like_uuid(own) else stored.uuid
@@ -681,7 +687,7 @@ class _PageExport:
         ref = self.refs[address]
         path = f"{ref.stem}.md"
         if self.to == "okf":
-            return path, self._bundle_text(stored, path)
+            return path, self._bundle_text(stored, ref)
         note = Note(
             *(ref, stored.frontmatter, stored.truth, stored.timeline, stored.created_at, stored.updated_at),
             self._fact_lines[address],
@@ -705,24 +711,24 @@ class _PageExport:
         if schema is not None:
             self.writer.write("schema.md", schema.encode())
 
-    def _bundle_text(self, stored: PageRow, path: str) -> str:
+    def _bundle_text(self, stored: PageRow, ref: NoteRef) -> str:
         """Return a page as a file of an OKF bundle, and note it for the list of its folder."""
         truth, timeline = (
-            okf.standard_links(okf.rename_targets(part, self._renamed), self.names.resolve)
+            okf_links(foreign_notes.rename_targets(part, self._renamed), self.names.resolve)
             for part in (stored.truth, stored.timeline)
         )
+        path = f"{ref.stem}.md"
         folder, _, name = path.rpartition("/")
-        if name.removesuffix(".md") in okf.RESERVED:
-            return okf.write_reserved(truth, timeline, is_root_index=path == "index.md")
+        if name.removesuffix(".md") in foreign_notes.OKF_RESERVED:
+            return okf_reserved(truth, timeline, is_root_index=path == "index.md")
         author = next((row.author for row in history.page_authors(self.db, stored.id)), "owner")
         actor = "human:owner" if author == "owner" else f"{author}/unknown"
-        page = okf.BundlePage(
-            *(stored.slug, self.folders[stored.collection] + stored.slug, path, dict(stored.frontmatter)),
-            *(truth, timeline, stored.created_at, stored.updated_at, actor),
-        )
-        if not _has_own_title(page.front, truth):
-            page.front["title"] = stored.title
-        text, description = okf.write_concept(page)
+        front = dict(stored.frontmatter)
+        if not _has_own_title(front, truth):
+            front["title"] = stored.title
+        note = Note(ref, front, truth, timeline, stored.created_at, stored.updated_at)
+        inside = self.folders[stored.collection] + stored.slug
+        text, description = okf_concept(note, stored.slug, inside, actor)
         self._concepts.setdefault(folder, []).append((stored.title, name, description))
         return text
 
@@ -737,7 +743,7 @@ class _PageExport:
             inside = [other for other in folders if other and other.rpartition("/")[0] == folder]
             sizes = [(other.rpartition("/")[2], self._count_below(other)) for other in sorted(inside)]
             if path not in self.writer.written:
-                text = okf.write_index(folder, self._concepts.get(folder, []), sizes)
+                text = okf_index(folder, self._concepts.get(folder, []), sizes)
                 self.writer.write(path, text.encode())
 
     def _count_below(self, folder: str) -> int:

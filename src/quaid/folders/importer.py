@@ -22,7 +22,7 @@ from quaid.folders import attachments, documents, export as exporter, indexer, p
 from quaid.folders.indexer import SpooledFile
 from quaid.folders.scanner import FILE_FLAGS, FileNote, Folder, Progress, SkippedEntry, printable
 from quaid.folders.sync import FolderRun
-from quaid.formats import foreign_notes, markdown, okf
+from quaid.formats import foreign_notes, markdown
 from quaid.formats.foreign_notes import (
     CONVERSATION_SOURCES,
     ForeignFact,
@@ -137,7 +137,6 @@ VAULT_SOURCES = ("obsidian", "logseq", "basic-memory", "org-roam", "okf")
 """Sources of which a person may have several; the others are one account each."""
 
 
-READERS = {**foreign_notes.READERS, "okf": okf.read_okf}
 SOURCES_WITH_DATA = ("obsidian", "okf")
 """Sources in which an export of Quaid has raw data, links and facts in separate files."""
 
@@ -395,7 +394,7 @@ def import_foreign(
         conversion = _Conversion(folder, source)
         inputs = conversion.take_own_files(files)
         progress(0, len(inputs), "Reading")
-        conversion.add_all(READERS[source](inputs))
+        conversion.add_all(foreign_notes.READERS[source](inputs))
         conversion.write_links_and_facts()
 
         def make_run() -> ImportRun:

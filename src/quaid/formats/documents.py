@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from xml.parsers import expat
 
 from quaid.formats import html_text, markdown
-from quaid.formats.text_blocks import clean, fenced, one_line, table_row
+from quaid.formats.sections import escape_markup, fenced, one_line, table_row
 from quaid.formats.zip_archive import BrokenArchive, ZipReader
 
 MAX_TEXT = 3_500_000
@@ -138,9 +138,9 @@ def read_text(name: str, stream: IO[bytes]) -> Document:
     text = _decode(stream.read(MAX_UNPACKED))
     pages = text.split("\f")
     if len(pages) == 1:
-        return Document(stem(name), [DocumentPart("", clean(text))], {})
+        return Document(stem(name), [DocumentPart("", escape_markup(text))], {})
     return Document(
-        stem(name), [DocumentPart(f"Page {n}", clean(page)) for n, page in enumerate(pages, 1)], {}
+        stem(name), [DocumentPart(f"Page {n}", escape_markup(page)) for n, page in enumerate(pages, 1)], {}
     )
 
 
@@ -198,7 +198,7 @@ def _pdf_pages(pdf: Any) -> Iterator[DocumentPart]:
             continue  # a damaged page costs only itself
         # PDFium marks a hyphen at the end of a line with U+FFFE.
         text = _LEADERS.sub(" … ", re.sub("\ufffe(?:\r?\n)?", "", text))
-        yield DocumentPart(f"Page {number + 1}", clean(text))
+        yield DocumentPart(f"Page {number + 1}", escape_markup(text))
 
 
 # Archives and XML
@@ -391,7 +391,7 @@ class WordReader:
         if self.tables:
             self.words.append("\n")
             return
-        text = clean("".join(self.words)).strip()
+        text = escape_markup("".join(self.words)).strip()
         self.words = []
         level = self.levels.get(self.style)
         if level == 1 and text:
@@ -495,7 +495,7 @@ class SlideReader:
             if text and self.in_title and not self.title:
                 self.title = one_line(text)
             elif text:
-                self.blocks.append(clean(text))
+                self.blocks.append(escape_markup(text))
 
     def add(self, text: str) -> None:
         if self.in_text and not self.skipped:
@@ -738,7 +738,7 @@ def read_svg(name: str, stream: IO[bytes]) -> Document:
 
     parse_xml(stream.read(MAX_UNPACKED), start, end, add)
     title = next((one_line(text) for tag, text in texts if tag == "title"), "")
-    lines = [clean(" ".join(text.split())) for tag, text in texts]
+    lines = [escape_markup(" ".join(text.split())) for tag, text in texts]
     return Document(title or stem(name), [DocumentPart("", "\n".join(filter(None, lines)))], {})
 
 
@@ -842,7 +842,7 @@ def _mail_text(message: email.message.Message) -> tuple[list[str], list[str]]:
         payload = part.get_payload(decode=True)
         text = _decode_as(payload if isinstance(payload, bytes) else b"", part.get_content_charset() or "")
         if kind == "text/plain":
-            plain.append(clean(text).strip())
+            plain.append(escape_markup(text).strip())
         else:
             html.append(text)
     texts = [text for text in plain if text] or [html_text.main_text(text)[0].strip() for text in html]
@@ -921,7 +921,7 @@ def _event(fields: list[tuple[str, dict[str, str], str]]) -> DocumentPart:
         if field == "SUMMARY":
             summary = one_line(_unescape(value))
         elif field == "DESCRIPTION":
-            text = clean(_unescape(value))
+            text = escape_markup(_unescape(value))
         elif field in _EVENT_FIELDS:
             shown = _moment(value, parameters) if field in ("DTSTART", "DTEND", "DUE") else _unescape(value)
             if field in ("ORGANIZER", "ATTENDEE"):

@@ -13,10 +13,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from quaid.errors import InvalidFrontMatter
 from quaid.formats import markdown, org, transcripts
 from quaid.formats.html_text import read_note
 from quaid.formats.transcripts import iter_json_list, parse_time
-from quaid.model import slug as slugs
+from quaid.model import page as page_model, slug as slugs
 from quaid.model.page import PAGE_TYPES
 from quaid.model.slug import fold_name
 
@@ -1042,6 +1043,150 @@ def _jsonl_item(where: str, value: Any) -> Item:
     )
 
 
+# Open Knowledge Format
+
+OKF_RESERVED = ("index", "log")
+"""Names of files that are not concepts: the list of a folder and its history."""
+
+OKF_RESERVED_KEY = "okf"
+"""The front matter key of a page that was read from a reserved file, with the name of that file."""
+
+OKF_EXPORT_KEY = "quaid_export"
+"""The front matter key with what an export added to a page, so that an import can remove it again."""
+
+OKF_OTHER_NAME = "-page"
+"""What an export adds to the name of a page whose name is reserved."""
+
+OKF_WRITTEN_LIST = "<!-- This list was written by quaid export. -->"
+OKF_NO_TYPE = "has no type, which the format requires; it was imported as a page"
+OKF_DERIVED = {"type": "type", "title": "title", "description": "summary"}
+"""Keys that an export adds, and the fields of a page that they show."""
+
+
+def read_okf(files: list[InputFile]) -> Iterator[Item]:
+    """Read a bundle of the Open Knowledge Format (OKF) 0.2: a folder of Markdown files with YAML front matter.
+
+    Each concept is a page; its sources, authors and confirmations also become facts. Lists that an export of Quaid
+    wrote are left out.
+    """
+    renamed = _okf_renamed(files)
+    for part in note_texts(files, ".md"):
+        if isinstance(part, UnreadPart):
+            yield part
+            continue
+        file, text = part
+        text = rename_targets(text, renamed)
+        document = markdown.parse(text)
+        if document.problem:
+            yield UnreadPart(file.path, f"its front matter is not used: {document.problem}")
+            yield ForeignPage(file.path, text.encode())
+        elif _okf_name(file.path) in OKF_RESERVED:
+            if OKF_WRITTEN_LIST not in text:
+                yield _okf_reserved_page(file.path, text, document)
+        else:
+            yield from _okf_concept(file.path, text, document)
+
+
+def rename_targets(text: str, renamed: dict[str, str]) -> str:
+    """Return a text with new paths in its links to renamed files."""
+    for old, new in renamed.items():
+        text = text.replace(f"](/{old}", f"](/{new}")
+    return text
+
+
+def _okf_renamed(files: list[InputFile]) -> dict[str, str]:
+    """Return the paths that pages with a reserved name had before an export, by their path in the bundle."""
+    renamed = {}
+    for part in note_texts([file for file in files if file.path.endswith(f"{OKF_OTHER_NAME}.md")], ".md"):
+        if not isinstance(part, UnreadPart):
+            export = markdown.parse(part[1]).frontmatter.get(OKF_EXPORT_KEY)
+            if slug := _exported_slug(export):
+                renamed[part[0].path] = f"{slug}.md"
+    return renamed
+
+
+def _exported_slug(export: Any) -> str:
+    slug = _okf_part(export, "slug")
+    return slug if isinstance(slug, str) and slug == slugs.from_path(f"{slug}.md") else ""
+
+
+def _okf_name(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".md")
+
+
+def _okf_reserved_page(path: str, text: str, document: markdown.MarkdownDocument) -> ForeignPage:
+    folder = path.rpartition("/")[0].rpartition("/")[2]
+    front = {"title": " ".join(filter(None, [folder, _okf_name(path)])), **document.frontmatter}
+    front[OKF_RESERVED_KEY] = _okf_name(path)
+    return ForeignPage(path, _with_front_matter(text, document, front).encode())
+
+
+def _okf_concept(path: str, text: str, document: markdown.MarkdownDocument) -> Iterator[Item]:
+    front, export = dict(document.frontmatter), document.frontmatter.get(OKF_EXPORT_KEY)
+    if not str(front.get("type") or "").strip():
+        yield UnreadPart(path, OKF_NO_TYPE)
+    created = parse_time(_okf_part(front.get("generated"), "at")) or parse_time(front.get("timestamp"))
+    if isinstance(export, dict):
+        created = parse_time(export.get("created")) or created
+        path = f"{_exported_slug(export)}.md" if _exported_slug(export) else path
+        front = _without_added(slugs.from_path(path), document, export)
+    elif not front.get("title") and not _has_title(document.truth):
+        front["title"] = re.sub(r"[-_]+", " ", _okf_name(path)).strip() or _okf_name(path)
+    if front.get("description") and "summary" not in front:
+        front["summary"] = front["description"]
+    if front != document.frontmatter:
+        text = _with_front_matter(text, document, front)
+    title = page_model.build_page(slugs.from_path(path), front, document.truth, "").title
+    yield ForeignPage(path, text.encode(), created, (title, _okf_name(path)))
+    yield from field_facts(path, title, _trust_fields(front), created)
+
+
+def _okf_part(value: Any, key: str) -> Any:
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def _has_title(truth: str) -> bool:
+    """Return True if a text begins with its only heading of the first level; others name sections."""
+    headings = [line for line in prose_lines(truth) if line.startswith("# ")]
+    return len(headings) == 1 and truth.lstrip().startswith("# ")
+
+
+def _without_added(slug: str, document: markdown.MarkdownDocument, export: dict[str, Any]) -> dict[str, Any]:
+    """Return the front matter of an exported page without what the export added. Edited values are kept."""
+    named = export.get("added")
+    added = [key for key in (*OKF_DERIVED, "generated") if isinstance(named, list) and key in named]
+    given = document.frontmatter
+    front = {key: value for key, value in given.items() if key not in (*added, OKF_EXPORT_KEY)}
+    page = page_model.build_page(slug, front, document.truth, document.timeline)
+    for key in added:
+        if key in OKF_DERIVED and key in given and given[key] != getattr(page, OKF_DERIVED[key]):
+            front[key] = given[key]
+    return front
+
+
+def _with_front_matter(text: str, document: markdown.MarkdownDocument, front: dict[str, Any]) -> str:
+    try:
+        return markdown.patch(text, front, document.truth, document.timeline)
+    except InvalidFrontMatter:
+        return markdown.render(front, document.truth, document.timeline)
+
+
+def _trust_fields(front: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield predicate, object and evidence for the sources, the author and the confirmations of a concept."""
+    for source in _mappings(front.get("sources")):
+        if isinstance(source.get("resource"), str):
+            yield "derived_from", source["resource"], str(source.get("title") or "")
+    for key, predicate in (("generated", "generated_by"), ("verified", "verified_by")):
+        for event in _mappings(front.get(key)):
+            if isinstance(event.get("by"), str):
+                yield predicate, event["by"], f"{key} {event.get('at') or ''}".strip()
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    """Return the mappings of a list; a single mapping counts as a list of one."""
+    return [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, dict)]
+
+
 READERS: dict[str, Reader] = {
     "chatgpt": read_chatgpt,
     "claude": read_claude,
@@ -1055,5 +1200,6 @@ READERS: dict[str, Reader] = {
     "org-roam": read_org_roam,
     "apple-notes-html": read_apple_notes,
     "jsonl": read_jsonl,
+    "okf": read_okf,
 }
 CONVERSATION_SOURCES = ("chatgpt", "claude", "gemini")

@@ -6,7 +6,7 @@ HTML is untrusted. Scripts, styles and embedded objects are left out, and nothin
 import re
 from html.parser import HTMLParser
 
-from quaid.formats.text_blocks import clean, fenced, table_row, without_controls
+from quaid.formats.sections import escape_markup, fenced, table_row, without_controls
 
 _SKIPPED = frozenset("script style noscript template svg iframe object select button head".split())
 _FRAME = frozenset("nav footer aside form".split())
@@ -170,7 +170,7 @@ class HtmlReader(HTMLParser):
         if cells is None:
             self._flush(has_gap=False)
         elif len(cells) == 1 and not self.is_note:  # a table that arranges a page
-            self._lines += [clean(" ".join(cells[0].split())), ""]
+            self._lines += [escape_markup(" ".join(cells[0].split())), ""]
         elif cells:
             self._lines.append(table_row(cells))
             if self._is_first_row and self.is_note:
@@ -194,7 +194,7 @@ class HtmlReader(HTMLParser):
             has_gap = has_gap or (self.is_note and not block and "\n" in text)
         if block and not self._in_code:
             block = _SPACE.sub(" ", block) if "#" in self._mark else block
-            block = self._mark + (block if self.is_note else clean(block))
+            block = self._mark + (block if self.is_note else escape_markup(block))
             self._mark = ""
         if block and self._quotes:
             block = "> " + block.replace("\n", "\n> ")

@@ -1,13 +1,24 @@
-"""Pages in the formats of Obsidian, Logseq and org-roam."""
+"""Pages in the formats of Obsidian, Logseq, org-roam and OKF (Open Knowledge Format)."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from quaid.formats import front_matter
-from quaid.formats.foreign_notes import FACTS_BEGIN, FACTS_END
+from quaid.formats import front_matter, markdown
+from quaid.formats.foreign_notes import (
+    FACTS_BEGIN,
+    FACTS_END,
+    OKF_DERIVED,
+    OKF_EXPORT_KEY,
+    OKF_OTHER_NAME,
+    OKF_RESERVED,
+    OKF_RESERVED_KEY,
+    OKF_WRITTEN_LIST,
+    prose_lines,
+)
+from quaid.model import page as page_model, slug as slugs
 from quaid.model.slug import fold_name
 
 LONGEST_FILE_NAME = 200
@@ -45,9 +56,9 @@ class Note(NamedTuple):
     timeline: str
     created: str
     updated: str
-    facts: list[str]
+    facts: Sequence[str] = ()
     """Facts that are not in the text, as `predicate:: object`."""
-    links: list[tuple[str, NoteRef]]
+    links: Sequence[tuple[str, NoteRef]] = ()
     """Links that are not in the text: relationship and target."""
 
 
@@ -263,6 +274,93 @@ def _org_inline(text: str, resolve: Resolve) -> str:
         part = _ITALIC.sub(lambda match: f"/{match[1] or match[2]}/", part)
         parts[place] = _WIKI.sub(wiki, _STRUCK.sub(r"+\1+", part).replace("\x01", "*"))
     return "".join(parts)
+
+
+# Open Knowledge Format
+
+OKF_VERSION = "0.2"
+_ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def is_okf_name_taken(name: str, front: dict[str, Any], truth: str) -> bool:
+    """Return True if a page needs another name, because its name is reserved for lists and histories.
+
+    A page that was read from such a file goes back to it, if its headings still are days in a history.
+    """
+    if name not in OKF_RESERVED or front.get(OKF_RESERVED_KEY) != name:
+        return name in OKF_RESERVED
+    days = [line[3:].strip() for line in prose_lines(truth) if line.startswith("## ")]
+    return name == "log" and not all(map(_ISO_DAY.fullmatch, days))
+
+
+def free_okf_stem(stem: str, taken: set[str]) -> str:
+    """Return the path, without extension, for a page whose name is reserved."""
+    new = stem + OKF_OTHER_NAME
+    while new in taken:
+        new += OKF_OTHER_NAME
+    return new
+
+
+def okf_links(text: str, resolve: Resolve) -> str:
+    """Rewrite links between pages as Markdown links to files of the bundle. Links to unknown pages stay."""
+
+    def write(match: re.Match[str]) -> str:
+        ref = resolve(match[2].strip())
+        if ref is None:
+            return match[0]
+        label = match[4] or (ref.title if "/" in match[2] else match[2].strip())
+        return f"[{label}](/{ref.stem}.md{(match[3] or '').replace(' ', '%20')})"
+
+    return with_links(text, write)
+
+
+def okf_concept(note: Note, slug: str, address: str, actor: str) -> tuple[str, str]:
+    """Return the text of a concept, and its description.
+
+    `address` is the slug of the page in the bundle, which begins with the folder of its collection. `actor` wrote
+    the text, for example human:owner or planner/unknown.
+    """
+    built = page_model.build_page(slug, note.front, note.truth, note.timeline)
+    missing: dict[str, Any] = {
+        "type": built.type,
+        "title": built.title,
+        "description": " ".join(built.summary.split()),
+        "generated": {"by": actor, "at": note.updated},
+    }
+    missing = {key: value for key, value in missing.items() if value and not note.front.get(key)}
+    first = {key: note.front.get(key) for key in OKF_DERIVED if key in note.front or key in missing}
+    front: dict[str, Any] = {**first, **note.front, **missing}
+    export: dict[str, Any] = {"added": [*missing], "created": note.created}
+    if slugs.from_path(f"{note.ref.stem}.md") != address:
+        export["slug"] = address
+    text = markdown.render({**front, OKF_EXPORT_KEY: export}, note.truth, note.timeline)
+    return text, " ".join(str(front.get("description") or "").split())
+
+
+def okf_reserved(truth: str, timeline: str, *, is_root_index: bool) -> str:
+    """Return the text of a reserved file, which has no front matter except the version in the root."""
+    return _okf_version_block(is_root_index) + markdown.render({}, truth, timeline)
+
+
+def okf_index(
+    folder: str, concepts: Iterable[tuple[str, str, str]], folders: Iterable[tuple[str, int]]
+) -> str:
+    """Return the list of a folder: title, file and description of concepts, and names and sizes of folders."""
+    lines = [OKF_WRITTEN_LIST, "", f"# {folder.rpartition('/')[2] or 'Concepts'}", ""]
+    for title, name, description in concepts:
+        label = " ".join(title.replace("[", "(").replace("]", ")").split())
+        lines.append(f"* [{label}]({name})" + (f" - {description}" if description else ""))
+    subfolders = [f"* [{name}]({name}/) - {count} concept{'s' * (count != 1)}" for name, count in folders]
+    if subfolders:
+        lines += ["", "# Folders", "", *subfolders]
+    return _okf_version_block(not folder) + "\n".join(lines) + "\n"
+
+
+def _okf_version_block(is_root: bool) -> str:
+    return f"---\n{front_matter.dump_yaml({'okf_version': OKF_VERSION}).strip()}\n---\n\n" if is_root else ""
+
+
+# Names
 
 
 class NameTable:

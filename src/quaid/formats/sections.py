@@ -1,4 +1,4 @@
-"""Sections and lists in Markdown: find, append to and replace the text under a ## heading."""
+"""Sections, lists and blocks of Markdown: edit the text under a ## heading, and escape plain text."""
 
 import re
 from typing import NamedTuple
@@ -223,3 +223,35 @@ def _line_number(before: str) -> int:
 
 def _fold_title(title: str) -> str:
     return " ".join(heading_title(title).casefold().split())
+
+
+# Plain text as blocks of Markdown
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
+_BLOCK_MARK = re.compile(r"\s{0,3}(?:#|(?:-{3,}|\+{3,}|={3,})\s*\Z|```|~~~|<!--)")
+_LONGEST_LINE = 300
+
+
+def without_controls(text: str) -> str:
+    return _UNPRINTABLE.sub("", text)
+
+
+def one_line(text: str) -> str:
+    return " ".join(without_controls(text).split())[:_LONGEST_LINE]
+
+
+def escape_markup(text: str) -> str:
+    """Return text as Markdown: without control characters, and without lines that would be headings or dividers."""
+    lines = without_controls(text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
+    return "\n".join(f"\\{line.lstrip()}" if _BLOCK_MARK.match(line) else line.rstrip() for line in lines)
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return text as a block of code, whose fence is longer than each run of backticks in the text."""
+    text = without_controls(text)
+    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def table_row(cells: list[str]) -> str:
+    return f"| {' | '.join(' '.join(cell.split()).replace('|', '/') for cell in cells)} |"

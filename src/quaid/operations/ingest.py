@@ -35,7 +35,7 @@ from quaid.errors import (
 )
 from quaid.folders import attachments, documents, importer, page_writer
 from quaid.formats import markdown
-from quaid.formats.text_blocks import one_line, without_controls
+from quaid.formats.sections import one_line, without_controls
 from quaid.model import dates, facts, page as page_model, slug as slugs, timeline
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
 from quaid.model.plain_text import count_noun, shorten
