@@ -6,14 +6,14 @@ A Brain opens its database on first use, so that commands that need no database 
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quaid.config import OPTIONS, Settings, check_option
 from quaid.embedding import registry as embedders
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelCache as ModelCache
-from quaid.errors import AlreadyExists, Busy, DiskFull, EmbeddingsOff
+from quaid.errors import AlreadyExists, Busy, DiskFull, EmbeddingsOff, InvalidArgument
 from quaid.model import dates, slug as slugs
 from quaid.model.dates import LONGEST_PERIOD, Clock, retention_seconds
 from quaid.model.trust import DERIVED, PERSON
@@ -46,6 +46,8 @@ HIDE_PATIENCE = 1.0
 
 CLIENT_ONLY = "client_only"
 """Beginning of the configuration keys with the part of the memory that a client may see, as in client_only.codex."""
+FIXED_PARTS = ("notebook", "kb", "conversations")
+"""Parts of a memory that may be named even if they do not exist yet."""
 MAX_BOUND = 4
 """A Brain keeps the connections of this many restrictions."""
 
@@ -413,6 +415,24 @@ class Brain:
         texts = [collections.get_setting(self.db, f"{CLIENT_ONLY}.{name.lower()}") for name in names if name]
         groups = tuple(slugs.parse_only(text) for text in texts if text)
         return self.bound((*self.settings.only, *groups))
+
+    def check_only(self, items: Sequence[str], name: str = "only") -> tuple[str, ...]:
+        """Return the parts of the memory to which a caller is to be bound.
+
+        Raise InvalidArgument if one does not exist. Wings and projects need not exist yet.
+        """
+        try:
+            parts = slugs.parse_only(",".join(items))
+        except ValueError as error:
+            raise InvalidArgument(name=name, problem=str(error)) from None
+        names = [*dict.fromkeys((*(row.name for row in collections.list_all(self.db)), *FIXED_PARTS))]
+        for part in parts:
+            if not part.startswith(slugs.ONLY_PREFIXES) and part not in names:
+                there = f"{', '.join(names)}, wing:NAME and project:NAME"
+                raise InvalidArgument(
+                    name=name, problem=f"there is no collection {part!r}; there are {there}"
+                )
+        return parts
 
     def report_created(self, what: str) -> None:
         """Record and report that something was created because it was missing, such as "the memory PATH"."""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid import config
 from quaid.app import Brain
 from quaid.errors import Cancelled, Defect, QuaidError
+from quaid.operations import dispatch
 from quaid.storage import collections as stored_collections, embedding_queue, leases, spaces as stored_spaces
 from quaid.storage.embedding_queue import EmbeddedRange
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     EventListener = Callable[[dict[str, Any]], None]
 
-# The operations are imported where they are used, because the import takes 100 ms, which would delay a
+# Modules of operations are imported where they are used, because the import takes 100 ms, which would delay a
 # server's first answer.
 
 # Durations in seconds
@@ -179,15 +180,13 @@ class WorkerProcess:
 
 def _record_failure(brain: Brain, job: str, how: str) -> None:
     """Record that a worker died, unless an embedding worker has just recorded a failure itself."""
-    from quaid.operations import background, collections
+    from quaid.operations import background, collections, dream
 
     if job == "watch":
         collections.record_watch_failure(brain, f"the process that watches folders {how}")
     elif job == "sync":
         _record_sync_failure(brain, f"the process that syncs shared spaces {how}")
     elif job == "dream":
-        from quaid.operations import dream
-
         dream.record_failure(brain, f"its process {how}")
     elif job == "embed" and not background.failed_recently(brain):
         model = stored_collections.get_setting(brain.db, "embedding_model") or ""
@@ -286,13 +285,12 @@ class Supervisor:
 
     def _wants_watcher(self, brain: Brain) -> bool:
         """Return True if a folder has no watcher, and no other process is likely to watch it soon."""
-        from quaid.operations import collections
-
         if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
             return False
         watched = [
-            leases.is_leased(brain.db.path, collections.watch_lease(collection.id))
-            for collection in collections.watched_collections(brain)
+            leases.is_leased(brain.db.path, collection.watch_lease)
+            for collection in stored_collections.list_all(brain.db)
+            if collection.is_attached
         ]
         is_free = not all(watched)
         # A process that watches other folders usually starts to watch a new folder too, so wait one interval.
@@ -553,8 +551,6 @@ class OperationRunner:
                 start_memory_trim()
 
     def _reply(self, call: OperationCall) -> tuple[Any, ...]:
-        from quaid.operations import dispatch
-
         brain = self._brain
         brain.agent, brain.settings, brain.created = call.agent, call.settings or self._settings, []
         try:

@@ -15,8 +15,8 @@ from quaid.cli.commands import COMMANDS
 from quaid.cli.main import main
 from quaid.model.page import PAGE_TYPES
 from quaid.operations import index
-from quaid.operations.completion import COMPLETION_KINDS
 from quaid.operations.registry import all_operations
+from quaid.operations.shell import COMPLETION_KINDS
 
 PAGES = Path(quaid.__file__).parent / "cli" / "generated"
 

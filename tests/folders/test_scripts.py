@@ -12,7 +12,7 @@ from quaid.app import Brain
 from quaid.errors import InvalidSlug
 from quaid.mcp import resources
 from quaid.model import slug as slugs
-from quaid.operations import completion, dispatch
+from quaid.operations import dispatch, shell
 from quaid.storage import page_edits
 from quaid.web.pages import base
 
@@ -172,8 +172,8 @@ def test_export_and_import_keep_addresses_and_links(attached: Brain, tmp_path: P
 
 
 def test_completion_offers_slugs_in_every_script(attached: Brain) -> None:
-    assert completion.complete_names(attached.settings, "slugs", "zh/") == ["zh/用户界面"]
-    assert completion.complete_names(attached.settings, "slugs", "हिन्") == ["हिन्दी/नमस्ते"]
+    assert shell.complete_names(attached.settings, "slugs", "zh/") == ["zh/用户界面"]
+    assert shell.complete_names(attached.settings, "slugs", "हिन्") == ["हिन्दी/नमस्ते"]
 
 
 def test_resource_address_is_percent_encoded(attached: Brain) -> None:

@@ -12,7 +12,7 @@ import pytest
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import MissingDatabase
-from quaid.operations import completion, dispatch
+from quaid.operations import dispatch, shell
 from quaid.storage import SCHEMA_VERSION
 from quaid.storage.sqlite import connection as opening
 from quaid.storage.sqlite.connection import Transaction
@@ -69,38 +69,38 @@ def filled(brain: Brain, tmp_path: Path) -> Settings:
     ],
 )
 def test_names_that_begin_so_are_offered(filled: Settings, kind: str, start: str, offered: list[str]) -> None:
-    assert completion.complete_names(filled, kind, start) == offered
+    assert shell.complete_names(filled, kind, start) == offered
 
 
 def test_of_many_pages_the_folders_are_offered_first(brain: Brain) -> None:
-    for number in range(completion.MAX_SLUGS):
+    for number in range(shell.MAX_SLUGS):
         put(brain, f"people/p{number:04}", f"t{number:04}", "all")
-    assert len(completion.complete_names(brain.settings, "slugs", "")) == completion.MAX_SLUGS
+    assert len(shell.complete_names(brain.settings, "slugs", "")) == shell.MAX_SLUGS
     put(brain, "people/old/agnes")
     put(brain, "people/old/anton")
     put(brain, "readme")
-    assert completion.complete_names(brain.settings, "slugs", "") == ["people/", "readme"]
-    within = completion.complete_names(brain.settings, "slugs", "people/")
-    assert (len(within), within[:2]) == (completion.MAX_SLUGS + 1, ["people/old/", "people/p0000"])
-    assert completion.complete_names(brain.settings, "slugs", "default::r") == ["default::readme"]
-    assert completion.complete_names(brain.settings, "slugs", "default::") == [
+    assert shell.complete_names(brain.settings, "slugs", "") == ["people/", "readme"]
+    within = shell.complete_names(brain.settings, "slugs", "people/")
+    assert (len(within), within[:2]) == (shell.MAX_SLUGS + 1, ["people/old/", "people/p0000"])
+    assert shell.complete_names(brain.settings, "slugs", "default::r") == ["default::readme"]
+    assert shell.complete_names(brain.settings, "slugs", "default::") == [
         "default::people/",
         "default::readme",
     ]
-    assert completion.complete_names(brain.settings, "tags", "a") == ["all"]
-    assert len(completion.complete_names(brain.settings, "tags", "t")) == completion.MAX_SLUGS
-    assert completion.complete_names(brain.settings, "wings", "p") == ["people"]
+    assert shell.complete_names(brain.settings, "tags", "a") == ["all"]
+    assert len(shell.complete_names(brain.settings, "tags", "t")) == shell.MAX_SLUGS
+    assert shell.complete_names(brain.settings, "wings", "p") == ["people"]
 
 
 def test_incomplete_list_is_omitted(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell would take what the first ones have in common for the beginning of all."""
     for slug in ("anna", "annika", "bob"):
         put(brain, slug, slug)
-    monkeypatch.setattr(completion, "MAX_SLUGS", 2)
-    monkeypatch.setattr(completion, "MAX_NAMES", 2)
+    monkeypatch.setattr(shell, "MAX_SLUGS", 2)
+    monkeypatch.setattr(shell, "MAX_NAMES", 2)
     for kind in ("slugs", "tags"):
-        assert completion.complete_names(brain.settings, kind, "") == []
-        assert completion.complete_names(brain.settings, kind, "an") == ["anna", "annika"]
+        assert shell.complete_names(brain.settings, kind, "") == []
+        assert shell.complete_names(brain.settings, kind, "an") == ["anna", "annika"]
 
 
 def test_a_tab_changes_no_byte_and_makes_no_file(brain: Brain, filled: Settings, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_tab_changes_no_byte_and_makes_no_file(brain: Brain, filled: Settings,
     shutil.copy(filled.db_path, copy / "memory.db")
     before = (copy / "memory.db").read_bytes()
     settings = filled._replace(db_path=str(copy / "memory.db"))
-    offered = {kind: completion.complete_names(settings, kind, "") for kind in completion.COMPLETION_KINDS}
+    offered = {kind: shell.complete_names(settings, kind, "") for kind in shell.COMPLETION_KINDS}
     assert all(offered[kind] for kind in ("slugs", "wings", "notes"))
     assert os.listdir(copy) == ["memory.db"]
     assert (copy / "memory.db").read_bytes() == before
@@ -119,7 +119,7 @@ def test_a_tab_changes_no_byte_and_makes_no_file(brain: Brain, filled: Settings,
 
 def test_a_tab_makes_no_memory(tmp_path: Path, settings: Settings) -> None:
     with pytest.raises(MissingDatabase):
-        completion.complete_names(settings, "slugs", "")
+        shell.complete_names(settings, "slugs", "")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -128,7 +128,7 @@ def test_a_memory_of_another_schema_is_left_alone(brain: Brain, filled: Settings
     connection = apsw.Connection(filled.db_path)
     connection.pragma("user_version", SCHEMA_VERSION - 1)
     connection.close()
-    assert completion.complete_names(filled, "slugs", "") == []
+    assert shell.complete_names(filled, "slugs", "") == []
     assert opening.read_header(filled.db_path).version == SCHEMA_VERSION - 1
 
 
@@ -136,7 +136,7 @@ def test_completion_does_not_wait_for_a_writer(brain: Brain, filled: Settings) -
     def work(tx: Transaction) -> float:
         tx.execute("UPDATE pages SET title = 'Two'")
         begun = time.monotonic()
-        assert "people/alice" in completion.complete_names(filled, "slugs", "people/")
+        assert "people/alice" in shell.complete_names(filled, "slugs", "people/")
         return time.monotonic() - begun
 
     assert brain.db.write(work) < 4  # the patience of other readers is five seconds

@@ -24,7 +24,7 @@ from quaid.embedding.registry import ModelCache
 from quaid.errors import InvalidArgument, NotAllowed, NotFound, OutsideScope, PageNotFound, QuaidError
 from quaid.operations import dispatch
 from quaid.operations.registry import all_operations
-from quaid.operations.service import check_only, token_create, token_list
+from quaid.operations.service import token_create, token_list
 
 SCOPES: list[Only] = [
     (("work",),),
@@ -190,7 +190,7 @@ def test_owner_operations_are_refused(home: Path) -> None:
 )
 def test_names_are_checked_and_the_error_lists_them(home: Path, items: list[str]) -> None:
     with open_brain(home) as brain, pytest.raises(InvalidArgument) as error:
-        check_only(brain, items)
+        brain.check_only(items)
     assert "work" in str(error.value)
 
 

@@ -129,10 +129,8 @@ def _bound_settings(line: CommandLine, arguments: dict[str, Any]) -> Settings:
     settings = load_settings(line)
     if "only" not in arguments:
         return settings
-    from quaid.operations import service
-
     with Brain(settings, notice=print_notice) as brain:
-        return settings._replace(only=(service.check_only(brain, arguments["only"], "--only"),))
+        return settings._replace(only=(brain.check_only(arguments["only"], "--only"),))
 
 
 def listen_options(settings: Settings, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -449,7 +447,7 @@ def _completion(line: CommandLine, arguments: dict[str, Any]) -> int:
 
     If the names cannot be found, nothing is printed.
     """
-    from quaid.operations.completion import COMPLETION_KINDS, complete_names
+    from quaid.operations.shell import COMPLETION_KINDS, complete_names
 
     kind = arguments["shell"]
     if kind in SHELLS:

@@ -162,7 +162,7 @@ def _write(text: str, no_pager: bool) -> None:
 
 def _show_home(line: parser.CommandLine) -> int:
     """Print the state of the memory and the commands that matter most. Nothing is created or migrated."""
-    from quaid.operations.home import home_state
+    from quaid.operations.shell import home_state
 
     with Brain(parser.load_settings(line), notice=print_notice) as brain:
         record = home_state(brain)

@@ -166,7 +166,7 @@ def restore_quarantined_page(
         version = db.write(lambda tx: _unhide_without_file(db, tx, hidden, now))
         return QuarantineRestoreRecord(hidden.slug, collection.name, hidden.slug, version)
     if collection.root is None or not collection.writable or collection.state != "active":
-        why = "is read-only" if collection.root and collection.state == "active" else f"is {collection.state}"
+        why = "is read-only" if collection.is_attached else f"is {collection.state}"
         raise NoPlaceToRestore(name=collection.name, why=why, slug=hidden.slug)
     path = hidden.path or f"{hidden.slug}.md"
     if hidden.raw_id is None:

@@ -203,7 +203,7 @@ class Watcher:
         present = {
             collection.id: collection
             for collection in collections.list_all(self.db)
-            if collection.id in chosen and collection.root and collection.state == "active"
+            if collection.id in chosen and collection.is_attached
         }
         for id, folder in list(self._folders.items()):
             if id not in present or present[id].root != folder.root:

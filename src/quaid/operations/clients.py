@@ -15,7 +15,6 @@ from quaid.operations.dispatch import suggestion
 from quaid.operations.instructions import instructions_for_file
 from quaid.operations.kb import client_paths, kb_rule
 from quaid.operations.registry import Arg, op
-from quaid.operations.service import check_only
 from quaid.skills import Extracted, Layer, Problem, Skill
 
 ClientName = Literal[
@@ -83,7 +82,7 @@ def connect(
         states = tuple(_client_record(brain, client) for client in CLIENTS.values())
         return ConnectRecord("", "", False, dry_run, (), "", states)
     chosen, where, started = find_client(client), client_paths(brain), _launch_command(brain)
-    parts = () if only is None else check_only(brain, only)
+    parts = () if only is None else brain.check_only(only)
     started = started._replace(tools="core,kb" if kb else "", only=parts)
     is_missing = not project and not _is_present(chosen, where)
     changes = [

@@ -234,7 +234,7 @@ def collection_info(brain: Brain, name: CollectionName) -> CollectionInfoRecord:
         tuple(collections.file_problems(brain.db, collection.id).get(collection.name, ())),
         collection.ignore_patterns,
         tuple(page.slug for page in away if page.is_only_here),
-        collection.root is not None and collection.state == "active" and not os.path.isdir(collection.root),
+        collection.is_attached and not os.path.isdir(collection.root or ""),
     )
 
 
@@ -250,7 +250,7 @@ def collection_sync(
 ) -> Named[tuple[SyncReport, ...]]:
     """Sync collections with their folders now. Exits 1 if one needs a decision."""
     chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
-    folders = [collection for collection in chosen if collection.root and collection.state == "active"]
+    folders = [collection for collection in chosen if collection.is_attached]
     if name and not folders:
         raise InvalidArgument(name="name", problem=f"{name} has no folder that could be synced")
     syncs = tuple(_sync(brain, folder, retry=True, confirm_deletes=confirm_deletes) for folder in folders)
@@ -331,7 +331,7 @@ def collection_folders(
 
     Shows only the home folder, attached folders and what is below them. Hidden folders and symlinks are left out.
     """
-    attached = [row for row in collections.list_all(brain.db) if row.root and row.state == "active"]
+    attached = [row for row in collections.list_all(brain.db) if row.is_attached]
     roots = tuple(dict.fromkeys([brain.settings.user_home, *(row.root or "" for row in attached)]))
     path = os.path.normpath(brain.settings.path(under)) if under else roots[0]
     root = max((root for root in roots if (path + os.sep).startswith(root + os.sep)), key=len, default="")
@@ -506,8 +506,8 @@ def take_watch_leases(brain: Brain, held: dict[int, Lease], name: str | None) ->
     """
     watched = {
         collection.id: collection
-        for collection in watched_collections(brain)
-        if name in (None, collection.name)
+        for collection in collections.list_all(brain.db)
+        if collection.is_attached and name in (None, collection.name)
     }
     for id in [id for id, lease in held.items() if id not in watched or not lease.is_held()]:
         held.pop(id).release(remove=True)
@@ -515,30 +515,20 @@ def take_watch_leases(brain: Brain, held: dict[int, Lease], name: str | None) ->
     for id, collection in watched.items():
         if id in held:
             continue
-        lease = Lease(brain.db.path, watch_lease(id))
+        lease = Lease(brain.db.path, collection.watch_lease)
         if lease.try_take():
             lease.hold(host=os.uname().nodename if hasattr(os, "uname") else "")
             held[id] = lease
         else:
-            state = leases.read_state(brain.db.path, watch_lease(id))
+            state = leases.read_state(brain.db.path, collection.watch_lease)
             owners.append(WatchOwner(collection.name, int(state.get("pid", 0)), str(state.get("host", ""))))
     return tuple(owners)
 
 
-def watched_collections(brain: Brain) -> list[Collection]:
-    """Return the collections that have a folder and are active."""
-    return [row for row in collections.list_all(brain.db) if row.root and row.state == "active"]
-
-
-def watch_lease(collection_id: int) -> str:
-    """Return the name of the lease that is held by the process that watches a collection."""
-    return f"watch-{collection_id}"
-
-
 def record_watch_failure(brain: Brain, problem: str) -> None:
     """Record that the watcher process failed, for every attached folder whose sync is not already halted."""
-    for collection in watched_collections(brain):
-        if not collection.halt_reason:
+    for collection in collections.list_all(brain.db):
+        if collection.is_attached and not collection.halt_reason:
             watcher.record_sync_failure(brain.db, collection, problem, brain.now())
 
 
@@ -555,7 +545,9 @@ def watchable_collections(brain: Brain, name: str | None) -> frozenset[int]:
     if name:
         collections.require(brain.db, name)
     ids = frozenset(
-        collection.id for collection in watched_collections(brain) if name in (None, collection.name)
+        collection.id
+        for collection in collections.list_all(brain.db)
+        if collection.is_attached and name in (None, collection.name)
     )
     if not ids and name:
         raise InvalidArgument(name="name", problem=f"{name} has no folder that could be watched")

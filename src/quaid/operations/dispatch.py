@@ -115,9 +115,8 @@ def _run_or_create(brain: Brain, operation: Operation, arguments: dict[str, Any]
         except NoNotebook:
             if not creates:
                 raise
-            from quaid.operations import notebook  # imported late, because most commands do not need it
-
-            brain.report_created(f"the notebook {notebook.notebook_init(brain).root}")
+            made = find_command("notebook init").function(brain)
+            brain.report_created(f"the notebook {made.root}")
     return _run(brain, operation, arguments)
 
 

@@ -34,7 +34,6 @@ from quaid.operations import background, dispatch, golden, notebook as noting
 from quaid.operations.dispatch import suggestion
 from quaid.operations.query import can_seal
 from quaid.operations.registry import Arg, Named, op
-from quaid.operations.service import check_only
 from quaid.storage import (
     SCHEMA_VERSION,
     briefing,
@@ -560,7 +559,7 @@ def _checked_parts(brain: Brain, key: str, value: str) -> str:
         raise InvalidArgument(name=key, problem="needs the name of a client, as in client_only.codex")
     if value.strip() in ("", "everything"):
         return ""
-    return ",".join(check_only(brain, [value], key))
+    return ",".join(brain.check_only([value], key))
 
 
 def _setting_hint(brain: Brain, key: str) -> str:

@@ -12,6 +12,7 @@ from quaid.model.page import CLOSED_STATUSES, Page
 from quaid.model.plain_text import count_noun
 from quaid.notebook import files as notebook_files, layout
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
+from quaid.operations.notebook import fresh_notebook
 from quaid.operations.pages import IfVersion, Slug, edit_page, locate_page
 from quaid.operations.registry import Arg, Named, op
 from quaid.operations.search import type_notes
@@ -111,8 +112,6 @@ def briefing(
     names = [name for name in store.BRIEFING_PARTS if not (short and name in SLOW_PARTS)]
     notebook = layout.find_notebook(brain.db)
     if notebook is not None:
-        from quaid.operations.notebook import fresh_notebook  # imported late: a memory may have no notebook
-
         notebook = fresh_notebook(brain)
     with brain.db.reading():
         parts = {
@@ -406,8 +405,6 @@ def today(
     now, day = brain.now(), brain.local()[:10]
     notebook = layout.find_notebook(brain.db)
     if notebook is not None:
-        from quaid.operations.notebook import fresh_notebook  # imported late: a memory may have no notebook
-
         fresh_notebook(brain)
     with brain.db.reading():
         look = store.read_last_look(brain.db)

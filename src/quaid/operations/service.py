@@ -23,9 +23,8 @@ from quaid.formats import config_text
 from quaid.kb import git as git_cli
 from quaid.model import dates
 from quaid.model.plain_text import count_noun
-from quaid.model.slug import ONLY_PREFIXES, parse_only
 from quaid.operations.registry import Arg, Named, Scope, op
-from quaid.storage import collections, files as durable_files
+from quaid.storage import files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
 
 UNIT_NAME = "quaid.service"
@@ -305,8 +304,6 @@ IDLE_SESSION_SECONDS = 7 * 24 * 3600.0
 MAX_SESSION_SECONDS = 90 * 24 * 3600.0
 SEEN_SECONDS = 60.0
 """The last use of a session is recorded at most once in this many seconds."""
-FIXED_PARTS = ("notebook", "kb", "conversations")
-"""Parts of a memory that may be named even if they do not exist yet."""
 RESERVED_NAMES = ("human", "manual", "owner")
 """Names by which the owner is recorded as the author of a change."""
 TOKEN_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -372,7 +369,7 @@ def token_create(
     Changes made with the token have its name as their author."""
     check_token_name(name)
     expires_at = _expiry(brain, expires) if expires is not None else None
-    items = check_only(brain, only) if only is not None else ()
+    items = brain.check_only(only) if only is not None else ()
     _ = brain.db  # raises an error if there is no memory
     folder = token_folder(brain.settings, "tokens")
     if len(names_in_folder(folder)) >= MAX_TOKENS:
@@ -390,24 +387,6 @@ def token_create(
             hint = f"`quaid token revoke {name}` ends it; or choose another name."
             raise AlreadyExists(path=f"A token {name}", hint=hint) from None
     return TokenRecord(name, scope, token, expires_at, items)
-
-
-def check_only(brain: Brain, items: Sequence[str], name: str = "only") -> tuple[str, ...]:
-    """Return the parts of the memory to which a caller is to be bound. Raise InvalidArgument if one does not exist.
-
-    Wings and projects need not exist yet.
-    """
-    try:
-        parts = parse_only(",".join(items))
-    except ValueError as error:
-        raise InvalidArgument(name=name, problem=str(error)) from None
-    known = [row.name for row in collections.list_all(brain.db)]
-    for part in parts:
-        if not part.startswith(ONLY_PREFIXES) and part not in (*known, *FIXED_PARTS):
-            names = ", ".join(dict.fromkeys((*known, *FIXED_PARTS)))
-            problem = f"there is no collection {part!r}; there are {names}, wing:NAME and project:NAME"
-            raise InvalidArgument(name=name, problem=problem)
-    return parts
 
 
 def _expiry(brain: Brain, expires: str) -> str:

@@ -516,7 +516,7 @@ def sync(
     roots = [
         row.name
         for row in collections.list_all(brain.db)
-        if row.root and row.state == "active" and name in (None, row.name) and row.name not in shared
+        if row.is_attached and name in (None, row.name) and row.name not in shared
     ]
     if name is not None and not chosen and not roots:
         problem = f"{name} is neither shared nor has a folder; `quaid share {name} --hub URL` shares it"

@@ -147,6 +147,16 @@ class Collection(NamedTuple):
     last_sync_at: str | None
     created_at: str
 
+    @property
+    def is_attached(self) -> bool:
+        """True if the collection has a folder that is kept in sync."""
+        return self.root is not None and self.state == "active"
+
+    @property
+    def watch_lease(self) -> str:
+        """The name of the lease that is held by the process that watches the folder."""
+        return f"watch-{self.id}"
+
     def update(self, tx: "Transaction", **values: object) -> None:
         """Set columns of a collection. A new write target replaces the current write target."""
         if values.get("is_write_target"):
@@ -479,7 +489,7 @@ def write_folder_list(db: "Database") -> None:
     """
     if db.rehearsal is not None:
         return
-    rows = [row for row in list_all(db) if row.root and row.state == "active"]
+    rows = [row for row in list_all(db) if row.is_attached]
     folders = [
         AttachedFolder(row.name, row.kind, row.root or "", row.writable, row.is_write_target)._asdict()
         for row in rows
