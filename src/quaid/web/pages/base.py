@@ -6,7 +6,7 @@ import json
 import posixpath
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from functools import cache, wraps
 from hashlib import sha256
@@ -124,26 +124,28 @@ async def cached_operation(request: Request, command: str, /, **arguments: Any) 
     return record
 
 
-async def gather_all(*asked: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Await several coroutines concurrently and return their results."""
-    return list(await asyncio.gather(*asked))
-
-
 async def render_in_turn(request: Request, work: Callable[[], Result]) -> Result:
     """Run a function that renders a text, which may take 100 ms, on a thread that serves callers in turn."""
     return cast(Result, await request.app.state.workers.run("read", lambda _: work(), "render"))
 
 
-async def read_form(request: Request) -> dict[str, str]:
+class Form(dict[str, str]):
+    """The fields of a submitted form. A field that was not sent is an empty string."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
+async def read_form(request: Request) -> Form:
     """Return the fields of a submitted form, with CR LF converted to LF. Clears the operation cache."""
     request.app.state.operation_cache.clear()
     body = await request.body()
     return _parse_form(body) if len(body) < api.LARGE_BODY else await asyncio.to_thread(_parse_form, body)
 
 
-def _parse_form(body: bytes) -> dict[str, str]:
+def _parse_form(body: bytes) -> Form:
     fields = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
-    return {name: value.replace("\r\n", "\n") for name, value in fields}
+    return Form((name, value.replace("\r\n", "\n")) for name, value in fields)
 
 
 def read_days(request: Request, *names: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -340,11 +342,16 @@ def render_template(template: str, **values: Any) -> str:
     return template_environment().get_template(template).render(**values)
 
 
-def render_page(request: Request, template: str, *, http: int = 200, **values: Any) -> Response:
-    """Render a whole page, with the pending flash message if there is one."""
+def render_page(
+    request: Request, template: str, *, http: int = 200, error: QuaidError | None = None, **values: Any
+) -> Response:
+    """Render a whole page, with the error of its form, or with the pending flash message if there is one."""
     path, scope = request.url.path, request_scope(request)
     here = max((link for link, _, _ in NAVIGATION if path == link or path.startswith(f"{link}/")), default="")
-    flash = values.pop("flash", None) or request.app.state.flashes.pop(request.state.session, None)
+    flash = values.pop("flash", None)
+    if error:
+        http, flash = error.http_status, FlashMessage(browser_message(error), succeeded=False)
+    flash = flash or request.app.state.flashes.pop(request.state.session, None)
     shared = {
         "here": here,
         "csrf": request.state.csrf,
@@ -358,11 +365,6 @@ def render_page(request: Request, template: str, *, http: int = 200, **values: A
 
 def _html(text: str, status: int = 200) -> Response:
     return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
-
-
-def error_flash(error: QuaidError) -> FlashMessage:
-    """Return the message that is shown above a form whose submission failed."""
-    return FlashMessage(browser_message(error), succeeded=False)
 
 
 def render_fragment(template: str, **values: Any) -> Response:

@@ -16,6 +16,7 @@ from quaid.model.links import ID_PREFIX
 from quaid.web.auth import MAX_BODY
 from quaid.web.pages import base, markdown
 from quaid.web.pages.base import (
+    Form,
     LinkResolver,
     LinkTarget,
     browser_message,
@@ -140,9 +141,9 @@ async def _stored_page(request: Request, path: str) -> Any:
 async def preview_file(request: Request) -> Response:
     """Render a file while it is being edited."""
     form = await read_form(request)
-    text = form.get("text", "")
-    resolve = await resolver_of_text(request, await _stored_page(request, form.get("path", "")), text)
-    html = await _file_html(request, form.get("path", ""), text, resolve)
+    text = form["text"]
+    resolve = await resolver_of_text(request, await _stored_page(request, form["path"]), text)
+    html = await _file_html(request, form["path"], text, resolve)
     return render_fragment("note_preview.html", html=html)
 
 
@@ -162,7 +163,7 @@ def _front_matter_end(text: str) -> int:
 async def save_file(request: Request) -> Response:
     path = request.path_params["path"]
     form = await read_form(request)
-    text, version = form.get("text", ""), parse_number(form.get("version", ""))
+    text, version = form["text"], parse_number(form["version"])
     try:
         record = await _write_file(request, path, text, version)
         return redirect(
@@ -193,16 +194,16 @@ CHANGED_MEANWHILE = "The file was changed meanwhile, so nothing was done. This i
 async def change_line(request: Request) -> Response:
     """Tick a checkbox or move a list item in the rendered file. Return its new version and HTML as JSON."""
     form = await read_form(request)
-    path, line = form.get("path", ""), parse_number(form.get("line", ""))
+    path, line = form["path"], parse_number(form["line"])
     record = await call_operation(request, "notebook read", path=path)
     text, http, message = record.text, 200, ""
-    if record.version != parse_number(form.get("version", "")):
+    if record.version != parse_number(form["version"]):
         http, message = 409, CHANGED_MEANWHILE
     elif "done" in form:
         ticked = markdown.tick_line(text, line, done=form["done"] == "yes")
         http, text = (200, ticked) if ticked is not None else (400, text)
     else:
-        steps = form.get("steps", "")
+        steps = form["steps"]
         count = parse_number(steps.removeprefix("-"))
         blank = _blank_front_matter(text)
         moved = markdown.move_item(blank, line, -count if steps.startswith("-") else count)
@@ -238,11 +239,11 @@ async def _saved_values(request: Request, path: str, sent: str) -> dict[str, Any
     }
 
 
-async def _save_merged(request: Request, form: dict[str, str], now: Any) -> str:
+async def _save_merged(request: Request, form: Form, now: Any) -> str:
     """Merge the submitted text into a file that was changed meanwhile. Return a message, or "" for a conflict."""
-    if not form.get("base"):
+    if not form["base"]:
         return ""
-    text, conflicts = merge.merge_text(form["base"], form.get("text", ""), now.text, "yours", "theirs")
+    text, conflicts = merge.merge_text(form["base"], form["text"], now.text, "yours", "theirs")
     if conflicts:
         return ""
     try:
@@ -255,7 +256,7 @@ async def _save_merged(request: Request, form: dict[str, str], now: Any) -> str:
 @route("/notebook", POST="write")
 async def create_file(request: Request) -> Response:
     """Create a file with a heading and open it in the editor."""
-    path = (await read_form(request)).get("path", "").strip()
+    path = (await read_form(request))["path"].strip()
     path = path if path.endswith(".md") else f"{path}.md"
     heading = f"## {_file_title(path)}\n"
     await call_operation(
@@ -274,7 +275,6 @@ TYPES = {
     "procedure": "steps to do something",
     "reference": "where to look something up",
 }
-FIELDS = ("title", "summary", "type", "tags", "projects", "text")
 NOT_SAVED = "Not saved: the problems beside the text have to be solved first."
 
 
@@ -377,15 +377,15 @@ def _refusal(message: str) -> dict[str, Any]:
 @route("/kb/{id}/edit", POST="owner")
 async def save_node(request: Request) -> Response:
     id, form = request.path_params["id"], await read_form(request)
-    text, expected = form.get("text", ""), form.get("version", "")
+    text, expected = form["text"], form["version"]
     message = ""
     try:
         record = await _edit(request, id, text, expected)
         message = SAVED if record.changed else UNCHANGED
     except FileChanged:
         now = await call_operation(request, "kb show", node=id)
-        merged, conflicts = merge.merge_text(form.get("base") or None, text, now.text, "yours", "theirs")
-        if conflicts or not form.get("base"):
+        merged, conflicts = merge.merge_text(form["base"] or None, text, now.text, "yours", "theirs")
+        if conflicts or not form["base"]:
             problem = "The node was changed by another program or browser while you were editing."
             return await _edit_form(request, now, text, problem=problem, theirs=now.text, http=409)
         record = await _edit(request, id, merged, _version(now.text))
@@ -415,49 +415,49 @@ async def _edit(request: Request, id: str, text: str, expected: str) -> Any:
 async def preview_node(request: Request) -> Response:
     """Render a node while it is typed, with what lint finds in it."""
     form = await read_form(request)
-    text = form.get("text", "")
+    text = form["text"]
     if "title" in form:
         findings = await _findings_of_new(request, form)
     else:
-        findings = await _findings_of_edit(request, form.get("slug", ""), text)
+        findings = await _findings_of_edit(request, form["slug"], text)
     return render_fragment("node_preview.html", html=await _preview(request, text), findings=findings)
 
 
 @route("/new/node", GET="write")
 async def new_node(request: Request) -> Response:
-    return await _new_form(request, dict.fromkeys(FIELDS, "") | {"type": "observation"})
+    return await _new_form(request, Form(type="observation"))
 
 
 async def _new_form(
-    request: Request, form: dict[str, str], *, problem: str = "", similar: bool = False, http: int = 200
+    request: Request, form: Form, *, problem: str = "", similar: bool = False, http: int = 200
 ) -> Response:
-    has_text = bool(form.get("text", "").strip())
+    has_text = bool(form["text"].strip())
     return render_page(
         *(request, "node_new.html"),
         http=http,
-        form={name: form.get(name, "") for name in FIELDS},
+        form=form,
         types=TYPES,
         problem=problem,
         similar=similar,
-        html=await _preview(request, form.get("text", "")),
+        html=await _preview(request, form["text"]),
         findings=await _findings_of_new(request, form) if has_text else [],
         limit=MAX_BODY,
         here="/kb",
     )
 
 
-def _draft(form: dict[str, str]) -> dict[str, Any]:
+def _draft(form: Form) -> dict[str, Any]:
     lists = {
-        name: [part.strip() for part in form.get(name, "").split(",") if part.strip()] or None
+        name: [part.strip() for part in form[name].split(",") if part.strip()] or None
         for name in ("tags", "projects")
     }
-    texts = {name: form.get(name, "") for name in ("title", "summary")}
-    kind = form.get("type", "")
-    return {"content": form.get("text", ""), **texts, **lists, "type": kind if kind in TYPES else None}
+    texts = {name: form[name] for name in ("title", "summary")}
+    kind = form["type"]
+    return {"content": form["text"], **texts, **lists, "type": kind if kind in TYPES else None}
 
 
-async def _findings_of_new(request: Request, form: dict[str, str]) -> list[Any]:
-    if not all(form.get(name, "").strip() for name in ("title", "summary", "text")):
+async def _findings_of_new(request: Request, form: Form) -> list[Any]:
+    if not all(form[name].strip() for name in ("title", "summary", "text")):
         return [_refusal("A node needs a title, a summary and a text.")]
     record = await try_operation(request, "kb remember", dry_run=True, force=True, **_draft(form))
     return list(record.findings) if record else [_refusal(record.message)]
@@ -468,7 +468,7 @@ async def create_node(request: Request) -> Response:
     form = await read_form(request)
     try:
         record = await call_operation(
-            request, "kb remember", **_draft(form), force=bool(form.get("force")) or None
+            request, "kb remember", **_draft(form), force=bool(form["force"]) or None
         )
     except QuaidError as error:
         message, is_similar = browser_message(error), isinstance(error, NearDuplicate)

@@ -3,6 +3,7 @@
 Saving over a version that is no longer current writes nothing and shows both versions side by side.
 """
 
+import asyncio
 import base64
 import re
 from difflib import unified_diff
@@ -19,11 +20,11 @@ from quaid.web.auth import MAX_BODY
 from quaid.web.pages import base, markdown as markdowns
 from quaid.web.pages.base import (
     FlashMessage,
+    Form,
     LinkResolver,
     browser_message,
     cached_operation,
     call_operation,
-    gather_all,
     humanize,
     parse_number,
     read_form,
@@ -73,7 +74,7 @@ async def view_page(
     if address != slug:
         return redirect(request, base.page_url(address))
     version = parse_number(request.query_params.get("diff", ""))
-    (links, neighbours, resolve), backlinks, facts, history, contradictions, diff = await gather_all(
+    (links, neighbours, resolve), backlinks, facts, history, contradictions, diff = await asyncio.gather(
         load_page_links(request, record),
         try_operation(request, "backlinks", slug=address, temporal="all", limit=MAX_LINKS),
         try_operation(request, "facts", subject=address, history=True, limit=100),
@@ -128,7 +129,7 @@ async def view_page(
 async def load_page_links(request: Request, record: Any) -> tuple[Any, dict[str, Any], LinkResolver]:
     """Return the links of a page, its neighbours by address, and the resolver for links in its text."""
     address = slugs.address(record.collection, record.slug)
-    links, graph = await gather_all(
+    links, graph = await asyncio.gather(
         try_operation(request, "links", slug=address, limit=MAX_LINKS),
         try_operation(request, "graph", slug=address, depth=1, temporal="all", limit=MAX_NEIGHBOURS),
     )
@@ -235,13 +236,13 @@ def _format_value(value: Any) -> str:
 @route("/ui/revert", POST="write")
 async def revert_page(request: Request) -> Response:
     form = await read_form(request)
-    address = form.get("slug", "")
+    address = form["slug"]
     try:
         await call_operation(
             *(request, "revert"),
             slug=address,
-            to=parse_number(form.get("to", "")),
-            expected_version=parse_number(form.get("version", "")),
+            to=parse_number(form["to"]),
+            expected_version=parse_number(form["version"]),
         )
     except (VersionConflict, FileChanged) as error:
         problem = "The page was changed in the meantime, so it was not reverted. This is its current text."
@@ -345,8 +346,8 @@ async def resolver_of_text(request: Request, record: Any, text: str) -> LinkReso
 async def save_page(request: Request) -> Response:
     form = await read_form(request)
     address = request.path_params["slug"]
-    text, version = form.get("text", ""), parse_number(form.get("version", ""))
-    if form.get("resolve"):
+    text, version = form["text"], parse_number(form["version"])
+    if form["resolve"]:
         return await _save_chosen(request, address, form)
     try:
         record = await call_operation(
@@ -354,7 +355,7 @@ async def save_page(request: Request) -> Response:
             slug=address,
             content=text,
             expected_version=version,
-            replace_timeline=bool(form.get("replace_timeline")),
+            replace_timeline=bool(form["replace_timeline"]),
         )
     except QuaidError as error:
         if message := await _save_merged(request, address, form, error):
@@ -391,12 +392,12 @@ class MergedEdit(NamedTuple):
     conflicts: tuple[merge.PageConflict, ...]
 
 
-def _merge_edit(form: dict[str, str], before: str, now: Any) -> MergedEdit | None:
+def _merge_edit(form: Form, before: str, now: Any) -> MergedEdit | None:
     """Merge the submitted text, which was based on `before`, with the current page. None if a text cannot be parsed.
 
     Timeline entries that the submitted text leaves out are removed only if the form says so.
     """
-    old, ours = markdown.parse(before), markdown.parse(form.get("text", ""))
+    old, ours = markdown.parse(before), markdown.parse(form["text"])
     if not before or old.problem or ours.problem:
         return None
     front, keys = merge.merge_front_matter(
@@ -404,19 +405,19 @@ def _merge_edit(form: dict[str, str], before: str, now: Any) -> MergedEdit | Non
     )
     truth, texts = merge.merge_text(old.truth, ours.truth, now.compiled_truth, "yours", "theirs")
     entries = ours.timeline
-    if not form.get("replace_timeline"):
+    if not form["replace_timeline"]:
         entries = timeline.merge_timelines(old.timeline, entries)
     entries = merge.merge_timeline(old.timeline, entries, now.timeline)
     return MergedEdit(front, truth, entries, (*texts, *keys))
 
 
-async def _save_merged(request: Request, address: str, form: dict[str, str], error: QuaidError) -> str:
+async def _save_merged(request: Request, address: str, form: Form, error: QuaidError) -> str:
     """Merge the submitted text into a page that was changed meanwhile. Return a message, or "" for a conflict."""
     is_other = isinstance(error, PageMoved | PageExists)
     if is_other or not isinstance(error, VersionConflict | FileChanged):
         return ""
     now = await try_operation(request, "get", slug=address)
-    merged = _merge_edit(form, form.get("base", ""), now) if now else None
+    merged = _merge_edit(form, form["base"], now) if now else None
     return await _put_merged(request, address, merged, now) if merged and not merged.conflicts else ""
 
 
@@ -435,12 +436,12 @@ async def _put_merged(request: Request, address: str, merged: MergedEdit, now: A
     return MERGED if record.changed else SAVED  # unchanged: an earlier attempt to save had arrived after all
 
 
-async def _save_chosen(request: Request, address: str, form: dict[str, str]) -> Response:
+async def _save_chosen(request: Request, address: str, form: Form) -> Response:
     """Save the choices made for the parts of a conflict, or show the conflict again if there are others now."""
     now = await call_operation(request, "get", slug=address)
-    version, text = parse_number(form.get("version", "")), form.get("text", "")
-    merged = _merge_edit(form, form.get("origin", ""), now)
-    choices = [form.get(f"choice-{place}", "") for place in range(len(merged.conflicts))] if merged else []
+    version, text = parse_number(form["version"]), form["text"]
+    merged = _merge_edit(form, form["origin"], now)
+    choices = [form[f"choice-{place}"] for place in range(len(merged.conflicts))] if merged else []
     if merged and now.version == version and all(choice in SIDES for choice in choices):
         front, truth = dict(merged.front), merged.truth
         for conflict, choice in zip(merged.conflicts, choices, strict=True):
@@ -458,15 +459,15 @@ async def _save_chosen(request: Request, address: str, form: dict[str, str]) -> 
     return await _save_failed(request, address, form, error)
 
 
-async def _save_failed(request: Request, address: str, form: dict[str, str], error: QuaidError) -> Response:
+async def _save_failed(request: Request, address: str, form: Form, error: QuaidError) -> Response:
     """Show the form again with the submitted text. After a conflict, show the current text beside it."""
-    text, version = form.get("text", ""), parse_number(form.get("version", ""))
+    text, version = form["text"], parse_number(form["version"])
     now, status = await try_operation(request, "get", slug=address), error.http_status
     if not now and version and now.code == PageNotFound.code:
         return await _edit_form(request, address, text, status=409, problem=PAGE_REMOVED)
     if now and isinstance(error, (VersionConflict, FileChanged)):
         # This also handles a page that another writer created meanwhile, and a page that has moved.
-        origin = form.get("origin") or form.get("base", "")
+        origin = form["origin"] or form["base"]
         merged = None if isinstance(error, PageMoved | PageExists) else _merge_edit(form, origin, now)
         return await _edit_form(
             *(request, slugs.address(now.collection, now.slug), text, now),
@@ -559,10 +560,10 @@ def new_page_text(title: str, text: str) -> str:
 @route("/new", POST="write")
 async def create_page(request: Request) -> Response:
     form = await read_form(request)
-    title, text = _one_line(form.get("title", "")), form.get("text", "")
-    address = page_address(form.get("slug", ""), title)
+    title, text = _one_line(form["title"]), form["text"]
+    address = page_address(form["slug"], title)
     if not address:
-        return _new_form(request, title, form.get("slug", ""), text, problem=NO_ADDRESS, http=400)
+        return _new_form(request, title, form["slug"], text, problem=NO_ADDRESS, http=400)
     content = new_page_text(title, text)
     try:
         await call_operation(request, "put", slug=address, content=content, expected_version=0)
@@ -606,7 +607,7 @@ async def suggest_links(request: Request) -> Response:
 @route("/ui/preview", POST="write")
 async def preview_page(request: Request) -> Response:
     form = await read_form(request)
-    address, text = form.get("slug", ""), form.get("text", "")
+    address, text = form["slug"], form["text"]
     if "title" in form:  # a new page
         address, text = page_address(address, form["title"]), new_page_text(_one_line(form["title"]), text)
     record = await try_operation(request, "get", slug=address) if address and "title" not in form else None

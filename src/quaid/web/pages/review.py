@@ -5,7 +5,8 @@ and expired pages, and duplicates. A tab is loaded only when it is open, because
 The page of agents lists their reads and writes by session.
 """
 
-from collections import Counter, defaultdict
+import asyncio
+from collections import Counter
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote
@@ -22,11 +23,11 @@ from quaid.model.similarity import question_hash
 from quaid.web.pages import base, markdown as markdowns
 from quaid.web.pages.base import (
     FlashMessage,
+    Form,
     browser_message,
     cached_operation,
     call_operation,
     format_day,
-    gather_all,
     humanize,
     humanize_sentence,
     parse_number,
@@ -149,9 +150,9 @@ async def _show_tab(
     request: Request, tab: str, problem: str = "", http: int = 200, gap: int | None = None
 ) -> Response:
     """Render a tab. Fields of a submitted form keep their values; `gap` is the id of the gap in the form."""
-    form = defaultdict(str, await read_form(request) if request.method == "POST" else {})
+    form = await read_form(request) if request.method == "POST" else Form()
     name, arguments = TAB_OPERATIONS[tab]
-    record, review, contradictions, gaps, waiting, status = await gather_all(
+    record, review, contradictions, gaps, waiting, status = await asyncio.gather(
         try_operation(request, name, **arguments),
         try_operation(request, "review"),
         try_operation(request, "contradictions", limit=1),
@@ -278,9 +279,9 @@ async def resolve_contradiction(request: Request) -> Response:
     try:
         record = await call_operation(
             *(request, "check"),
-            resolve=parse_number(form.get("id", "")),
-            keep=form.get("keep", "") or None,
-            note=form.get("note", "").strip(),
+            resolve=parse_number(form["id"]),
+            keep=form["keep"] or None,
+            note=form["note"].strip(),
         )
     except QuaidError as error:
         problem = f"Nothing was changed. {browser_message(error)}"
@@ -323,9 +324,9 @@ def _stale_text_links(record: Any) -> list[tuple[str, str]]:
 async def decide_proposal(request: Request) -> Response:
     """Accept or reject one proposal of an agent, or all of them."""
     form = await read_form(request)
-    act, note = form.get("act", ""), form.get("note", "").strip()
+    act, note = form["act"], form["note"].strip()
     if act in ("accept", "reject"):
-        arguments: dict[str, Any] = {"id": parse_number(form.get("id", "")), act: True}
+        arguments: dict[str, Any] = {"id": parse_number(form["id"]), act: True}
     elif act in ("accept_all", "reject_all"):
         arguments = {"yes" if act == "accept_all" else act: True}
     else:
@@ -347,14 +348,14 @@ async def decide_proposal(request: Request) -> Response:
 async def resolve_conflict(request: Request) -> Response:
     """Resolve a conflict of a page by keeping one of its versions, or all."""
     form = await read_form(request)
-    page = form.get("page", "")
+    page = form["page"]
     try:
         await call_operation(
             *(request, "review"),
             slug=page,
-            id=parse_number(form.get("number", "")),
-            keep=form.get("keep", ""),
-            expected_version=parse_number(form.get("version", "")),
+            id=parse_number(form["number"]),
+            keep=form["keep"],
+            expected_version=parse_number(form["version"]),
         )
     except QuaidError as error:
         problem = f"Nothing was changed. {browser_message(error)}"
@@ -369,16 +370,16 @@ async def update_gap(request: Request) -> Response:
     Approving a gap allows the words of its question to be stored.
     """
     form = await read_form(request)
-    if form.get("act") == "find":
-        return await _find_gap(request, form.get("query_text", "").strip())
+    if form["act"] == "find":
+        return await _find_gap(request, form["query_text"].strip())
     return redirect(request, "/review?tab=gaps", await _apply_gap_action(request, form))
 
 
-async def _apply_gap_action(request: Request, form: dict[str, str]) -> str:
+async def _apply_gap_action(request: Request, form: Form) -> str:
     """Apply one action and return a message about it."""
-    act, id = form.get("act", ""), parse_number(form.get("id", ""))
+    act, id = form["act"], parse_number(form["id"])
     if act == "keep":
-        kept = "words" if form.get("log_gaps") == "words" else "on"
+        kept = "words" if form["log_gaps"] == "words" else "on"
         await call_operation(request, "config set", key="log_gaps", value=kept)
         return (
             "The words of your next questions without an answer are kept, encrypted."
@@ -389,19 +390,19 @@ async def _apply_gap_action(request: Request, form: dict[str, str]) -> str:
         record = await call_operation(request, "gaps clear")
         return f"Closed {count_noun(record.closed, 'question')} whose words are not stored."
     if act == "close":
-        slug = form.get("by", "").strip() or None
+        slug = form["by"].strip() or None
         record = await call_operation(request, "gaps resolve", gap_id=id, resolved_by_slug=slug)
         answer = record.gap.resolved_by_slug
         return f"Question {id} is closed" + (f": {humanize_sentence(answer)} answers it." if answer else ".")
     await call_operation(
         *(request, "gaps approve"),
         gap_id=id,
-        query_text=form.get("query_text", "").strip() or None,
-        sensitivity=form.get("sensitivity", ""),
-        approver=form.get("approver", ""),
-        redacted_query=form.get("redacted_query", "").strip() or None,
+        query_text=form["query_text"].strip() or None,
+        sensitivity=form["sensitivity"],
+        approver=form["approver"],
+        redacted_query=form["redacted_query"].strip() or None,
     )
-    stored = "its words are" if form.get("sensitivity") == "external" else "the redacted question is"
+    stored = "its words are" if form["sensitivity"] == "external" else "the redacted question is"
     return f"Question {id} is approved: {stored} stored from now on."
 
 
@@ -418,7 +419,7 @@ async def _find_gap(request: Request, text: str) -> Response:
 async def update_quarantine(request: Request) -> Response:
     """Restore a quarantined page with its file, export it, or discard it."""
     form = await read_form(request)
-    address, act = form.get("page", ""), form.get("act", "")
+    address, act = form["page"], form["act"]
     name = await _quarantined_title(request, address)
     links: list[tuple[str, str]] = []
     if act == "restore":
@@ -426,10 +427,10 @@ async def update_quarantine(request: Request) -> Response:
         message = f"“{name}” and its file {record.path} are restored."
         links = [(base.page_url(address), "Open it")]
     elif act == "export":
-        folder = form.get("folder", "").strip()
+        folder = form["folder"].strip()
         await call_operation(request, "collection quarantine export", path=folder, page=address)
         message = f"“{name}” is exported to {folder}. It is still in quarantine."
-    elif act == "discard" and form.get("sure") == "yes":
+    elif act == "discard" and form["sure"] == "yes":
         await call_operation(request, "collection quarantine discard", page=address, yes=True)
         message = f"“{name}” is deleted."
     else:
@@ -441,11 +442,11 @@ async def update_quarantine(request: Request) -> Response:
 async def update_expired(request: Request) -> Response:
     """Bring an expired page, line or fact back, or erase it."""
     form = await read_form(request)
-    item, act = form.get("id", ""), form.get("act", "")
+    item, act = form["id"], form["act"]
     if act == "keep":
         record = await call_operation(request, "expired", items=[item], keep=True)
         message = f"Kept {', '.join(record.kept)}."
-    elif act == "erase" and form.get("sure") == "yes":
+    elif act == "erase" and form["sure"] == "yes":
         record = await call_operation(request, "expired", items=[item], now=True, yes=True)
         message = " ".join([*record.problems, "It is erased." if record.erased else ""]).strip()
     else:
@@ -477,22 +478,22 @@ async def merge_pages(request: Request) -> Response:
     The merge is sent with the versions that were shown, so a change to a page in between causes a conflict.
     """
     form = await read_form(request)
-    pair = {name: form.get(name, "") for name in ("slug", "other")}
-    if form.get("act") == "distinct":
+    pair = {name: form[name] for name in ("slug", "other")}
+    if form["act"] == "distinct":
         record = await call_operation(request, "distinct", **pair)
         names = f"{humanize_sentence(record.slug)} and {humanize_sentence(record.other)}"
         message = f"Both pages are kept: {names} are not the same, and are not compared again."
         return redirect(request, "/review?tab=duplicates", message)
-    pair["into"] = form.get("into", "")
-    if form.get("sure") != "yes":
+    pair["into"] = form["into"]
+    if form["sure"] != "yes":
         plan = await call_operation(request, "merge", **pair, dry_run=True)
         return render_page(request, "review.html", tab="duplicates", tabs=TABS, counts={}, plan=plan)
     record = await call_operation(
         *(request, "merge"),
         **pair,
         yes=True,
-        expected_version=parse_number(form.get("expected_version", "")),
-        other_version=parse_number(form.get("other_version", "")),
+        expected_version=parse_number(form["expected_version"]),
+        other_version=parse_number(form["other_version"]),
     )
     message = (
         f"{humanize_sentence(record.gone)} is now part of {record.title}, and its old address leads there."
@@ -528,7 +529,7 @@ async def show_agents(request: Request) -> Response:
     wrong_day = "Write a date." if day and not is_date(day) else ""
     limit = parse_number(asked.get("limit", "")) or SESSIONS_PER_PAGE
     on_day = {"since": day, "until": day} if day and not wrong_day else {}
-    record, review = await gather_all(
+    record, review = await asyncio.gather(
         try_operation(
             *(request, "activity"),
             client=client or None,
@@ -579,8 +580,8 @@ def _write_view(call: Any, waiting: dict[int, Any]) -> dict[str, Any]:
 async def decide(request: Request) -> Response:
     """Accept or undo a write, accept all writes of a session, or decide a proposal."""
     form = await read_form(request)
-    act, id = form.get("act", ""), parse_number(form.get("id", ""))
-    back = form.get("back", "")
+    act, id = form["act"], parse_number(form["id"])
+    back = form["back"]
     back = back if back == "/agents" or back.startswith("/agents?") else "/agents"
     try:
         message, links = await _decide(request, act, id, form)
@@ -590,17 +591,15 @@ async def decide(request: Request) -> Response:
     return redirect(request, back, message, *links)
 
 
-async def _decide(
-    request: Request, act: str, id: int, form: dict[str, str]
-) -> tuple[str, list[tuple[str, str]]]:
+async def _decide(request: Request, act: str, id: int, form: Form) -> tuple[str, list[tuple[str, str]]]:
     if act == "accept":
         await call_operation(request, "activity accept", id=id)
         return "Accepted.", []
     if act == "accept_session":
-        record = await call_operation(request, "activity accept", session=form.get("session", ""))
+        record = await call_operation(request, "activity accept", session=form["session"])
         return f"Accepted {count_noun(record.accepted, 'write')}.", []
     if act == "undo":
-        record = await call_operation(request, "activity undo", id=id, yes=form.get("sure") == "yes")
+        record = await call_operation(request, "activity undo", id=id, yes=form["sure"] == "yes")
         if record.would_erase:
             raise InvalidArgument(name="sure", problem="must be ticked, because undoing erases a page")
         if record.erased and not record.undone:
@@ -697,8 +696,8 @@ async def show_conversation(request: Request) -> Response:
 @route("/conversations/remove", POST="owner")
 async def remove_conversation(request: Request) -> Response:
     form = await read_form(request)
-    name = form.get("session", "")
-    if form.get("sure") != "yes":
+    name = form["session"]
+    if form["sure"] != "yes":
         raise InvalidArgument(name="sure", problem="must be ticked to delete a conversation")
     record = await call_operation(request, "conversations remove", session=name, yes=True)
     problem = f" {record.problem}" if record.problem else ""

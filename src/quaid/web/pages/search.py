@@ -28,9 +28,7 @@ from quaid.web.pages import base
 from quaid.web.pages.base import (
     cached_operation,
     call_operation,
-    error_flash,
     format_day,
-    gather_all,
     humanize,
     may_write,
     parse_number,
@@ -149,7 +147,7 @@ async def search_memory(
     ]
     if not active and not words:
         searches.append(try_operation(request, "kb query", query=question, limit=6))
-    pages, *others = await gather_all(*searches)
+    pages, *others = await asyncio.gather(*searches)
     recalled = pages.recalled if pages else None
     nodes = others[0] if others and others[0] else None
     results = pages.answer.results if pages else ()
@@ -372,7 +370,7 @@ async def _logs_opened(request: Request) -> bool:
 async def record_opened(request: Request) -> Response:
     """Record that a page was opened from the results of a question, for `quaid golden suggest`."""
     form = await base.read_form(request)
-    question, path = form.get("q", "")[:MAX_QUESTION], form.get("path", "")
+    question, path = form["q"][:MAX_QUESTION], form["path"]
     slug = unquote(path.removeprefix("/page/"))
     await try_operation(request, "golden opened", query=question, slug=slug)
     return Response(status_code=204)
@@ -444,7 +442,7 @@ async def show_timeline(request: Request) -> Response:
         filters["kind"] = ""
     offset = parse_number(request.query_params.get("offset", ""))
     active = {name: value for name, value in filters.items() if value}
-    record, choices = await gather_all(
+    record, choices = await asyncio.gather(
         try_operation(request, "days", limit=ITEMS_PER_PAGE, offset=offset, **active),
         cached_operation(request, "wings"),
     )
@@ -654,7 +652,7 @@ async def suggest_pages(request: Request, query: str) -> list[tuple[str, str, st
 @route("/graph", GET="read")
 async def show_graph(request: Request, error: QuaidError | None = None) -> Response:
     query = request.query_params.get("find", "").strip()[:MAX_QUERY]
-    view, wings, pages = await gather_all(
+    view, wings, pages = await asyncio.gather(
         load_graph(request), cached_operation(request, "wings"), suggest_pages(request, query)
     )
     days, wrong = read_days(request, "on")
@@ -664,8 +662,7 @@ async def show_graph(request: Request, error: QuaidError | None = None) -> Respo
     missing = () if is_whole or view.links else await load_missing_links(request, view)
     return render_page(
         *(request, "graph.html"),
-        http=error.http_status if error else 200,
-        flash=error_flash(error) if error else None,
+        error=error,
         graph=view,
         is_whole=is_whole,
         source=base.with_query("/ui/graph", view.scope),
@@ -704,12 +701,12 @@ async def link_pages(request: Request) -> Response:
     form = await read_form(request)
     record = await call_operation(
         *(request, "link"),
-        from_=form.get("from", ""),
-        to=form.get("to", ""),
-        relationship=form.get("relationship", "").strip() or None,
+        from_=form["from"],
+        to=form["to"],
+        relationship=form["relationship"].strip() or None,
     )
     link = record.link
-    url = base.with_query("/graph", {"wing": form.get("wing", "")})
+    url = base.with_query("/graph", {"wing": form["wing"]})
     return redirect(
         request,
         url,
@@ -721,7 +718,7 @@ async def link_pages(request: Request) -> Response:
 async def show_panel(request: Request) -> Response:
     """Return the panel about one page: its summary, and its links of any time."""
     address = request.query_params.get("slug", "")
-    record, near = await gather_all(
+    record, near = await asyncio.gather(
         call_operation(request, "get", slug=address),
         call_operation(request, "graph", slug=address, depth=1, temporal="all", limit=MAX_NEAR),
     )

@@ -29,9 +29,7 @@ from quaid.web.pages.base import (
     browser_message,
     cached_operation,
     call_operation,
-    error_flash,
     format_size,
-    gather_all,
     humanize,
     login_page,
     page_url,
@@ -70,7 +68,7 @@ async def show_settings(
 ) -> Response:
     """Show the settings, with a token that was just created, which is shown only in this response."""
     typed = await read_form(request) if request.method == "POST" else {}
-    status, latest, models, folders, clients, kb, imports, tokens, logins = await gather_all(
+    status, latest, models, folders, clients, kb, imports, tokens, logins = await asyncio.gather(
         cached_operation(request, "status"),
         try_operation(request, "list", limit=1),
         try_operation(request, "embeddings list"),
@@ -81,7 +79,7 @@ async def show_settings(
         try_operation(request, "token list"),
         try_operation(request, "login list"),
     )
-    rerank, backups, settings, notebook = await gather_all(
+    rerank, backups, settings, notebook = await asyncio.gather(
         try_operation(request, "rerank status"),
         cached_operation(request, "backups list"),
         try_operation(request, "config list"),
@@ -91,8 +89,7 @@ async def show_settings(
     sessions = request.app.state.mcp_sessions if request_scope(request) == "owner" else ()
     return render_page(
         *(request, "settings.html"),
-        http=error.http_status if error else 200,
-        flash=error_flash(error) if error else None,
+        error=error,
         status=status,
         next_steps=[name_buttons(step) for step in status.next_steps] if status else [],
         latest=latest.pages[0].updated_at if latest and latest.pages else None,
@@ -218,10 +215,10 @@ async def create_token(request: Request) -> Response:
     record = await call_operation(
         request,
         "token create",
-        name=form.get("name", "").strip(),
+        name=form["name"].strip(),
         scope=form.get("scope", "read"),
-        expires=form.get("expires") or None,
-        only=[form["only"]] if form.get("only", "").strip() else None,
+        expires=form["expires"] or None,
+        only=[form["only"]] if form["only"].strip() else None,
     )
     if request.url.path == "/settings/clipper":
         return await show_settings(request, clipper_token=record.token)
@@ -230,7 +227,7 @@ async def create_token(request: Request) -> Response:
 
 @route("/settings/token", POST="owner", on_error=show_settings)
 async def revoke_token(request: Request) -> Response:
-    record = await call_operation(request, "token revoke", name=(await read_form(request)).get("name", ""))
+    record = await call_operation(request, "token revoke", name=(await read_form(request))["name"])
     message = f"The token {record.value} is revoked. Requests with it are refused."
     return redirect(request, "/settings#tokens", message)
 
@@ -238,10 +235,10 @@ async def revoke_token(request: Request) -> Response:
 @route("/settings/login", POST="owner", on_error=show_settings)
 async def end_login(request: Request) -> Response:
     form = await read_form(request)
-    if form.get("all"):
+    if form["all"]:
         await call_operation(request, "login end", all=True)
         return login_page(request, heading="You are logged out on every device")
-    await call_operation(request, "login end", id=form.get("id", ""))
+    await call_operation(request, "login end", id=form["id"])
     return redirect(request, "/settings#logins", "That browser is logged out.")
 
 
@@ -292,7 +289,7 @@ def _rebuild_message(record: Any) -> str:
 
 @route("/settings/embeddings", POST="owner", on_error=show_settings)
 async def choose_model(request: Request) -> Response:
-    name = (await read_form(request)).get("name", "")
+    name = (await read_form(request))["name"]
     if name == "off":
         await call_operation(request, "embeddings off")
         message = "Search by meaning is off."
@@ -319,7 +316,7 @@ def _sync_message(sync: Any) -> str:
 @route("/settings/collection/{name}", GET="owner")
 async def show_collection(request: Request, error: QuaidError | None = None) -> Response:
     """Show a collection with its problematic files, and what detaching it would remove."""
-    name = request.path_params.get("name") or (await read_form(request)).get("name", "")
+    name = request.path_params.get("name") or (await read_form(request))["name"]
     record = await call_operation(request, "collection info", name=name)
     is_attached = record.collection.root and record.collection.state == "active"
     removal = (
@@ -327,8 +324,7 @@ async def show_collection(request: Request, error: QuaidError | None = None) -> 
     )
     return render_page(
         *(request, "collection.html"),
-        http=error.http_status if error else 200,
-        flash=error_flash(error) if error else None,
+        error=error,
         record=record,
         removal=removal,
         here="/settings",
@@ -338,10 +334,8 @@ async def show_collection(request: Request, error: QuaidError | None = None) -> 
 @route("/settings/detach", POST="owner", on_error=show_collection)
 async def detach_folder(request: Request) -> Response:
     form = await read_form(request)
-    keeps = form.get("pages") != "remove"
-    record = await call_operation(
-        request, "collection remove", name=form.get("name", ""), keep_pages=keeps, yes=True
-    )
+    keeps = form["pages"] != "remove"
+    record = await call_operation(request, "collection remove", name=form["name"], keep_pages=keeps, yes=True)
     rest = (
         "Its pages stay in the memory."
         if keeps
@@ -369,8 +363,7 @@ async def show_folders(request: Request, error: QuaidError | None = None) -> Res
     steps = folder_steps(record.path, record.roots)
     return render_page(
         *(request, "folders.html"),
-        http=error.http_status if error else 200,
-        flash=error_flash(error) if error else None,
+        error=error,
         record=record,
         wrong=wrong,
         purpose=purpose if purpose in ("notebook", "welcome") else "collection",
@@ -402,19 +395,19 @@ def folder_steps(path: str, roots: Iterable[str]) -> list[tuple[str, str]]:
 async def attach_folder(request: Request) -> Response:
     """Attach a folder as a collection, or start the notebook in it."""
     form = await read_form(request)
-    path = form.get("path", "").strip()
-    if form.get("for") == "notebook":
+    path = form["path"].strip()
+    if form["for"] == "notebook":
         record = await call_operation(request, "notebook init", path=path or None)
         return redirect(request, "/notebook", f"The notebook is in {record.root}.")
     record = await call_operation(
         *(request, "collection add"),
-        name=form.get("name", "").strip(),
+        name=form["name"].strip(),
         path=path,
-        read_only=bool(form.get("read_only")),
+        read_only=bool(form["read_only"]),
     )
     added = f"{record.collection.name} is attached, with {count_noun(record.collection.pages, 'page')}."
     halted = f" It needs a decision: {record.sync.halted}" if record.sync.halted else ""
-    back = "/welcome" if form.get("for") == "welcome" else "/settings#collections"
+    back = "/welcome" if form["for"] == "welcome" else "/settings#collections"
     return redirect(request, back, added + halted, succeeded=not halted)
 
 
@@ -433,8 +426,7 @@ async def show_client(request: Request, error: QuaidError | None = None) -> Resp
     preview = await try_operation(request, command, client=name, dry_run=True, **more)
     return render_page(
         *(request, "client.html"),
-        http=error.http_status if error else 200,
-        flash=error_flash(error) if error else None,
+        error=error,
         client=client,
         preview=preview,
         act=command,
@@ -447,10 +439,10 @@ async def show_client(request: Request, error: QuaidError | None = None) -> Resp
 @route("/settings/client/{name}", POST="owner", on_error=show_client)
 async def connect_client(request: Request) -> Response:
     form, name = await read_form(request), request.path_params["name"]
-    if form.get("act") == "disconnect":
+    if form["act"] == "disconnect":
         record = await call_operation(request, "disconnect", client=name)
         return redirect(request, "/settings#clients", f"{record.title} is disconnected.")
-    options = {key: bool(form.get(key)) for key in ("instructions", "kb")}
+    options = {key: bool(form[key]) for key in ("instructions", "kb")}
     record = await call_operation(request, "connect", client=name, **options)
     step = f" {record.next_step}." if record.next_step and "`" not in record.next_step else ""
     return redirect(request, "/settings#clients", f"{record.title} is connected.{step}")
@@ -468,10 +460,10 @@ async def compute_vectors(request: Request) -> Response:
 @route("/settings/rerank", POST="owner", on_error=show_settings)
 async def choose_reranker(request: Request) -> Response:
     form = await read_form(request)
-    if form.get("act") == "off":
+    if form["act"] == "off":
         await call_operation(request, "rerank off")
         return redirect(request, "/settings#embeddings", "Results are no longer reordered by a model.")
-    place, model = form.get("place", "").strip(), form.get("model", "").strip()
+    place, model = form["place"].strip(), form["model"].strip()
     await call_operation(request, "rerank use", place=place, model=model or None)
     return redirect(request, "/settings#embeddings", "The best results of each question are now reordered.")
 
@@ -489,7 +481,7 @@ async def make_backup(request: Request) -> Response:
 @route("/settings/backup/verify", POST="owner", on_error=show_settings)
 async def verify_backup(request: Request) -> Response:
     """Verify a backup from the list; other files are refused."""
-    path = (await read_form(request)).get("path", "")
+    path = (await read_form(request))["path"]
     backups = await call_operation(request, "backups list")
     if path not in [backup.path for backup in backups.value]:
         raise NotFound(what="backup", name=path, hint="")
@@ -515,15 +507,15 @@ def agent_rights(settings: Iterable[Any]) -> dict[str, Any]:
 async def set_agent_rights(request: Request) -> Response:
     """Set how writes of agents are handled: of all, or of one client or collection."""
     form = await read_form(request)
-    kind, name = form.get("kind", ""), form.get("name", "").strip()
-    mode = form.get("mode", "")
+    kind, name = form["kind"], form["name"].strip()
+    mode = form["mode"]
     if kind in ("client", "collection"):
         if not name:
             raise InvalidArgument(name="name", problem=f"is missing; name the {kind}")
         name = name.lower() if kind == "client" else name
         await call_operation(request, "config set", key=f"agent_writes.{kind}.{name}", value=mode)
         return redirect(request, "/settings#agents", f"Saved for {name}.")
-    may = ",".join(act for act in ("forget", "merge") if form.get(act)) or "nothing"
+    may = ",".join(act for act in ("forget", "merge") if form[act]) or "nothing"
     await call_operation(request, "config set", key="agent_writes", value=mode)
     await call_operation(request, "config set", key="agents_may", value=may)
     return redirect(request, "/settings#agents", "Saved. It applies to the next write of an agent.")
@@ -608,8 +600,7 @@ async def show_share(request: Request, error: QuaidError | None = None) -> Respo
         text = " ".join(text.replace(url, " ").split())
     return render_page(
         *(request, "share.html"),
-        http=error.http_status if error else 200,
-        flash=error_flash(error) if error else None,
+        error=error,
         title=title,
         text=text,
         url=url,
@@ -620,8 +611,8 @@ async def show_share(request: Request, error: QuaidError | None = None) -> Respo
 async def save_share(request: Request) -> Response:
     """Save what was shared: as it is, or the page at its address, which the owner lets Quaid fetch."""
     form = await read_form(request)
-    title, text, url = (form.get(name, "").strip() for name in SHARE_FIELDS)
-    if form.get("act") == "fetch":
+    title, text, url = (form[name].strip() for name in SHARE_FIELDS)
+    if form["act"] == "fetch":
         record = await call_operation(request, "ingest", file=ingest.web_address(url), type="article")
     elif url:
         record = await save_clip(request, source=url, title=title, selection=text)

@@ -1,5 +1,6 @@
 """The first page: a box for notes, what is due, what changed since the last look, facts, and what waits."""
 
+import asyncio
 import os
 from typing import Any, NamedTuple
 
@@ -14,9 +15,7 @@ from quaid.web.pages import base
 from quaid.web.pages.base import (
     cached_operation,
     call_operation,
-    error_flash,
     format_day,
-    gather_all,
     parse_number,
     read_form,
     redirect,
@@ -99,7 +98,7 @@ def describe_group(group: Any) -> str:
 
 @route("/", GET="read")
 async def show_today(request: Request, error: QuaidError | None = None) -> Response:
-    record, status, setting, groups = await gather_all(
+    record, status, setting, groups = await asyncio.gather(
         cached_operation(request, "today", limit=FOLDED_TODOS),
         cached_operation(request, "status"),
         cached_operation(request, "config get", key="welcome"),  # fails unless the caller is the owner
@@ -118,9 +117,8 @@ async def show_today(request: Request, error: QuaidError | None = None) -> Respo
         await _record_look(request, record)
     return render_page(
         *(request, "today.html"),
-        http=error.http_status if error else 200,
-        flash=error_flash(error) if error else None,
-        unsaved=(await read_form(request)).get("text", "").strip() if error else "",
+        error=error,
+        unsaved=(await read_form(request))["text"].strip() if error else "",
         record=record,
         due=[due_view(item, names, record.day) for item in due],
         later=[due_view(item, names, record.day) for item in later],
@@ -147,10 +145,10 @@ async def _record_look(request: Request, record: Any) -> None:
 async def save_note(request: Request) -> Response:
     """Save what was typed into the box: remember it, or add it to today's log. Then say where it went."""
     form = await read_form(request)
-    text = form.get("text", "").strip()
+    text = form["text"].strip()
     if not text:
         return redirect(request, "/")
-    if form.get("where") == "log":
+    if form["where"] == "log":
         logged = await call_operation(request, "log", content=text)
         place = base.file_url(logged.path, logged.line)
         return redirect(request, "/", "Added to today's log.", (place, "Show it"))
@@ -202,14 +200,14 @@ def undo_fields(record: Any) -> dict[str, str | int]:
 async def undo_change(request: Request) -> Response:
     """Restore the text before a change. A change that came later is never lost: then nothing is undone."""
     form = await read_form(request)
-    slug, version = form.get("slug", ""), parse_number(form.get("version", ""))
-    to = parse_number(form.get("to", ""))
+    slug, version = form["slug"], parse_number(form["version"])
+    to = parse_number(form["to"])
     page = (base.page_url(slug), "Open it")
     try:
         if to:
             await call_operation(request, "revert", slug=slug, to=to, expected_version=version)
         else:
-            await _remove_items(request, form.get("path", ""), version)
+            await _remove_items(request, form["path"], version)
     except (VersionConflict, FileChanged, NotFound):
         message = (
             "This was not undone, because the text was changed since then or its earlier text is not stored."
@@ -237,7 +235,7 @@ async def _remove_items(request: Request, path: str, version: int) -> None:
 async def tick_item(request: Request) -> Response:
     """Tick a to-do or close a commitment, or open it again."""
     form = await read_form(request)
-    slug, text, line = form.get("slug", ""), form.get("text", ""), parse_number(form.get("line", ""))
+    slug, text, line = form["slug"], form["text"], parse_number(form["line"])
     is_undo = "undo" in form
     try:
         record = await call_operation(
@@ -246,7 +244,7 @@ async def tick_item(request: Request) -> Response:
             text=text,
             line=line or None,
             undo=is_undo,
-            status=form.get("status") or None,
+            status=form["status"] or None,
         )
     except (NotFound, VersionConflict, FileChanged):
         message = "This line was changed in the meantime, so it was not ticked."
@@ -262,14 +260,14 @@ async def tick_item(request: Request) -> Response:
 async def mark_seen(request: Request) -> Response:
     """Mark the changes that the page has shown as seen."""
     form = await read_form(request)
-    await call_operation(request, "seen", until=form.get("until") or None)
+    await call_operation(request, "seen", until=form["until"] or None)
     return redirect(request, "/", "Marked as seen. From now on you see later changes.")
 
 
 @route("/welcome", GET="owner")
 async def show_welcome(request: Request, error: QuaidError | None = None) -> Response:
     """Ask for a folder, a program to connect and a sample. Each question can be skipped."""
-    clients, folders = await gather_all(
+    clients, folders = await asyncio.gather(
         try_operation(request, "connect"), try_operation(request, "collection list")
     )
     attached = [folder for folder in folders.value if folder.root] if folders else []
@@ -288,11 +286,11 @@ async def show_welcome(request: Request, error: QuaidError | None = None) -> Res
 @route("/welcome", POST="owner", on_error=show_welcome)
 async def answer_welcome(request: Request) -> Response:
     form = await read_form(request)
-    act, back = form.get("act", ""), "/welcome"
+    act, back = form["act"], "/welcome"
     if act == "folder":
-        message = await _attach_typed_folder(request, form.get("path", "").strip())
+        message = await _attach_typed_folder(request, form["path"].strip())
     elif act == "client":
-        record = await call_operation(request, "connect", client=form.get("client", ""))
+        record = await call_operation(request, "connect", client=form["client"])
         message = f"{record.title} is connected."
     elif act == "sample":
         record = await call_operation(request, "sample add")
