@@ -8,8 +8,8 @@ from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.errors import VersionConflict
 from quaid.model.slug import fold_name, is_similar_name
-from quaid.operations import dispatch, receipts
-from quaid.operations.receipts import OldLine, OpenFact, ReplacedStatement
+from quaid.operations import dispatch, facts
+from quaid.operations.facts import OldLine, OpenFact, ReplacedStatement
 
 
 def call(brain: Brain, tool: str, /, **arguments: Any) -> Any:
@@ -123,7 +123,7 @@ def test_at_most_five_open_facts_with_the_written_predicate_first(bo: Brain) -> 
     for number in range(6):
         call(bo, "assert", slug="people/bo", predicate="has_met", object=f"guest {number}")
     record = call(bo, "assert", slug="people/bo", predicate="likes", object="rain")
-    assert len(record.open_facts) == receipts.MAX_OPEN_FACTS
+    assert len(record.open_facts) == facts.MAX_OPEN_FACTS
     assert record.open_facts[0].says == "likes tea"
 
 

@@ -44,7 +44,6 @@ def test_subjects_are_the_modules_that_hold_operations() -> None:
         "index",
         "background",
         "shell",
-        "receipts",
     }
     modules = {name[:-3] for name in os.listdir(folder) if name.endswith(".py")}
     assert modules - others == set(registry.SUBJECTS)

@@ -665,9 +665,8 @@ def expire(
         front = {**old.frontmatter, dates.EXPIRY_KEY: moment or dates.NEVER}
         return editing.rebuild_page(old, frontmatter=front)
 
-    saved, page = editing.edit_page(brain, slug, None, change)
-    collection, _ = editing.locate_page(brain, slug)
-    return ExpireRecord(page.slug, saved.version, moment or dates.NEVER, saved.changed, collection.name)
+    saved, page, collection = editing.edit_page(brain, slug, None, change)
+    return ExpireRecord(page.slug, saved.version, moment or dates.NEVER, saved.changed, collection)
 
 
 class ExpiredItem(NamedTuple):

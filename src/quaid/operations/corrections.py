@@ -19,7 +19,7 @@ from quaid.model.english import split_sentences
 from quaid.model.page import Page
 from quaid.model.slug import fold_name
 from quaid.notebook import changes, layout
-from quaid.operations import notebook as notebooks, pages, receipts
+from quaid.operations import facts as fact_operations, notebook as notebooks, pages
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.storage import (
@@ -34,7 +34,6 @@ from quaid.storage.facts import FactRow
 from quaid.storage.pages import PageName, PageRow
 
 if TYPE_CHECKING:
-    from quaid.storage.page_edits import SaveResult
     from quaid.storage.sqlite.connection import Transaction
 
 MAX_CANDIDATES = 8
@@ -493,7 +492,7 @@ class _Finder:
 
     def _states(self, line: StoredStatement, row: FactRow) -> bool:
         """Return True if a line states a fact."""
-        return model.states_fact(line.text, row.predicate, receipts.spellings(self.brain, row.object))
+        return model.states_fact(line.text, row.predicate, fact_operations.spellings(self.brain, row.object))
 
     def _plan_fact(self, facts: list[StoredFact], line: StoredStatement | None) -> CorrectionPlan:
         """Return the plan for facts with one statement, and the line of the subject's page that says the same."""
@@ -518,7 +517,7 @@ class _Finder:
         if new is not None:
             return new
         own = model.relation_stems(row.predicate) | model.stems(f"{self.names} {line.page.title}")
-        for spelling in receipts.spellings(self.brain, row.object):
+        for spelling in fact_operations.spellings(self.brain, row.object):
             left, place, right = model.cut_words(line.text, spelling)
             if place and value is not None:
                 return left + value + right
@@ -531,7 +530,7 @@ class _Finder:
         facts: list[StoredFact] = []
         value: str | None = None
         for fact in current_facts(self.brain, line.page):
-            spellings = receipts.spellings(self.brain, fact.row.object)
+            spellings = fact_operations.spellings(self.brain, fact.row.object)
             is_kept = any(model.has_value(new, spelling) for spelling in spellings)
             if model.states_fact(line.text, fact.row.predicate, spellings) and not is_kept:
                 facts.append(fact)
@@ -585,7 +584,7 @@ class _Finder:
             return []
         former = line.text if line else ""
         new = [text for text in (plan.new, plan.value) if text]
-        spellings = {fact.id: receipts.spellings(self.brain, fact.row.object) for fact in plan.facts}
+        spellings = {fact.id: fact_operations.spellings(self.brain, fact.row.object) for fact in plan.facts}
         found: dict[str, StoredFact | StoredStatement] = {}
         for fact in current_facts(self.brain, page):
             value = fact.row.object
@@ -666,14 +665,14 @@ class Correction:
         A change of facts alone is noted on the timeline, so that searches find it, unless the page is read-only.
         """
 
-        def also(tx: "Transaction", saved: "SaveResult", _page: Page, _now: str) -> "SaveResult":
-            self._end_facts(tx, but=saved.id)
-            return saved
+        def also(tx: "Transaction", page_id: int, _page: Page, _now: str) -> bool:
+            self._end_facts(tx, but=page_id)
+            return False
 
         if self.plan.line is not None or self.plan.page is not None:
             try:
-                saved, _ = pages.edit_page(self.brain, address_of(page), None, self._changed_page, also=also)
-                return saved.version
+                address = address_of(page)
+                return pages.edit_page(self.brain, address, None, self._changed_page, also=also)[0].version
             except (CollectionReadOnly, PartOfOrgFile):
                 if self.plan.line is not None:
                     raise

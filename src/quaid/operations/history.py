@@ -247,11 +247,10 @@ def revert(
         removed[:] = timeline.describe_entries(timeline.missing_entries(old.timeline, earlier.timeline))
         return earlier
 
-    saved, new = pages.edit_page(brain, slug, expected_version, change, exact=lambda: brought[-1])
+    saved, new, collection = pages.edit_page(brain, slug, expected_version, change, exact=lambda: brought[-1])
     file, _ = collections.file_of_page(brain.db, saved.id)
     path = file.path if file else None
-    collection, _ = pages.locate_page(brain, slug)
-    return RevertRecord(*(new.slug, saved.version, saved.changed, to, path, tuple(removed), collection.name))
+    return RevertRecord(*(new.slug, saved.version, saved.changed, to, path, tuple(removed), collection))
 
 
 @op(

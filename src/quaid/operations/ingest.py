@@ -36,15 +36,16 @@ from quaid.errors import (
 from quaid.folders import attachments, documents, importer, page_writer
 from quaid.formats import markdown
 from quaid.formats.sections import one_line, without_controls
-from quaid.model import dates, facts, page as page_model, slug as slugs, timeline
+from quaid.model import dates, page as page_model, slug as slugs, timeline
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
 from quaid.model.plain_text import count_noun, shorten
 from quaid.model.trust import class_of_source
-from quaid.operations import pages, receipts
+from quaid.operations import facts, pages
 from quaid.operations.dispatch import MAX_TEXT
-from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
+from quaid.operations.facts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import collections, facts as assertions, history, links, page_edits, pages as pagess, trust
+from quaid.storage import collections, history, links, page_edits, pages as pagess, trust
+from quaid.storage.facts import FactChange
 from quaid.storage.history import EarlierIngest, IngestSource
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
@@ -131,7 +132,7 @@ class Ingestion:
         self.own: PageChange | None = None
         self.changed: list[str] = []  # pages that were changed
         self.written: list[tuple[int, bool]] = []  # their ids, and whether they are new
-        self.facts: list[assertions.FactChange] = []
+        self.facts: list[FactChange] = []
         self.links_skipped: list[SkippedLink] = []
 
     def run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":
@@ -386,14 +387,14 @@ class Ingestion:
 
     def _assert(self, change: PageChange, page_id: int, title: str) -> tuple[int, ...]:
         """Store facts. Return the ids of those that are new or changed."""
-        stated: list[assertions.FactChange] = []
-        for place, values in enumerate(change.assertions, 1):
-            values = {**values, "source_ref": values.get("source_ref") or self.source.ref}
-            fact = facts.check_fact(values, f"{change.where}.assertions[{place}]", title)
-            batch = [earlier.id for earlier in stated]
-            stated.append(assertions.add_fact(self.tx, page_id, fact, self.now, batch))
-        self.facts += [fact for fact in stated if fact.changed]
-        return tuple(fact.id for fact in stated if fact.changed)
+        values = [
+            {**fact, "source_ref": fact.get("source_ref") or self.source.ref} for fact in change.assertions
+        ]
+        where = f"{change.where}.assertions"
+        stated = facts.add_facts(self.tx, page_id, title, values, where, self.now)
+        changed = [fact for fact in stated if fact.changed]
+        self.facts += changed
+        return tuple(fact.id for fact in changed)
 
     def _link(self, change: PageChange, saved: SaveResult, link: LinkInput) -> bool:
         """Add a link, or set the end date of an open link. Return False if nothing changed.
@@ -865,7 +866,7 @@ def _run_ingestion(brain: Brain, work: Ingestion) -> IngestRecord:
             *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own or ""
         )
     closed = pages.close_answered_gaps(brain, work.changed) if work.changed else []
-    receipt = receipts.receipt(
+    receipt = facts.receipt(
         *(brain, [page_id for page_id, _ in work.written], work.facts),
         similar=[page_id for page_id, is_new in work.written if is_new],
     )

@@ -7,9 +7,9 @@ from quaid.errors import InvalidArgument, LinkFromText, NotFound
 from quaid.model import dates, links as linkss, slug as slugs
 from quaid.model.links import LONGEST_CONTEXT, RELATED, normalize_relationship
 from quaid.model.plain_text import shorten
-from quaid.operations import pages as editing, receipts
+from quaid.operations import facts, pages as editing
+from quaid.operations.facts import ContradictingQuotes, OpenFact
 from quaid.operations.pages import IfVersion, Slug
-from quaid.operations.receipts import ContradictingQuotes, OpenFact
 from quaid.operations.registry import Arg, op
 from quaid.storage import links as store, page_edits
 from quaid.storage.briefing import link_beginnings
@@ -104,7 +104,7 @@ def link(
         return version, link_id
 
     version, link_id = brain.db.write(work)
-    receipt = receipts.receipt(brain, [start.id])
+    receipt = facts.receipt(brain, [start.id])
     return LinkRecord(
         *(start.slug, version, store.require_added(brain.db, link_id), False, start.collection),
         *(receipt.contradicts, receipt.open_facts),

@@ -15,7 +15,7 @@ from quaid.model.slug import fold_name
 from quaid.notebook import changes, layout, router
 from quaid.notebook.layout import RememberedLine
 from quaid.notebook.router import Classification
-from quaid.operations import background, corrections, receipts
+from quaid.operations import background, corrections
 from quaid.operations.corrections import (
     CorrectedStatement,
     Correction,
@@ -25,9 +25,16 @@ from quaid.operations.corrections import (
     StoredFact,
     StoredStatement,
 )
+from quaid.operations.facts import (
+    MAX_LINE_LENGTH,
+    MAX_OLD_LINES,
+    MAX_OPEN_FACTS,
+    OldLine,
+    OpenFact,
+    spellings,
+)
 from quaid.operations.notebook import edit_file
 from quaid.operations.pages import ExpiryDay, ForPeriod, requested_moment
-from quaid.operations.receipts import OldLine, OpenFact
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, facts as fact_store
 from quaid.storage.collections import Collection
@@ -439,7 +446,7 @@ def _report_subject(brain: Brain, sentence: str) -> _SubjectReport:
     variants = [statement or text, *corrections.spoken_variants(body, text.split()[0], "")]
     said = {line.id: line for variant in variants for line in find(variant, lines)}
     shown = {fact.row.id for fact, _ in clashing}
-    open_rows = [fact.row for fact in facts if fact.row.id not in shown][: receipts.MAX_OPEN_FACTS]
+    open_rows = [fact.row for fact in facts if fact.row.id not in shown][:MAX_OPEN_FACTS]
     open_facts = (OpenFact(row.id, f"{row.predicate} {row.object}", row.valid_from) for row in open_rows)
     report = _SubjectReport(corrections.address_of(subject), open_facts=tuple(open_facts))
     record = None
@@ -450,7 +457,7 @@ def _report_subject(brain: Brain, sentence: str) -> _SubjectReport:
         candidates = map(corrections.candidate, stored[: corrections.MAX_CANDIDATES])
         return report._replace(contradicts=tuple(candidates))
     row = clashing[0][0].row
-    values = receipts.spellings(brain, row.object)
+    values = spellings(brain, row.object)
     for place in model.statements_of_fact(subject.truth, row.predicate, values):
         line = StoredStatement(subject, place)
         said[line.id] = line
@@ -458,8 +465,8 @@ def _report_subject(brain: Brain, sentence: str) -> _SubjectReport:
     keys = {fold_name(value) for value in values}
     fields = (place.text for place in corrections.field_places(subject.frontmatter))
     old += [field for field in fields if fold_name(field.partition(": ")[2]) in keys]
-    still = [OldLine(report.page, text[: receipts.MAX_LINE_LENGTH]) for text in old]
-    return report._replace(replaced=record.replaced, still_says=tuple(still[: receipts.MAX_OLD_LINES]))
+    still = [OldLine(report.page, text[:MAX_LINE_LENGTH]) for text in old]
+    return report._replace(replaced=record.replaced, still_says=tuple(still[:MAX_OLD_LINES]))
 
 
 def _clashing_facts(

@@ -13,7 +13,7 @@ from quaid.model.plain_text import count_noun
 from quaid.notebook import files as notebook_files, layout
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
 from quaid.operations.notebook import fresh_notebook
-from quaid.operations.pages import IfVersion, Slug, edit_page, locate_page
+from quaid.operations.pages import IfVersion, Slug, edit_page
 from quaid.operations.registry import Arg, Named, op
 from quaid.operations.search import type_notes
 from quaid.storage import briefing as store, collections, contradictions, links, proposals
@@ -649,10 +649,9 @@ def tick(
         return page_model.build_page(old.slug, front, truth, entries, fallback_title=old.title)
 
     try:
-        saved, new = edit_page(brain, slug, expected_version, change)
+        saved, new, collection = edit_page(brain, slug, expected_version, change)
     except FileChanged:  # the file has been read again; the line may still be there
-        saved, new = edit_page(brain, slug, expected_version, change)
-    collection = locate_page(brain, slug)[0].name
+        saved, new, collection = edit_page(brain, slug, expected_version, change)
     is_changed, place, was = outcome
     return TickRecord(
         new.slug, saved.version, is_changed, not undo, words or new.title, collection, place, was

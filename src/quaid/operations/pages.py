@@ -34,7 +34,7 @@ from quaid.storage.collections import Collection
 from quaid.storage.pages import PageListItem, PageRow
 
 if TYPE_CHECKING:  # not at run time: `quaid get` does not need these modules, and help does not need SQLite
-    from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, Receipt, ReplacedStatement
+    from quaid.operations.facts import ContradictingQuotes, OldLine, OpenFact, Receipt, ReplacedStatement
     from quaid.storage.facts import FactChange
     from quaid.storage.page_edits import SaveResult
     from quaid.storage.sqlite.connection import Transaction
@@ -107,21 +107,23 @@ def edit_page(
     *,
     content_hash: str | None = None,
     may_create: bool = False,
-    also: "Callable[[Transaction, SaveResult, Page, str], SaveResult] | None" = None,
+    also: "Callable[[Transaction, int, Page, str], bool] | None" = None,
     exact: Callable[[], bytes | None] | None = None,
-) -> "tuple[SaveResult, Page]":
+) -> "tuple[SaveResult, Page, str]":
     """Read, change and save a page in one transaction, so that no concurrent write is lost.
 
-    `expected` and `content_hash` are the version and the hash of the text that the caller had read. `also`
-    writes related rows in the same transaction and returns the updated save result. `exact` is called after `change`
-    and returns the exact bytes for the page's file.
+    Return the result, the page and the name of its collection. `expected` and `content_hash` are the version and the
+    hash of the text that the caller had read. `also` writes related rows in the same transaction and returns True if
+    the page needs a new version for them. `exact` is called after `change` and returns the exact bytes for the page's
+    file.
     """
     from quaid.folders import page_writer
+    from quaid.storage import page_edits
 
     now, uuid = brain.now(), brain.new_uuid()
     find = pages.find if may_create else pages.require
 
-    def work(tx: "Transaction") -> "tuple[SaveResult, Page]":
+    def work(tx: "Transaction") -> "tuple[SaveResult, Page, str]":
         collection, name = locate_page(brain, address)
         old = find(brain.db, name, collection.name)
         if old is None and (gone := expiry.expired_page(brain.db, name, collection.name, anywhere=False)):
@@ -139,7 +141,12 @@ def edit_page(
             )
         except VersionConflict as conflict:
             raise with_current_text(conflict, old) from None
-        return also(tx, saved, new, now) if also else saved, new
+        if also and also(tx, saved.id, new, now) and not saved.changed:
+            _, version = page_edits.touch(
+                tx, new.slug, expected_version=None, now=now, collection=collection.name
+            )
+            saved = saved._replace(version=version, changed=True)
+        return saved, new, collection.name
 
     try:
         return brain.db.write(work)
@@ -677,26 +684,16 @@ def put(
     may_create = bool(assertions) or any(part is not None for part in (content, append, *parts))
     stated: list[FactChange] = []
 
-    def add_facts(tx: "Transaction", saved: "SaveResult", page: Page, now: str) -> "SaveResult":
+    def add_facts(tx: "Transaction", page_id: int, page: Page, now: str) -> bool:
         if not assertions:
-            return saved
-        from quaid.model import facts as fact_model
-        from quaid.storage import facts as fact_store, page_edits
+            return False
+        from quaid.operations import facts
 
-        for place, values in enumerate(assertions, 1):
-            values = {"asserted_by": brain.stated_by, **values}
-            fact = fact_model.check_fact(values, f"assertions[{place}]", page.title)
-            batch = [change.id for change in stated]
-            stated.append(fact_store.add_fact(tx, saved.id, fact, now, batch))
-        if saved.changed or not any(fact.changed for fact in stated):
-            return saved
-        collection, _ = locate_page(brain, slug)
-        _, version = page_edits.touch(
-            tx, page.slug, expected_version=None, now=now, collection=collection.name
-        )
-        return saved._replace(version=version, changed=True)
+        values = [{"asserted_by": brain.stated_by, **fact} for fact in assertions]
+        stated[:] = facts.add_facts(tx, page_id, page.title, values, "assertions", now)
+        return any(fact.changed for fact in stated)
 
-    saved, new = edit_page(
+    saved, new, collection = edit_page(
         *(brain, slug, expected_version, change),
         content_hash=content_hash,
         may_create=may_create,
@@ -716,7 +713,7 @@ def put(
         tuple(left_out) if replace_timeline else (),
         lost[0],
         lost[1],
-        locate_page(brain, slug)[0].name,
+        collection,
         tuple(notes),
         **receipt_of(brain, saved, stated, similar=True)._asdict(),
     )
@@ -726,11 +723,11 @@ def receipt_of(
     brain: Brain, saved: "SaveResult", changes: "list[FactChange] | None" = None, *, similar: bool = False
 ) -> "Receipt":
     """Return what a write to one page replaced, contradicts and leaves open. It is empty if nothing was changed."""
-    from quaid.operations import receipts  # imported late, because it is not needed to read pages
+    from quaid.operations import facts  # imported late, because it is not needed to read pages
 
     if not saved.changed:
-        return receipts.Receipt()
-    return receipts.receipt(brain, [saved.id], changes or (), similar=[saved.id] if similar else ())
+        return facts.Receipt()
+    return facts.receipt(brain, [saved.id], changes or (), similar=[saved.id] if similar else ())
 
 
 PUT_PARTS = ("compiled_truth", "append", "timeline_append", "frontmatter")
@@ -915,10 +912,9 @@ def tag(
             raise TagInText(tag=label, slug=slugs.address(old.collection, old.slug))
         return new
 
-    saved, new = edit_page(brain, slug, expected_version, change)
-    collection, _ = locate_page(brain, slug)
+    saved, new, collection = edit_page(brain, slug, expected_version, change)
     removed = label if remove else None
-    return TagsRecord(new.slug, saved.version, saved.changed, new.tags, removed, collection.name)
+    return TagsRecord(new.slug, saved.version, saved.changed, new.tags, removed, collection)
 
 
 @op("read", command="timeline", examples=("quaid timeline people/alice --limit 5",))
@@ -958,12 +954,11 @@ def timeline_add(
         assert old is not None
         return rebuild_page(old, lines=timeline.add_entry_once(old.timeline, day, summary, source, detail))
 
-    saved, new = edit_page(brain, slug, expected_version, change)
-    collection, _ = locate_page(brain, slug)
+    saved, new, collection = edit_page(brain, slug, expected_version, change)
     entry = EntryInput(day, summary, source, detail)
     receipt = receipt_of(brain, saved)
     return TimelineAddRecord(
-        *(new.slug, saved.version, saved.changed, entry, collection.name),
+        *(new.slug, saved.version, saved.changed, entry, collection),
         *(receipt.contradicts, receipt.open_facts),
     )
 
