@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from quaid.config import OPTIONS
+
 SRC = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "quaid")
 
 # Each room may import itself and these. Everything may import errors.
@@ -216,3 +218,35 @@ def test_every_table_is_marked_kept_or_derived() -> None:
     )
     assert len(tables) > 20
     assert tables == marked
+
+
+HISTORY = ("log.md", "CHANGELOG.md")
+"""Pages that may name modules of former versions."""
+
+
+def exists(name: str) -> bool:
+    """Return True if src/quaid has a path such as model/page.py, or a name such as model.page.build_page."""
+    if "/" in name:
+        return os.path.exists(os.path.join(SRC, name))
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        path = Path(SRC, *parts[:end])
+        if path.with_suffix(".py").exists():
+            text = path.with_suffix(".py").read_text(encoding="utf-8")
+            return all(re.search(rf"\b{part}\b", text) for part in parts[end:])
+    return path.is_dir() and len(parts) == 1
+
+
+def test_modules_named_in_the_docs_exist() -> None:
+    root = Path(SRC).parents[1]
+    rooms = "|".join(sorted(MAY_IMPORT))
+    path, dotted = r"/[a-z_/]+\.[a-z]+", r"(?:\.(?!(?:py|md|onnx)`)[a-z_]+)+"
+    name = re.compile(rf"`(?:src/quaid/|quaid\.)?((?:{rooms})(?:{path}|{dotted}))`")
+    missing = [
+        f"{page.name}: {match[1]}"
+        for page in [*root.glob("*.md"), *root.glob("docs/*.md")]
+        if page.name not in HISTORY
+        for match in name.finditer(page.read_text(encoding="utf-8"))
+        if match[1] not in OPTIONS and not exists(match[1])
+    ]
+    assert missing == []
