@@ -12,7 +12,6 @@ from bench.table import show, verdict
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dream
-from quaid.storage import conversations
 from quaid.storage.conversations import NewTurn, TurnBatch
 
 TURNS, QUICK_TURNS = 10_000, 1_000
@@ -60,7 +59,7 @@ def _talk(brain: Brain, count: int) -> None:
                 text = f"{name} lives in {dice.choice(('Oslo', 'Galway', 'Porto'))} now."
             turns.append(NewTurn("user", text, "2026-04-20T10:00:00Z", ""))
         batch = TurnBatch("claude-code", str(session), turns)
-        brain.db.write(partial(conversations.add, batch=batch, now=brain.now(), seen={}, anew=True))
+        brain.db.write(partial(batch.save, now=brain.now(), seen={}, anew=True))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from bench.vectors import Kept
 from quaid.embedding.backfill import Backfill
 from quaid.embedding.registry import Embedder
 from quaid.search import conversations as conversation_search
-from quaid.storage import conversations as store, embedding_queue, vectors
+from quaid.storage import embedding_queue, vectors
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.vector_index import TurnIndex
@@ -90,7 +90,7 @@ def ask(corpus: Corpus, embedder: Embedder) -> Talk:
                 role, _, text = line.partition(": ")
                 turns.append(NewTurn(role, text, "", str(place)))
             batch = TurnBatch("plain", page.slug, turns)
-            db.write(lambda tx, batch=batch: store.add(tx, batch, NOW, {}, anew=True))  # type: ignore[misc]
+            db.write(lambda tx, batch=batch: batch.save(tx, NOW, {}, anew=True))  # type: ignore[misc]
         Backfill(db, embedder, lambda: NOW, lambda *_: None).embed_turns()
         index = TurnIndex(db)
         for each in corpus.asks:

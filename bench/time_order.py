@@ -23,7 +23,7 @@ from quaid.search import answer as answers
 from quaid.search.answer import Answer
 from quaid.search.conversations import conversation_results
 from quaid.search.ranking import RankedQuestion
-from quaid.storage import collections, conversations, embedding_queue, vector_index, vectors
+from quaid.storage import collections, embedding_queue, vector_index, vectors
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
@@ -105,8 +105,8 @@ def add_talks(db: Database, lines: list[str], embedder: Kept) -> None:
             NewTurn("assistant", "Understood.", "", ""),
         ]
         db.write(
-            lambda tx, session=session, turns=turns: conversations.add(  # type: ignore[misc]
-                tx, TurnBatch("plain", session, turns), NOW, {}, anew=True
+            lambda tx, session=session, turns=turns: TurnBatch("plain", session, turns).save(  # type: ignore[misc]
+                tx, NOW, {}, anew=True
             )
         )
     queue = embedding_queue.TurnQueue(db, embedder.name)

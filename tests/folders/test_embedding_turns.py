@@ -18,7 +18,7 @@ def db(tmp_path: object) -> Database:
 
 def say(db: Database, session: str, *texts: str, day: str = "2026-04-01") -> None:
     turns = [NewTurn("user", text, f"{day}T10:00:00Z", f"{at}") for at, text in enumerate(texts)]
-    db.write(lambda tx: conversations.add(tx, TurnBatch("plain", session, turns), NOW, {}, anew=True))
+    db.write(lambda tx: TurnBatch("plain", session, turns).save(tx, NOW, {}, anew=True))
 
 
 def sentences(count: int) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from quaid.app import Brain
 from quaid.errors import Cancelled, DreamRunning, InvalidArgument
 from quaid.operations import dispatch, dream, review
-from quaid.storage import collections, conversations, leases, proposals
+from quaid.storage import collections, leases, proposals
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.worker import Supervisor, WorkerProcess
 
@@ -35,7 +35,7 @@ def texts(brain: Brain) -> list[tuple[Any, ...]]:
 def say(brain: Brain, *turns: str, role: str = "user") -> None:
     new = [NewTurn(role, text, "2026-04-20T10:00:00Z", "") for text in turns]
     batch = TurnBatch("claude-code", f"s{time.monotonic_ns()}", new)
-    brain.db.write(lambda tx: conversations.add(tx, batch, brain.now(), {}, anew=True))
+    brain.db.write(lambda tx: batch.save(tx, brain.now(), {}, anew=True))
 
 
 def proposals_of(brain: Brain, kind: str) -> list[Any]:

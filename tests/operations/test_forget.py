@@ -312,9 +312,7 @@ def test_a_source_that_changed_only_this_page_goes_with_it(known: Brain) -> None
             data = f"They met in {name}, and there was a flugelhorn.".encode() if name == "a" else b"Both."
             source = history.IngestSource("meeting", f"meeting/{name}", f"meeting/{name}.md", data, name)
             pages = [ids[slug] for slug in slugs]
-            history.keep_source(
-                tx, source, import_id=f"import-{name}", now="2026-01-01T00:00:00Z", page_ids=pages
-            )
+            source.keep(tx, import_id=f"import-{name}", now="2026-01-01T00:00:00Z", page_ids=pages)
 
     known.db.write(take_in)
     assert run(known, "forget", slug="people/bob", yes=True).clean

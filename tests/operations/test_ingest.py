@@ -30,7 +30,7 @@ from quaid.errors import (
 )
 from quaid.operations import dispatch
 from quaid.operations.registry import Scope
-from quaid.storage import checks, history
+from quaid.storage import checks
 from quaid.storage.history import IngestSource
 
 ALICE = """# Alice
@@ -385,7 +385,7 @@ def test_sources_of_an_earlier_quaid_get_their_pages(brain: Brain) -> None:
         for number, words in enumerate(("Ann sold the crane.", "Bo bought a boat.")):
             data = words.encode()
             source = IngestSource("meeting", f"m/{number}", f"m/{number}.md", data, sha256(data).hexdigest())
-            history.keep_source(tx, source, import_id=f"i{number}", now="2026-01-01T00:00:00Z", page_ids=[])
+            source.keep(tx, import_id=f"i{number}", now="2026-01-01T00:00:00Z", page_ids=[])
 
     brain.db.write(as_before)
     findings = {

@@ -9,7 +9,6 @@ import pytest
 from quaid.app import Brain
 from quaid.embedding.backfill import Backfill
 from quaid.search.conversations import ConversationSearchRecord, search_turns, search_turns_by_words
-from quaid.storage import conversations
 from quaid.storage.conversations import NewTurn, TurnBatch
 
 
@@ -24,7 +23,7 @@ def talk(brain: Brain) -> Brain:
     ]
     turns = [NewTurn(role, text, f"2026-04-25T12:00:0{at}Z", "") for at, (role, text) in enumerate(output)]
     batch = TurnBatch("codex", "abc", turns, "Databases", "/p")
-    brain.db.write(lambda tx: conversations.add(tx, batch, brain.now(), {}, anew=True))
+    brain.db.write(lambda tx: batch.save(tx, brain.now(), {}, anew=True))
     return brain
 
 
@@ -68,9 +67,7 @@ def test_pages_are_not_searched(talk: Brain) -> None:
 
 def test_among_many_turns_the_newest_of_the_common_are_found(brain: Brain) -> None:
     turns = [NewTurn("user", f"common words here and number{at}", "", f"k{at}") for at in range(20_000)]
-    brain.db.write(
-        lambda tx: conversations.add(tx, TurnBatch("plain", "x", turns), brain.now(), {}, anew=True)
-    )
+    brain.db.write(lambda tx: TurnBatch("plain", "x", turns).save(tx, brain.now(), {}, anew=True))
     assert found(brain, "number77") == [78]
     assert len(found(brain, "common words here")) == 10
     assert len(found(brain, "common words elsewhere")) == 10
@@ -122,9 +119,7 @@ def talks(talk: Brain) -> Brain:
     turns = [
         NewTurn("user", text, f"2026-04-26T12:00:{at % 60:02}Z", str(at)) for at, text in enumerate(texts)
     ]
-    talk.db.write(
-        lambda tx: conversations.add(tx, TurnBatch("plain", "xyz", turns), talk.now(), {}, anew=True)
-    )
+    talk.db.write(lambda tx: TurnBatch("plain", "xyz", turns).save(tx, talk.now(), {}, anew=True))
     Backfill(talk.db, Places(), talk.now, lambda *_: None).embed_turns()
     return talk
 
@@ -163,9 +158,7 @@ def test_a_turn_without_a_vector_is_found_by_its_words(talks: Brain) -> None:
         NewTurn("user", "no", "", "a"),
         NewTurn("user", "The zebra was on the ferry, they say.", "", "b"),
     ]
-    talks.db.write(
-        lambda tx: conversations.add(tx, TurnBatch("plain", "late", turns), talks.now(), {}, anew=True)
-    )
+    talks.db.write(lambda tx: TurnBatch("plain", "late", turns).save(tx, talks.now(), {}, anew=True))
     answer = looked(talks, "zebra")
     assert [(hit.session, hit.lanes) for hit in answer.hits[:1]] == [("late", ("words",))]
     assert answer.note.startswith("67 of 68 texts have vectors")
@@ -178,9 +171,7 @@ def test_matching_part_of_a_long_turn_is_shown(talks: Brain) -> None:
         + "And then the ship sank in the harbour. " * 80
     )
     turns = [NewTurn("user", text, "", "a")]
-    talks.db.write(
-        lambda tx: conversations.add(tx, TurnBatch("plain", "long", turns), talks.now(), {}, anew=True)
-    )
+    talks.db.write(lambda tx: TurnBatch("plain", "long", turns).save(tx, talks.now(), {}, anew=True))
     Backfill(talks.db, Places(), talks.now, lambda *_: None).embed_turns()
     hits = looked(talks, "boat?").hits
     (hit,) = [hit for hit in hits if hit.session == "long"]

@@ -13,9 +13,7 @@ NOW = "2026-04-25T12:00:00Z"
 
 def add(db: Database, *texts: str, title: str = "", session: str = "s") -> conversations.TurnsAdded:
     turns = [NewTurn("user", text, NOW, "") for text in texts]
-    return db.write(
-        lambda tx: conversations.add(tx, TurnBatch("plain", session, turns, title), NOW, {}, anew=True)
-    )
+    return db.write(lambda tx: TurnBatch("plain", session, turns, title).save(tx, NOW, {}, anew=True))
 
 
 def words(db: Database) -> list[tuple[object, ...]]:

@@ -16,9 +16,8 @@ def log(db: Database, digest: str = "a" * 64, context: str = "", now: str = NOW)
 
 def approve(db: Database, gap: gaps.Gap, approver: str, sensitivity: str = "external") -> gaps.Gap:
     db.write(
-        lambda tx: gaps.approve(
+        lambda tx: gap.approve(
             tx,
-            gap,
             query_text="What is it?",
             sensitivity=sensitivity,
             approver=approver,

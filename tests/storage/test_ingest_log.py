@@ -18,7 +18,7 @@ def keep(db: Database, import_id: str, source: IngestSource = MINUTES, **more: o
     page_ids = more.get("page_ids", [])
     page = more.get("page")
     db.write(
-        lambda tx: history.keep_source(tx, source, import_id=import_id, now=NOW, page_ids=page_ids, page=page)  # type: ignore[arg-type]
+        lambda tx: source.keep(tx, import_id=import_id, now=NOW, page_ids=page_ids, page=page)  # type: ignore[arg-type]
     )
 
 

@@ -187,9 +187,9 @@ def test_a_link_can_be_closed_but_not_into_another(db: Database) -> None:
     first = add(db, a, b, "works_at", "2020-01-01", "2021-01-01")
     add(db, a, b, "works_at", "2022-01-01")
     link = links.require_added(db, first)
-    db.write(lambda tx: links.close(tx, link, "2022-01-01"))
+    db.write(lambda tx: link.close(tx, "2022-01-01"))
     with pytest.raises(LinkOverlaps):
-        db.write(lambda tx: links.close(tx, link, "2023-01-01"))
+        db.write(lambda tx: link.close(tx, "2023-01-01"))
 
 
 def test_only_added_links_can_be_changed_by_id(db: Database) -> None:

@@ -27,9 +27,7 @@ def say(db: Database, session: str, *texts: str, day: str = "2026-04-01") -> int
     turns = [
         NewTurn("user", text, f"{day}T10:00:{at % 60:02}Z", f"{session}{at}") for at, text in enumerate(texts)
     ]
-    return db.write(
-        lambda tx: conversations.add(tx, TurnBatch("plain", session, turns), NOW, {}, anew=True)
-    ).conversation
+    return db.write(lambda tx: TurnBatch("plain", session, turns).save(tx, NOW, {}, anew=True)).conversation
 
 
 def vector(content_hash: bytes) -> bytes:

@@ -786,12 +786,12 @@ class _PageExport:
                 "title": talk.title,
                 "project": talk.project,
             }
-            turns = conversations.read_turns(self.db, talk.id, 0, TURNS_PER_READ)
+            turns = talk.read_turns(self.db, 0, TURNS_PER_READ)
             while turns:
                 for turn in turns:
                     record = {"role": turn.role, "content": turn.text, "timestamp": turn.said_at, **shared}
                     self._add_line({key: item for key, item in record.items() if item})
-                turns = conversations.read_turns(self.db, talk.id, turns[-1].turn + 1, TURNS_PER_READ)
+                turns = talk.read_turns(self.db, turns[-1].turn + 1, TURNS_PER_READ)
         if self._lines:
             self._end_file()
 

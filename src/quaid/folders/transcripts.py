@@ -403,10 +403,9 @@ class _TranscriptReader:
 
         def work(tx: Transaction) -> list[conversations.TurnsAdded]:
             if state is not None:
-                conversations.save_transcript(tx, state, self._now, self._moved_from or "")
+                state.save(tx, self._now, self._moved_from or "")
             return [
-                conversations.add(tx, batch, self._now, self._seen, anew=self._anew, again=self._again)
-                for batch in batches
+                batch.save(tx, self._now, self._seen, anew=self._anew, again=self._again) for batch in batches
             ]
 
         tally = self._tally

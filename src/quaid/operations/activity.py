@@ -194,7 +194,7 @@ def activity(
     last = dates.check_date(until, "until") if until else "9999"
     calls = CallFilter(client, session, first, last, writes)
     with brain.db.reading():
-        rows, total = store.sessions(brain.db, calls, limit)
+        rows, total = calls.sessions(brain.db, limit)
         stored = store.calls_of_sessions(brain.db, [row.session for row in rows], calls, MAX_LISTED_CALLS)
         budget = MAX_DIFFS if diffs else 0
         by_session: dict[str, list[AgentCall]] = {}

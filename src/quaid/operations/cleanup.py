@@ -782,7 +782,7 @@ def _expired_record(brain: Brain, rows: list[ExpiredRow], show_text: bool = Fals
     for row in rows:
         text = row.text
         if row.kind == "page" and show_text:
-            text = markdown.render(*expiry.page_text(brain.db, row.page_id))
+            text = markdown.render(*row.page_text(brain.db))
         items.append(
             ExpiredItem(
                 *(row.id, row.kind, slugs.address(row.collection, row.slug), row.title, text, row.reason),
@@ -802,18 +802,18 @@ def _keep_item(brain: Brain, row: ExpiredRow, moment: str | None) -> str:
     def work(tx: Transaction) -> None:
         collection = collections.require(brain.db, row.collection)
         if row.kind == "page":
-            expiry.show_page(tx, row.page_id)
+            row.show_page(tx)
         old = pages.require(brain.db, row.slug, row.collection)
         front, truth, lines = old.frontmatter, old.truth, old.timeline
         until = moment or dates.NEVER
         if row.kind == "page":
             front = {**front, dates.EXPIRY_KEY: until}
         elif row.kind == "line":
-            truth, lines = expiry.show_line(tx, row, dates.with_expiry(row.text, until))
+            truth, lines = row.show_line(tx, dates.with_expiry(row.text, until))
         else:
-            expiry.show_fact(tx, row, moment)
+            row.show_fact(tx, moment)
             page_edits.touch(tx, row.slug, expected_version=None, now=at, collection=row.collection)
-        expiry.drop_item(tx, row.id)
+        row.drop(tx)
         if row.kind != "fact":
             new = editing.rebuild_page(old, frontmatter=front, truth=truth, lines=lines)
             page_writer.save_page(
@@ -902,7 +902,7 @@ def _delete_part(brain: Brain, row: ExpiredRow) -> None:
             new_uuid=brain.new_uuid,
             progress=brain.progress,
         )
-    brain.db.write(lambda tx: expiry.erase_item(tx, row))
+    brain.db.write(lambda tx: row.erase(tx))
 
 
 def _proof_of_part(brain: Brain, row: ExpiredRow, trouble: str) -> ForgetRecord:

@@ -265,10 +265,10 @@ def conversation_show(
         raise NotFound(what="turn", name=str(around), hint=f"The conversation has {row.turns:,}.")
     first = 1 if around is None else max(1, min(around - limit // 2, row.turns - limit + 1))
     turns = []
-    for turn in store.read_turns(brain.db, row.id, first, limit):
+    for turn in row.read_turns(brain.db, first, limit):
         text = turn.text if full else turn.text[:MAX_SHOWN_LENGTH]
         turns.append(ShownTurn(turn.turn, turn.role, turn.said_at, text, len(turn.text) - len(text)))
-    return ConversationRecord(row, tuple(turns), around, tuple(store.learned_pages(brain.db, row)))
+    return ConversationRecord(row, tuple(turns), around, tuple(row.learned_pages(brain.db)))
 
 
 @op(
@@ -308,7 +308,7 @@ def add_session_turns(brain: Brain, client: str, session: str, turns: Sequence[S
         new.append(store.NewTurn(turn.role, text, now, brain.random_uuid(), item))
         masked += count
     batch = store.TurnBatch(client, session, new, masked=masked)
-    brain.db.write(lambda tx: store.add(tx, batch, now, {}, anew=False, again=True))
+    brain.db.write(lambda tx: batch.save(tx, now, {}, anew=False, again=True))
 
 
 def _masked_item(value: Any) -> Any:

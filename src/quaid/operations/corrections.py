@@ -763,9 +763,9 @@ class Correction:
                 self.says = self.says or fact.with_value(value)
             if never_held:
                 current = fact_store.read_facts(self.brain.db, ids=[row.id])[0]
-                fact_store.shorten_fact(tx, current, end, end, None)
+                current.shorten(tx, end, end, None)
             elif value is None:
-                fact_store.end_fact(tx, row, end)
+                row.end(tx, end)
             if row.page_id != but:
                 page, collection = fact.page.slug, fact.page.collection
                 page_edits.touch(tx, page, expected_version=None, now=self.now, collection=collection)

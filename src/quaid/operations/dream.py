@@ -392,7 +392,7 @@ class _Dream:
         if self._model is not None:
             yield from self._facts_by_model(self._model)
         since = self._state.get("log_day", "0000-01-01")
-        for log, _ in briefing.daily_logs(db, briefing.DatedFilter(since), 1_000):
+        for log, _ in briefing.DatedFilter(since).daily_logs(db, 1_000):
             yield from self._facts_in(log.text, log.slug, log.day)
         self._save(log_day=self._brain.local()[:10])
 

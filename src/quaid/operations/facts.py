@@ -296,12 +296,12 @@ def resolve_contradiction(
             if change.kind == "link":
                 if links.require_added(brain.db, change.id) != old_links[change.id]:
                     raise changed_since
-                links.close(tx, old_links[change.id], change.until)
-            elif not store.shorten_fact(tx, facts[change.id], change.since, change.until, change.successor):
+                old_links[change.id].close(tx, change.until)
+            elif not facts[change.id].shorten(tx, change.since, change.until, change.successor):
                 raise changed_since
         for head in heads.values():
             page_edits.touch(tx, head.slug, expected_version=None, now=now, collection=head.collection)
-        contradictions.resolve(tx, id, " ".join(filter(None, notes)), now)
+        stored.resolve(tx, " ".join(filter(None, notes)), now)
 
     brain.db.write(work)
     addresses = {key: slugs.address(head.collection, head.slug) for key, head in heads.items()}
@@ -328,7 +328,7 @@ def _current_finding(
             problem=f"{stored.id} is a truth older than its evidence, which has no {side} side; rewrite the"
             f" truth of {stored.slug}, or use --keep both if it still holds",
         )
-    current = contradictions.find_again(brain.db, stored, brain.now()[:10])
+    current = stored.find_again(brain.db, brain.now()[:10])
     if current is None:
         raise InvalidArgument(
             name="resolve", problem=f"{stored.id} is no longer a contradiction; run `quaid check` again"

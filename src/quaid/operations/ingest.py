@@ -150,7 +150,7 @@ class Ingestion:
         if earlier is not None and self.is_file:
             if earlier.source_ref != self.source.ref and not os.path.exists(earlier.source_ref):
                 # The file was moved or renamed since the earlier ingest.
-                history.move_source(tx, earlier, self.source)
+                earlier.move_to(tx, self.source)
             return earlier
         left = self._known_changes() if earlier else []
         self.changes = [change for change in self.requested if change not in left]
@@ -170,9 +170,8 @@ class Ingestion:
         ]
         if earlier is not None and not changed:
             return earlier
-        history.keep_source(
+        self.source.keep(
             tx,
-            self.source,
             import_id=self.import_id,
             now=self.now,
             page_ids=[page_id for page_id, _ in changed] or [page.id for page in saved],
@@ -423,7 +422,7 @@ class Ingestion:
                 if link.valid_until in (None, row.valid_until):
                     return False  # the link is already stored; a link that was closed since is not reopened
                 if row.valid_until is None and row.source_kind != links.FROM_TEXT:
-                    links.close(self.tx, row, link.valid_until)
+                    row.close(self.tx, link.valid_until)
                     return True
         return self._add_link(saved.id, to_id, link)
 

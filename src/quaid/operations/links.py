@@ -129,7 +129,7 @@ def link_close(
         _, version = page_edits.touch(
             tx, row.from_slug, expected_version=expected_version, now=now, collection=row.from_collection
         )
-        store.close(tx, row, until)
+        row.close(tx, until)
         return version, row._replace(valid_until=until)
 
     version, closed = brain.db.write(work)

@@ -464,7 +464,7 @@ def seen(
         new = look._replace(loaded_at=max(look.loaded_at, until))
     else:
         new = store.LastLook(_new_since(brain, look, now), now, until)
-    brain.db.write(lambda tx: store.set_last_look(tx, new))
+    brain.db.write(lambda tx: new.save(tx))
     return SeenRecord(new.seen_until)
 
 
@@ -751,7 +751,7 @@ def days(
     )
     kinds, most = (kind,) if kind else store.DATED_KINDS, offset + limit + 1
     with brain.db.reading():
-        items = store.dated_items(brain.db, filters, kinds, most)
+        items = filters.items(brain.db, kinds, most)
         if "log" in kinds:
             items = store.sort_dated([*items, *_log_entries(brain, filters, most)])
     notes = () if items else type_notes(brain, type)
@@ -762,7 +762,7 @@ def _log_entries(brain: Brain, filters: DatedFilter, most: int) -> list[DatedIte
     """Return up to `most` entries of daily logs that match the filters. Within a day, the latest comes first."""
     items: list[DatedItem] = []
     needle = filters.text.lower()
-    for log, is_whole in store.daily_logs(brain.db, filters, most):
+    for log, is_whole in filters.daily_logs(brain.db, most):
         for entry in reversed(notebook_files.parse_daily_file(log.text)):
             text = f"{entry.heading}\n{entry.body}".strip()
             if needle in text.lower() or needle in log.title.lower():

@@ -232,9 +232,8 @@ def gap_approve(
     _check_redacted(sensitivity, query, redacted_query)
     now = brain.now()
     brain.db.write(
-        lambda tx: gaps.approve(
+        lambda tx: gaps.require(brain.db, gap_id).approve(
             tx,
-            gaps.require(brain.db, gap_id),
             query_text=query.strip() if query and sensitivity == "external" else None,
             sensitivity=sensitivity,
             approver=approver.strip(),

@@ -189,7 +189,7 @@ def _store_proposal(
             change.diff,
         ),
     )
-    number = brain.db.write(lambda tx: proposals.add(tx, row))
+    number = brain.db.write(lambda tx: row.add(tx))
     return Proposed(number, change.slug, change.collection, change.version, row.summary)
 
 
@@ -423,7 +423,7 @@ def _reject(brain: Brain, row: ProposalRow, note: str) -> Decision:
 
 def _decide(brain: Brain, row: ProposalRow, decision: str, note: str) -> None:
     now, author = brain.now(), brain.author
-    brain.db.write(lambda tx: proposals.decide(tx, row.id, decision, decided_by=author, note=note, now=now))
+    brain.db.write(lambda tx: row.decide(tx, decision, decided_by=author, note=note, now=now))
 
 
 def _target(row: ProposalRow) -> str:
@@ -585,7 +585,7 @@ def propose_call(
     row = row._replace(
         slug=change.slug, collection=change.collection, base_version=change.version, diff=change.diff
     )
-    return brain.db.write(lambda tx: proposals.add(tx, row))
+    return brain.db.write(lambda tx: row.add(tx))
 
 
 def accept_proposal(brain: Brain, id: int, note: str) -> Decision:

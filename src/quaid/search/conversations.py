@@ -413,7 +413,7 @@ def _turn_result(db: Database, found: TurnEvidence, score: float) -> OtherResult
     section = text if len(text) <= LONGEST_TURN else f"…{text[at : at + LONGEST_TURN]}…"
     line = found.line
     if _only_asks(turn.text):  # the answer is in the reply
-        for reply in conversations.read_turns(db, held.id, turn.turn + 1, 1):
+        for reply in held.read_turns(db, turn.turn + 1, 1):
             line = f"{line} — {reply.role}: {shorten(one_line(reply.text), LONGEST_REPLY_LINE)}"
             section = f"{section}\n\n{reply.role}: {shorten(reply.text.strip(), LONGEST_TURN)}"
     result = SearchResult(

@@ -87,6 +87,18 @@ class CallFilter(NamedTuple):
         )
         return sql, (self.client, self.session, self.since, self.until, int(self.writes))
 
+    def sessions(self, db: "Database", limit: int) -> tuple[list[SessionRow], int]:
+        """Return the sessions with matching calls, latest first, and their number. Counts only those calls."""
+        condition, values = self.condition()
+        rows = db.rows(
+            "SELECT session, client, min(called_at), max(called_at), sum(NOT is_write),"  # noqa: S608 (fixed)
+            " sum(is_write AND outcome <> 'failed'), sum(outcome = 'failed')"
+            f" FROM activity WHERE {condition} GROUP BY session ORDER BY max(id) DESC LIMIT ?6",
+            (*values, limit),
+        )
+        (total,) = db.one(f"SELECT count(DISTINCT session) FROM activity WHERE {condition}", values) or (0,)  # noqa: S608
+        return [SessionRow(*row) for row in rows], total
+
 
 def record(tx: "Transaction", calls: Iterable[NewCall], oldest: str) -> None:
     """Store calls, and delete those before `oldest` and those beyond MAX_CALLS."""
@@ -119,19 +131,6 @@ def record(tx: "Transaction", calls: Iterable[NewCall], oldest: str) -> None:
         "DELETE FROM activity WHERE called_at < ? OR id <= (SELECT max(id) FROM activity) - ?",
         (oldest, MAX_CALLS),
     )
-
-
-def sessions(db: "Database", calls: CallFilter, limit: int) -> tuple[list[SessionRow], int]:
-    """Return the sessions with matching calls, latest first, and their number. Only matching calls are counted."""
-    condition, values = calls.condition()
-    rows = db.rows(
-        "SELECT session, client, min(called_at), max(called_at), sum(NOT is_write),"  # noqa: S608 (fixed)
-        " sum(is_write AND outcome <> 'failed'), sum(outcome = 'failed')"
-        f" FROM activity WHERE {condition} GROUP BY session ORDER BY max(id) DESC LIMIT ?6",
-        (*values, limit),
-    )
-    (total,) = db.one(f"SELECT count(DISTINCT session) FROM activity WHERE {condition}", values) or (0,)  # noqa: S608
-    return [SessionRow(*row) for row in rows], total
 
 
 def calls_of_sessions(

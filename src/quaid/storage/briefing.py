@@ -383,6 +383,11 @@ class LastLook(NamedTuple):
     loaded_at: str
     """The last time in the visit at which the changes were shown."""
 
+    def save(self, tx: "Transaction") -> None:
+        tx.execute(
+            "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (LAST_LOOK_KEY, " ".join(self))
+        )
+
 
 LAST_LOOK_KEY = "last_look"
 """Key in quaid_config under which the fields of LastLook are stored, separated by spaces."""
@@ -391,12 +396,6 @@ LAST_LOOK_KEY = "last_look"
 def read_last_look(db: "Database") -> LastLook | None:
     row = db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_LOOK_KEY,))
     return LastLook(*str(row[0]).split()) if row else None
-
-
-def set_last_look(tx: "Transaction", look: LastLook) -> None:
-    tx.execute(
-        "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (LAST_LOOK_KEY, " ".join(look))
-    )
 
 
 DATED_KINDS = ("entry", "log", "page", "due", "link", "fact")
@@ -444,6 +443,50 @@ class DatedFilter(NamedTuple):
     collection: str = ""
     text: str = ""
 
+    def items(self, db: "Database", kinds: tuple[str, ...], most: int) -> list[DatedItem]:
+        """Return up to `most` items of each kind and state, newest first.
+
+        Daily logs (kind "log") are not included; see daily_logs().
+        """
+        items: list[DatedItem] = []
+        for kind in kinds:
+            if kind == "log":
+                continue
+            if kind in _DATED_SOURCES:
+                items += _select_dated(db, kind, _DATED_SOURCES[kind], self, most)
+                continue
+            text, tables = _DATED_SPANS[kind]
+            source = "o.source_ref" if kind == "fact" else "''"
+            for state, column in (("begun", "o.valid_from"), ("ended", "o.valid_until")):
+                parts = (column, f"'{state}'", text, source, "NULL", "o.id", tables, f"{column} IS NOT NULL")
+                items += _select_dated(db, kind, parts, self, most)
+        return sort_dated(items)
+
+    def daily_logs(self, db: "Database", most: int) -> list[tuple[DatedItem, bool]]:
+        """Return up to `most` daily logs of notebooks that match the filter, with their full text, newest first.
+
+        The second value of each pair is True if the text is the whole file. Line numbers in the text are then
+        also line numbers in the file.
+        """
+        rows = db.rows(
+            "SELECT substr(p.slug, 7) AS day, (SELECT name FROM collections WHERE id = p.collection_id),"  # noqa: S608
+            " p.slug, p.title, p.type, p.wing, p.compiled_truth, p.timeline, p.frontmatter, p.id FROM pages AS p"
+            f" WHERE {_IS_DAILY_LOG} AND day BETWEEN ?1 AND ?2{_DATED_CONDITIONS}"
+            " AND (?6 = '' OR instr(lower(p.compiled_truth), ?6) OR instr(lower(p.timeline), ?6)"
+            " OR instr(lower(p.title), ?6)) ORDER BY day DESC, p.id DESC LIMIT ?7",
+            (*self[:5], self.text.lower(), most),
+        )
+        return [
+            (
+                DatedItem(
+                    *(day, "log", "", address(collection, slug), title, kind, wing),
+                    *(f"{truth}\n\n{timeline}" if timeline else truth, "", None, page_id),
+                ),
+                not timeline and front == "{}",
+            )
+            for day, collection, slug, title, kind, wing, truth, timeline, front, page_id in rows
+        ]
+
 
 _DATED_SOURCES: dict[str, tuple[str, ...]] = {
     # Each value is (day, state, text, source, line, id, tables with the page p, condition).
@@ -480,56 +523,10 @@ _DATED_CONDITIONS = (
 )
 
 
-def dated_items(db: "Database", chosen: DatedFilter, kinds: tuple[str, ...], most: int) -> list[DatedItem]:
-    """Return up to `most` items of each kind and state, newest first.
-
-    Daily logs (kind "log") are not included; see daily_logs().
-    """
-    items: list[DatedItem] = []
-    for kind in kinds:
-        if kind == "log":
-            continue
-        if kind in _DATED_SOURCES:
-            items += _select_dated(db, kind, _DATED_SOURCES[kind], chosen, most)
-            continue
-        text, tables = _DATED_SPANS[kind]
-        source = "o.source_ref" if kind == "fact" else "''"
-        for state, column in (("begun", "o.valid_from"), ("ended", "o.valid_until")):
-            parts = (column, f"'{state}'", text, source, "NULL", "o.id", tables, f"{column} IS NOT NULL")
-            items += _select_dated(db, kind, parts, chosen, most)
-    return sort_dated(items)
-
-
 def sort_dated(items: list[DatedItem]) -> list[DatedItem]:
     """Sort by day, newest first; within a day by kind, then by descending id."""
     by_kind = sorted(items, key=lambda item: (DATED_KINDS.index(item.kind), -item.id))
     return sorted(by_kind, key=lambda item: item.day, reverse=True)
-
-
-def daily_logs(db: "Database", chosen: DatedFilter, most: int) -> list[tuple[DatedItem, bool]]:
-    """Return up to `most` daily logs of notebooks that match the filter, with their full text, newest first.
-
-    The second value of each pair is True if the text is the whole file. Line numbers in the text are then
-    also line numbers in the file.
-    """
-    rows = db.rows(
-        "SELECT substr(p.slug, 7) AS day, (SELECT name FROM collections WHERE id = p.collection_id), p.slug, p.title,"  # noqa: S608
-        " p.type, p.wing, p.compiled_truth, p.timeline, p.frontmatter, p.id FROM pages AS p"
-        f" WHERE {_IS_DAILY_LOG} AND day BETWEEN ?1 AND ?2{_DATED_CONDITIONS}"
-        " AND (?6 = '' OR instr(lower(p.compiled_truth), ?6) OR instr(lower(p.timeline), ?6)"
-        " OR instr(lower(p.title), ?6)) ORDER BY day DESC, p.id DESC LIMIT ?7",
-        (*chosen[:5], chosen.text.lower(), most),
-    )
-    return [
-        (
-            DatedItem(
-                *(day, "log", "", address(collection, slug), title, kind, wing),
-                *(f"{truth}\n\n{timeline}" if timeline else truth, "", None, page_id),
-            ),
-            not timeline and front == "{}",
-        )
-        for day, collection, slug, title, kind, wing, truth, timeline, front, page_id in rows
-    ]
 
 
 def _select_dated(

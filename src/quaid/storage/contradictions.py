@@ -149,6 +149,24 @@ class Contradiction(NamedTuple):
     resolved_at: str | None
     resolution: str
 
+    def find_again(self, db: "Database", today: str) -> tuple[Snapshot, ContradictionFinding] | None:
+        """Search for a stored contradiction again. Return the snapshot and the finding, or None if it is gone."""
+        fingerprint, page_ids = _cause(db, self.id)
+        snapshot = _load_snapshot(db, today, page_ids)
+        snapshot = snapshot._replace(texts=list(snapshot.texts))
+        for finding in find_contradictions(snapshot, self.type):
+            if finding.fingerprint == fingerprint:
+                return snapshot, finding
+        return None
+
+    def resolve(self, tx: Transaction, note: str, now: str) -> None:
+        """Mark a contradiction as resolved. An existing note is kept if `note` is empty."""
+        tx.execute(
+            "UPDATE contradictions SET resolved_at = coalesce(resolved_at, ?),"
+            " resolution = coalesce(nullif(?, ''), resolution) WHERE id = ?",
+            (now, note, self.id),
+        )
+
 
 class DepartureTexts:
     """The pages whose text may mention that someone left a job, school or home.
@@ -315,19 +333,6 @@ def check(
     return findings, _evidence_json(db, findings), page_ids
 
 
-def find_again(
-    db: "Database", contradiction: Contradiction, today: str
-) -> tuple[Snapshot, ContradictionFinding] | None:
-    """Search for a stored contradiction again. Return the snapshot and the finding, or None if it is gone."""
-    fingerprint, page_ids = _cause(db, contradiction.id)
-    snapshot = _load_snapshot(db, today, page_ids)
-    snapshot = snapshot._replace(texts=list(snapshot.texts))
-    for finding in find_contradictions(snapshot, contradiction.type):
-        if finding.fingerprint == fingerprint:
-            return snapshot, finding
-    return None
-
-
 def current_findings(db: "Database", today: str) -> list[tuple[ContradictionFinding, int | None, str]]:
     """Find contradictions in the whole memory. Return each unresolved finding with its id and day of detection.
 
@@ -449,15 +454,6 @@ def require(db: "Database", contradiction_id: int) -> Contradiction:
     if not rows:
         raise NotFound(what="contradiction", name=contradiction_id, hint=" `quaid check` shows the ids.")
     return rows[0]
-
-
-def resolve(tx: Transaction, contradiction_id: int, note: str, now: str) -> None:
-    """Mark a contradiction as resolved. An existing note is kept if `note` is empty."""
-    tx.execute(
-        "UPDATE contradictions SET resolved_at = coalesce(resolved_at, ?),"
-        " resolution = coalesce(nullif(?, ''), resolution) WHERE id = ?",
-        (now, note, contradiction_id),
-    )
 
 
 def _select_contradictions(

@@ -87,15 +87,11 @@ class NewTurn(NamedTuple):
     """The item of an agent framework that the turn was made from, as JSON."""
 
 
-class TurnBatch(NamedTuple):
-    """Turns of one conversation, in order."""
+SeenTurns = dict[bytes, int]
+"""The number of occurrences so far of each turn that has neither key nor time.
 
-    client: str
-    session: str
-    turns: Sequence[NewTurn]
-    title: str = ""
-    project: str = ""
-    masked: int = 0
+It is counted while one file is read.
+"""
 
 
 class TurnsAdded(NamedTuple):
@@ -106,18 +102,50 @@ class TurnsAdded(NamedTuple):
     """True if the user removed this conversation, so that nothing was added."""
 
 
-class ConversationRow(NamedTuple):
-    id: int
+class TurnBatch(NamedTuple):
+    """Turns of one conversation, in order."""
+
     client: str
     session: str
-    title: str
-    project: str
-    started_at: str | None
-    ended_at: str | None
-    turns: int
-    masked: int
-    opening: str = ""
-    """The first words of the first turn of the user, if the conversation has no title."""
+    turns: Sequence[NewTurn]
+    title: str = ""
+    project: str = ""
+    masked: int = 0
+
+    def save(
+        self, tx: "Transaction", now: str, seen: SeenTurns, *, anew: bool, again: bool = False
+    ) -> TurnsAdded:
+        """Append turns to a conversation, skipping turns that the conversation already has.
+
+        `anew` means that the file is read from its start. With `again`, turns are also added to a conversation
+        that the user removed.
+        """
+        conversation, is_new, removed = _find_or_add(tx, self, now)
+        if not conversation or (removed and not again):
+            return TurnsAdded(conversation, 0, is_new=False, removed=removed)
+        if removed:
+            tx.execute("UPDATE conversations SET removed_at = NULL WHERE id = ?", (conversation,))
+        new = _new_turns(tx, conversation, self.turns, seen, anew)
+        last = _largest(
+            tx, "SELECT max(turn) FROM conversation_turns WHERE conversation_id = ?", (conversation,)
+        )
+        highest = _largest(tx, "SELECT max(id) FROM conversation_turns", ())
+        rows = list(enumerate(new.items(), 1))
+        tx.executemany(
+            f"INSERT INTO conversation_turns ({_TURN_COLUMNS}, identity) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+            [
+                (highest + at, conversation, last + at, turn.role, turn.said_at or None, turn.text, identity)
+                for at, (identity, turn) in rows
+            ],
+        )
+        tx.executemany(
+            "INSERT INTO session_items (turn_id, item) VALUES (?, ?)",
+            [(highest + at, turn.item) for at, (_, turn) in rows if turn.item is not None],
+        )
+        index_words(tx, [(highest + at, turn.text) for at, (_, turn) in rows])
+        cut_turns(tx, [(highest + at, turn.role, turn.text) for at, (_, turn) in rows])
+        _update_metadata(tx, conversation, self, list(new.values()))
+        return TurnsAdded(conversation, len(rows), is_new)
 
 
 class LearnedPage(NamedTuple):
@@ -139,11 +167,47 @@ class TurnRow(NamedTuple):
     text: str
 
 
-SeenTurns = dict[bytes, int]
-"""The number of occurrences so far of each turn that has neither key nor time.
+class ConversationRow(NamedTuple):
+    id: int
+    client: str
+    session: str
+    title: str
+    project: str
+    started_at: str | None
+    ended_at: str | None
+    turns: int
+    masked: int
+    opening: str = ""
+    """The first words of the first turn of the user, if the conversation has no title."""
 
-It is counted while one file is read.
-"""
+    def learned_pages(self, db: "Database", limit: int = 50) -> list[LearnedPage]:
+        """Return the pages that name a conversation as their source, and those that its client wrote meanwhile."""
+        named = self.session if len(self.session) >= MIN_SOURCE_NAME else "\0"
+        rows = db.rows(
+            "SELECT c.name, p.slug, p.title, min(f.why) FROM ("
+            " SELECT page_id, 'source' AS why FROM assertions WHERE instr(source_ref, ?1)"
+            " UNION ALL SELECT page_id, 'source' FROM page_authors WHERE instr(source, ?1)"
+            " UNION ALL SELECT page_id, 'source' FROM timeline_entries WHERE instr(source, ?1)"
+            " UNION ALL SELECT l.page_id, 'written' FROM activity AS a JOIN activity_pages AS l"
+            " ON l.activity_id = a.id WHERE a.is_write AND l.last_version IS NOT NULL"
+            " AND a.called_at BETWEEN ?2 AND ?3 AND replace(lower(a.client), ' ', '-') = ?4"
+            ") AS f JOIN pages AS p ON p.id = f.page_id AND p.quarantined_at IS NULL"
+            " JOIN collections AS c ON c.id = p.collection_id GROUP BY p.id ORDER BY 4, p.title LIMIT ?5",
+            (named, self.started_at or "9", self.ended_at or "", self.client, limit),
+        )
+        return [
+            LearnedPage(slugs.address(collection, slug), title, why) for collection, slug, title, why in rows
+        ]
+
+    def read_turns(self, db: "Database", first: int, limit: int) -> list[TurnRow]:
+        """Return up to `limit` turns of a conversation from position `first` on, in order."""
+        rows = db.rows(
+            f"SELECT {_TURN_COLUMNS} FROM conversation_turns"  # noqa: S608
+            " WHERE conversation_id = ? AND turn >= ? ORDER BY turn LIMIT ?",
+            (self.id, first, limit),
+        )
+        return [TurnRow(*row) for row in rows]
+
 
 _CONVERSATION_COLUMNS = (
     "c.id, c.client, c.session, c.title, c.project, c.started_at, c.ended_at,"
@@ -155,40 +219,6 @@ _TURN_COLUMNS = "id, conversation_id, turn, role, said_at, text"
 
 
 # Adding
-
-
-def add(
-    tx: "Transaction", batch: TurnBatch, now: str, seen: SeenTurns, *, anew: bool, again: bool = False
-) -> TurnsAdded:
-    """Append turns to a conversation, skipping turns that the conversation already has.
-
-    `anew` means that the file is read from its start. With `again`, turns are also added to a conversation
-    that the user removed.
-    """
-    conversation, is_new, removed = _find_or_add(tx, batch, now)
-    if not conversation or (removed and not again):
-        return TurnsAdded(conversation, 0, is_new=False, removed=removed)
-    if removed:
-        tx.execute("UPDATE conversations SET removed_at = NULL WHERE id = ?", (conversation,))
-    new = _new_turns(tx, conversation, batch.turns, seen, anew)
-    last = _largest(tx, "SELECT max(turn) FROM conversation_turns WHERE conversation_id = ?", (conversation,))
-    highest = _largest(tx, "SELECT max(id) FROM conversation_turns", ())
-    rows = list(enumerate(new.items(), 1))
-    tx.executemany(
-        f"INSERT INTO conversation_turns ({_TURN_COLUMNS}, identity) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-        [
-            (highest + at, conversation, last + at, turn.role, turn.said_at or None, turn.text, identity)
-            for at, (identity, turn) in rows
-        ],
-    )
-    tx.executemany(
-        "INSERT INTO session_items (turn_id, item) VALUES (?, ?)",
-        [(highest + at, turn.item) for at, (_, turn) in rows if turn.item is not None],
-    )
-    index_words(tx, [(highest + at, turn.text) for at, (_, turn) in rows])
-    cut_turns(tx, [(highest + at, turn.role, turn.text) for at, (_, turn) in rows])
-    _update_metadata(tx, conversation, batch, list(new.values()))
-    return TurnsAdded(conversation, len(rows), is_new)
 
 
 def _largest(tx: "Transaction", sql: str, values: tuple[int, ...]) -> int:
@@ -296,23 +326,6 @@ def rebuild_words(tx: "Transaction") -> None:
         index_words(tx, [(turn_id, text) for turn_id, _, text in turns])
 
 
-def remove(tx: "Transaction", conversation: int, now: str) -> None:
-    """Delete the turns of a conversation, with their index entries and vectors.
-
-    The row of the conversation is kept, so that reading its transcript again does not restore it.
-    """
-    tx.pragma("secure_delete", "ON")
-    tx.execute("DELETE FROM conversation_turns WHERE conversation_id = ?", (conversation,))
-    # Deleted words stay in the segments of the index until the segments are merged.
-    tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('optimize')")
-    vectors.purge_turn_vectors(tx)
-    tx.execute(
-        "UPDATE conversations SET removed_at = ?, title = '', project = '', started_at = NULL, ended_at = NULL,"
-        " masked = 0 WHERE id = ?",
-        (now, conversation),
-    )
-
-
 # Finding
 
 
@@ -393,16 +406,6 @@ def find_by_session(db: "Database", session: str, limit: int = 10) -> list[Conve
     return []
 
 
-def read_turns(db: "Database", conversation: int, first: int, limit: int) -> list[TurnRow]:
-    """Return up to `limit` turns of a conversation from position `first` on, in order."""
-    rows = db.rows(
-        f"SELECT {_TURN_COLUMNS} FROM conversation_turns"  # noqa: S608
-        " WHERE conversation_id = ? AND turn >= ? ORDER BY turn LIMIT ?",
-        (conversation, first, limit),
-    )
-    return [TurnRow(*row) for row in rows]
-
-
 def session_items(
     db: "Database", client: str, session: str, limit: int | None = None
 ) -> list[tuple[int, str]]:
@@ -431,27 +434,6 @@ MIN_SOURCE_NAME = 8
 """Shorter names of sessions may be part of other sources by chance."""
 
 
-def learned_pages(db: "Database", conversation: ConversationRow, limit: int = 50) -> list[LearnedPage]:
-    """Return the pages that name a conversation as their source, and those that its client wrote meanwhile."""
-    named = conversation.session if len(conversation.session) >= MIN_SOURCE_NAME else "\0"
-    rows = db.rows(
-        "SELECT c.name, p.slug, p.title, min(f.why) FROM ("
-        " SELECT page_id, 'source' AS why FROM assertions WHERE instr(source_ref, ?1)"
-        " UNION ALL SELECT page_id, 'source' FROM page_authors WHERE instr(source, ?1)"
-        " UNION ALL SELECT page_id, 'source' FROM timeline_entries WHERE instr(source, ?1)"
-        " UNION ALL SELECT l.page_id, 'written' FROM activity AS a JOIN activity_pages AS l ON l.activity_id = a.id"
-        " WHERE a.is_write AND l.last_version IS NOT NULL AND a.called_at BETWEEN ?2 AND ?3"
-        " AND replace(lower(a.client), ' ', '-') = ?4"
-        ") AS f JOIN pages AS p ON p.id = f.page_id AND p.quarantined_at IS NULL"
-        " JOIN collections AS c ON c.id = p.collection_id GROUP BY p.id ORDER BY 4, p.title LIMIT ?5",
-        (
-            *(named, conversation.started_at or "9", conversation.ended_at or ""),
-            *(conversation.client, limit),
-        ),
-    )
-    return [LearnedPage(slugs.address(collection, slug), title, why) for collection, slug, title, why in rows]
-
-
 class TranscriptState(NamedTuple):
     path: str
     client: str
@@ -466,6 +448,15 @@ class TranscriptState(NamedTuple):
     """A hash of the first and last bytes of the part of the file that was read."""
     broken: int
     problem: str | None
+
+    def save(self, tx: "Transaction", now: str, moved_from: str = "") -> None:
+        """Store how far a file has been read, and delete the state of the path it was moved from, if any."""
+        tx.execute("DELETE FROM transcript_files WHERE path = ?", (moved_from,))
+        tx.execute(
+            f"INSERT OR REPLACE INTO transcript_files ({_TRANSCRIPT_COLUMNS}, read_at)"  # noqa: S608
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*self, now),
+        )
 
 
 _TRANSCRIPT_COLUMNS = (
@@ -487,11 +478,18 @@ def list_transcripts(
     return [TranscriptState(*row) for row in rows]
 
 
-def save_transcript(tx: "Transaction", state: TranscriptState, now: str, moved_from: str = "") -> None:
-    """Store how far a file has been read, and delete the state of the path it was moved from, if any."""
-    tx.execute("DELETE FROM transcript_files WHERE path = ?", (moved_from,))
+def remove(tx: "Transaction", conversation: int, now: str) -> None:
+    """Delete the turns of a conversation, with their index entries and vectors.
+
+    The row of the conversation is kept, so that reading its transcript again does not restore it.
+    """
+    tx.pragma("secure_delete", "ON")
+    tx.execute("DELETE FROM conversation_turns WHERE conversation_id = ?", (conversation,))
+    # Deleted words stay in the segments of the index until the segments are merged.
+    tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('optimize')")
+    vectors.purge_turn_vectors(tx)
     tx.execute(
-        f"INSERT OR REPLACE INTO transcript_files ({_TRANSCRIPT_COLUMNS}, read_at)"  # noqa: S608
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*state, now),
+        "UPDATE conversations SET removed_at = ?, title = '', project = '', started_at = NULL, ended_at = NULL,"
+        " masked = 0 WHERE id = ?",
+        (now, conversation),
     )

@@ -234,6 +234,64 @@ class ExpiredRow(NamedTuple):
     Only a person's command deletes files of attached folders, and pages of a person that an agent let expire.
     """
 
+    def show_line(self, tx: "Transaction", text: str) -> tuple[str, str]:
+        """Return text and timeline of the page with the expired line in its former place, or at the end."""
+        _, truth, timeline = self.page_text(tx)
+        parts = {"truth": truth, "timeline": timeline}
+        lines = parts[self.part].split("\n") if parts[self.part] else []
+        place = self.line - 1
+        if place < len(lines) and not lines[place].strip():
+            lines[place : place + 1] = text.split("\n")
+        else:
+            lines += text.split("\n")
+        parts[self.part] = "\n".join(lines)
+        return parts["truth"], parts["timeline"]
+
+    def show_fact(self, tx: "Transaction", expires_at: str | None) -> None:
+        """Bring an expired fact back under its former id."""
+        data = json.loads(self.data)
+        values = data["row"]
+        values[1] = self.page_id
+        if not tx.one("SELECT 1 FROM assertions WHERE id = ?", (values[8],)):
+            values[8] = None  # the fact that it superseded is gone
+        marks = ", ".join("?" * len(values))
+        tx.execute(f"INSERT INTO assertions ({_FACT_COLUMNS}) VALUES ({marks})", values)  # noqa: S608 (fixed columns)
+        tx.execute(
+            "UPDATE assertions SET supersedes_id = ? WHERE supersedes_id IS NULL"
+            " AND id IN (SELECT value FROM json_each(?))",
+            (values[0], json.dumps(data["superseded_by"])),
+        )
+        if expires_at:
+            set_fact_expiry(tx, values[0], expires_at)
+
+    def erase(self, tx: "Transaction") -> None:
+        """Erase an expired line or fact: its entry, the former versions with it, and their words in the indexes."""
+        # Imported late, because most commands erase nothing.
+        from quaid.storage import erase, history, vectors
+
+        erase.enable_secure_delete(tx)
+        self.drop(tx)
+        if self.kind == "line":
+            history.drop_versions_with(tx, self.page_id, self.text, everywhere=True)
+            if len(dates.line_words(self.text)) >= SHORTEST_LINE:
+                history.drop_versions_with(tx, self.page_id, dates.line_words(self.text))
+        vectors.drop_all_unused_vectors(tx)
+        erase.optimize_indexes(tx)
+
+    def drop(self, tx: "Transaction") -> None:
+        """Delete an entry of the table of expired things."""
+        tx.execute("DELETE FROM expired WHERE id = ?", (self.id,))
+
+    def page_text(self, db: "Database | Transaction") -> tuple[dict[str, object], str, str]:
+        """Return front matter, text and timeline of a page, hidden or not."""
+        row = db.one("SELECT frontmatter, compiled_truth, timeline FROM pages WHERE id = ?", (self.page_id,))
+        return ({}, "", "") if row is None else (json.loads(row[0]), str(row[1]), str(row[2]))
+
+    def show_page(self, tx: "Transaction") -> None:
+        """Make an expired page visible. The caller saves it with other front matter, in the same transaction."""
+        tx.execute("UPDATE pages SET quarantined_at = NULL WHERE id = ?", (self.page_id,))
+        resolve_links_to(tx, self.page_id)
+
 
 _LET_EXPIRE_BY_AGENT = (
     "e.kind = 'page' AND e.reason NOT LIKE 'retention.%'"
@@ -302,69 +360,6 @@ def expired_page(
         (slug, collection, bool(db.views), anywhere),
     )
     return None if row is None else (str(row[0]), str(row[1]))
-
-
-def page_text(db: "Database | Transaction", page_id: int) -> tuple[dict[str, object], str, str]:
-    """Return front matter, text and timeline of a page, hidden or not."""
-    row = db.one("SELECT frontmatter, compiled_truth, timeline FROM pages WHERE id = ?", (page_id,))
-    return ({}, "", "") if row is None else (json.loads(row[0]), str(row[1]), str(row[2]))
-
-
-def show_page(tx: "Transaction", page_id: int) -> None:
-    """Make an expired page visible. The caller saves it with other front matter, in the same transaction."""
-    tx.execute("UPDATE pages SET quarantined_at = NULL WHERE id = ?", (page_id,))
-    resolve_links_to(tx, page_id)
-
-
-def show_line(tx: "Transaction", row: ExpiredRow, text: str) -> tuple[str, str]:
-    """Return text and timeline of the page with an expired line in its former place, or at the end of its part."""
-    _, truth, timeline = page_text(tx, row.page_id)
-    parts = {"truth": truth, "timeline": timeline}
-    lines = parts[row.part].split("\n") if parts[row.part] else []
-    place = row.line - 1
-    if place < len(lines) and not lines[place].strip():
-        lines[place : place + 1] = text.split("\n")
-    else:
-        lines += text.split("\n")
-    parts[row.part] = "\n".join(lines)
-    return parts["truth"], parts["timeline"]
-
-
-def show_fact(tx: "Transaction", row: ExpiredRow, expires_at: str | None) -> None:
-    """Bring an expired fact back under its former id."""
-    data = json.loads(row.data)
-    values = data["row"]
-    values[1] = row.page_id
-    if not tx.one("SELECT 1 FROM assertions WHERE id = ?", (values[8],)):
-        values[8] = None  # the fact that it superseded is gone
-    marks = ", ".join("?" * len(values))
-    tx.execute(f"INSERT INTO assertions ({_FACT_COLUMNS}) VALUES ({marks})", values)  # noqa: S608 (fixed columns)
-    tx.execute(
-        "UPDATE assertions SET supersedes_id = ? WHERE supersedes_id IS NULL"
-        " AND id IN (SELECT value FROM json_each(?))",
-        (values[0], json.dumps(data["superseded_by"])),
-    )
-    if expires_at:
-        set_fact_expiry(tx, values[0], expires_at)
-
-
-def drop_item(tx: "Transaction", item_id: int) -> None:
-    """Delete an entry of the table of expired things."""
-    tx.execute("DELETE FROM expired WHERE id = ?", (item_id,))
-
-
-def erase_item(tx: "Transaction", row: ExpiredRow) -> None:
-    """Erase an expired line or fact: its entry, the former versions with it, and their words in the indexes."""
-    from quaid.storage import erase, history, vectors  # imported late, because most commands erase nothing
-
-    erase.enable_secure_delete(tx)
-    drop_item(tx, row.id)
-    if row.kind == "line":
-        history.drop_versions_with(tx, row.page_id, row.text, everywhere=True)
-        if len(dates.line_words(row.text)) >= SHORTEST_LINE:
-            history.drop_versions_with(tx, row.page_id, dates.line_words(row.text))
-    vectors.drop_all_unused_vectors(tx)
-    erase.optimize_indexes(tx)
 
 
 # Filtering on a connection that cannot write

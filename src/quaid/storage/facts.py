@@ -72,6 +72,37 @@ class FactRow(NamedTuple):
     trust: int = PERSON
     """The trust class, as in quaid.model.trust."""
 
+    def end(self, tx: "Transaction", day: str) -> bool:
+        """End a fact on a day, but not before it began. Return True if the row changed.
+
+        A fact that is superseded from its first day on gets an empty validity interval.
+        """
+        day = max(day, self.valid_from or day)
+        if self.valid_until is not None and self.valid_until <= day:
+            return False
+        trust.guard(tx, self.trust)
+        tx.execute("UPDATE assertions SET valid_until = ? WHERE id = ?", (day, self.id))
+        return True
+
+    def shorten(self, tx: "Transaction", since: str | None, until: str | None, successor: int | None) -> bool:
+        """Set a shorter validity interval on a fact. Return False if its row has changed.
+
+        Also mark the fact as superseded by `successor`, unless `successor` already supersedes another fact or a
+        cycle would result.
+        """
+        row = tx.execute(f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.id = ?", (self.id,)).fetchone()  # noqa: S608
+        if row is None or FactRow(*row) != self:
+            return False
+        trust.guard(tx, self.trust)
+        tx.execute(
+            "UPDATE assertions SET valid_from = ?, valid_until = ? WHERE id = ?", (since, until, self.id)
+        )
+        if successor is not None:
+            new = _require_fact(tx, successor)
+            if new.supersedes_id is None and not _is_cycle(tx, new, self):
+                tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (self.id, new.id))
+        return True
+
 
 class FactChange(NamedTuple):
     """The result of adding or restoring a fact."""
@@ -163,7 +194,7 @@ def add_fact(
         tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (new, later.id))
     ended = {row.id: row for row in [*earlier, *([named] if named else [])]}
     for row in ended.values():
-        end_fact(tx, row, fact.valid_from or now[:10])
+        row.end(tx, fact.valid_from or now[:10])
     return FactChange(new, True, tuple(ended), True, restarted=restarted)
 
 
@@ -356,7 +387,7 @@ def _update_fact(
         )
     if written < row.trust:
         tx.execute("UPDATE assertions SET trust = ?, author = ? WHERE id = ?", (written, tx.author, row.id))
-    ended = named is not None and end_fact(tx, named, row.valid_from or now[:10])
+    ended = named is not None and named.end(tx, row.valid_from or now[:10])
     return FactChange(
         row.id,
         False,
@@ -443,45 +474,12 @@ def _probable_start(row: FactRow, others: list[FactRow], day: str) -> str:
     return recorded if day < shift_date(recorded, -recent) else ""
 
 
-def end_fact(tx: "Transaction", row: FactRow, day: str) -> bool:
-    """End a fact on a day, but not before it began. Return True if the row changed.
-
-    A fact that is superseded from its first day on gets an empty validity interval.
-    """
-    day = max(day, row.valid_from or day)
-    if row.valid_until is not None and row.valid_until <= day:
-        return False
-    trust.guard(tx, row.trust)
-    tx.execute("UPDATE assertions SET valid_until = ? WHERE id = ?", (day, row.id))
-    return True
-
-
 def delete_facts(tx: "Transaction", ids: "Iterable[int]") -> None:
     """Delete facts, and overwrite their bytes in the file."""
     tx.pragma("secure_delete", "ON")
     for id in ids:
         tx.execute("UPDATE assertions SET supersedes_id = NULL WHERE supersedes_id = ?", (id,))
         tx.execute("DELETE FROM assertions WHERE id = ?", (id,))
-
-
-def shorten_fact(
-    tx: "Transaction", seen: FactRow, since: str | None, until: str | None, successor: int | None
-) -> bool:
-    """Set a shorter validity interval on a fact. Return False if its row no longer equals `seen`.
-
-    Also mark the fact as superseded by `successor`, unless `successor` already supersedes another fact or a
-    cycle would result.
-    """
-    row = tx.execute(f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.id = ?", (seen.id,)).fetchone()  # noqa: S608
-    if row is None or FactRow(*row) != seen:
-        return False
-    trust.guard(tx, seen.trust)
-    tx.execute("UPDATE assertions SET valid_from = ?, valid_until = ? WHERE id = ?", (since, until, seen.id))
-    if successor is not None:
-        new = _require_fact(tx, successor)
-        if new.supersedes_id is None and not _is_cycle(tx, new, seen):
-            tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (seen.id, new.id))
-    return True
 
 
 def read_facts(

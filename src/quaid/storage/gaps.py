@@ -36,6 +36,30 @@ class Gap(NamedTuple):
     detected_at: str
     last_seen_at: str
 
+    def approve(
+        self,
+        tx: "Transaction",
+        *,
+        query_text: str | None,
+        sensitivity: str,
+        approver: str,
+        redacted_query: str | None,
+        now: str,
+    ) -> None:
+        """Store the query text of a gap, or only its redacted form, together with the approver.
+
+        A previous approval is appended to the context.
+        """
+        context = self.context
+        if self.approved_by is not None:
+            before = f"(before: {self.sensitivity}, approved by {self.approved_by} at {self.approved_at})"
+            context = f"{context} {before}".strip()
+        tx.execute(
+            "UPDATE knowledge_gaps SET query_text = ?, sensitivity = ?, approved_by = ?, approved_at = ?,"
+            " redacted_query = ?, context = ? WHERE id = ?",
+            (query_text, sensitivity, approver, now, redacted_query, context, self.id),
+        )
+
 
 APPROVED_BY_SETTING = "log_gaps"
 """Approver of query texts that are stored because the setting `log_gaps` is "text"."""
@@ -114,31 +138,6 @@ def open_with(db: "Database", query_hash: str) -> int | None:
     """Return the id of the open gap for a query hash, or None."""
     row = db.one("SELECT id FROM knowledge_gaps WHERE query_hash = ? AND resolved_at IS NULL", (query_hash,))
     return None if row is None else int(row[0])
-
-
-def approve(
-    tx: "Transaction",
-    gap: Gap,
-    *,
-    query_text: str | None,
-    sensitivity: str,
-    approver: str,
-    redacted_query: str | None,
-    now: str,
-) -> None:
-    """Store the query text of a gap, or only its redacted form, together with the approver.
-
-    A previous approval is appended to the context.
-    """
-    context = gap.context
-    if gap.approved_by is not None:
-        before = f"(before: {gap.sensitivity}, approved by {gap.approved_by} at {gap.approved_at})"
-        context = f"{context} {before}".strip()
-    tx.execute(
-        "UPDATE knowledge_gaps SET query_text = ?, sensitivity = ?, approved_by = ?, approved_at = ?,"
-        " redacted_query = ?, context = ? WHERE id = ?",
-        (query_text, sensitivity, approver, now, redacted_query, context, gap.id),
-    )
 
 
 def resolve(tx: "Transaction", gap_id: int | None, slug: str | None, now: str) -> int:

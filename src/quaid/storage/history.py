@@ -184,15 +184,6 @@ INGESTED_PREFIX = "./"
 """Prefix of the paths of ingested sources. Paths in a folder never begin with it."""
 
 
-class EarlierIngest(NamedTuple):
-    """The last ingest of some content, with the slugs of the pages it changed that are still visible."""
-
-    import_id: str | None
-    source_ref: str
-    created_at: str
-    slugs: tuple[str, ...]
-
-
 class IngestSource(NamedTuple):
     """A source to be ingested."""
 
@@ -203,6 +194,71 @@ class IngestSource(NamedTuple):
     """The relative path that `export --raw` writes the source to, without `..` segments."""
     data: bytes
     content_hash: str
+
+    def keep(
+        self,
+        tx: "Transaction",
+        *,
+        import_id: str,
+        now: str,
+        page_ids: list[int],
+        page: tuple[int, int] | None = None,
+    ) -> None:
+        """Store a source's bytes and record which pages it changed.
+
+        `page` is the id and version of the page written from these bytes, or None if the page was written
+        earlier.
+        """
+        tx.execute(
+            "INSERT INTO import_manifest (import_id, source_dir, page_count, created_at) VALUES (?, ?, ?, ?)",
+            (import_id, f"{self.kind}: {self.ref}", len(page_ids), now),
+        )
+        raw_id = _stored_source(tx, self, page)
+        if raw_id is None:
+            path = self.file_path if page is None else _source_path(tx, self, page[0])
+            is_active = path.startswith(INGESTED_PREFIX)
+            if is_active and page is not None:
+                tx.execute(
+                    "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND page_id = ?", page[:1]
+                )
+            tx.execute(
+                "INSERT INTO raw_imports (page_id, page_version, import_id, is_active, content_hash, file_path,"
+                " created_at, raw_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(page or (None, None)),
+                    *(import_id, is_active, self.content_hash, path, now, self.data),
+                ),
+            )
+            raw_id = tx.last_insert_rowid()
+        tx.execute(
+            "INSERT INTO import_files (import_id, file_path, raw_id)"
+            " SELECT ?, file_path, id FROM raw_imports WHERE id = ?",
+            (import_id, raw_id),
+        )
+        NewImport(import_id, now).log(tx, self.ref, self.content_hash, page_ids)
+        if page is not None:
+            _adopt_rows(tx, self, page[0])
+
+
+class EarlierIngest(NamedTuple):
+    """The last ingest of some content, with the slugs of the pages it changed that are still visible."""
+
+    import_id: str | None
+    source_ref: str
+    created_at: str
+    slugs: tuple[str, ...]
+
+    def move_to(self, tx: "Transaction", source: IngestSource) -> None:
+        """Record that an ingested source is now at another location."""
+        tx.execute(
+            "UPDATE ingest_log SET source_ref = ? WHERE source_ref = ? AND EXISTS (SELECT 1 FROM import_manifest AS m"
+            " WHERE m.import_id = ingest_log.import_id AND m.source_dir LIKE '%: ' || ingest_log.source_ref)",
+            (source.ref, self.source_ref),
+        )
+        tx.execute(
+            "UPDATE import_manifest SET source_dir = ? WHERE import_id = ?",
+            (f"{source.kind}: {source.ref}", self.import_id),
+        )
 
 
 def earlier_ingest(db: "Database", content_hash: str, source_ref: str | None = None) -> EarlierIngest | None:
@@ -263,62 +319,6 @@ def sources_without_page(db: "Database") -> list[IngestSource]:
         " AND substr(m.source_dir, -length(l.source_ref) - 2) = ': ' || l.source_ref ORDER BY l.id"
     )
     return [IngestSource(*row) for row in rows]
-
-
-def keep_source(
-    tx: "Transaction",
-    source: IngestSource,
-    *,
-    import_id: str,
-    now: str,
-    page_ids: list[int],
-    page: tuple[int, int] | None = None,
-) -> None:
-    """Store a source's bytes and record which pages it changed.
-
-    `page` is the id and version of the page written from these bytes, or None if the page was written
-    earlier.
-    """
-    tx.execute(
-        "INSERT INTO import_manifest (import_id, source_dir, page_count, created_at) VALUES (?, ?, ?, ?)",
-        (import_id, f"{source.kind}: {source.ref}", len(page_ids), now),
-    )
-    raw_id = _stored_source(tx, source, page)
-    if raw_id is None:
-        path = source.file_path if page is None else _source_path(tx, source, page[0])
-        is_active = path.startswith(INGESTED_PREFIX)
-        if is_active and page is not None:
-            tx.execute("UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND page_id = ?", page[:1])
-        tx.execute(
-            "INSERT INTO raw_imports (page_id, page_version, import_id, is_active, content_hash, file_path,"
-            " created_at, raw_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(page or (None, None)),
-                *(import_id, is_active, source.content_hash, path, now, source.data),
-            ),
-        )
-        raw_id = tx.last_insert_rowid()
-    tx.execute(
-        "INSERT INTO import_files (import_id, file_path, raw_id)"
-        " SELECT ?, file_path, id FROM raw_imports WHERE id = ?",
-        (import_id, raw_id),
-    )
-    NewImport(import_id, now).log(tx, source.ref, source.content_hash, page_ids)
-    if page is not None:
-        _adopt_rows(tx, source, page[0])
-
-
-def move_source(tx: "Transaction", earlier: EarlierIngest, source: IngestSource) -> None:
-    """Record that an ingested source is now at another location."""
-    tx.execute(
-        "UPDATE ingest_log SET source_ref = ? WHERE source_ref = ? AND EXISTS (SELECT 1 FROM import_manifest AS m"
-        " WHERE m.import_id = ingest_log.import_id AND m.source_dir LIKE '%: ' || ingest_log.source_ref)",
-        (source.ref, earlier.source_ref),
-    )
-    tx.execute(
-        "UPDATE import_manifest SET source_dir = ? WHERE import_id = ?",
-        (f"{source.kind}: {source.ref}", earlier.import_id),
-    )
 
 
 def _stored_source(tx: "Transaction", source: IngestSource, page: tuple[int, int] | None) -> int | None:

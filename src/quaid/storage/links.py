@@ -56,6 +56,15 @@ class LinkRow(NamedTuple):
     as_written: tuple[str, ...] = ()
     """The names by which the text refers to the target page."""
 
+    def close(self, tx: "Transaction", valid_until: str | None) -> None:
+        """Set the day from which a link is no longer valid; None makes it open-ended."""
+        start, end, own = _require_row(
+            tx, "SELECT from_page_id, to_page_id, trust FROM links WHERE id = ?", (self.id,)
+        )
+        trust.guard(tx, own)
+        _refuse_overlap(tx, start, end, self.relationship, self.valid_from, valid_until, besides=self.id)
+        tx.execute("UPDATE links SET valid_until = ? WHERE id = ?", (valid_until, self.id))
+
 
 class AddedLink(NamedTuple):
     """A link added explicitly, not derived from page text, with the collections and slugs of both ends."""
@@ -299,16 +308,6 @@ def _refuse_overlap(
     if overlap:
         kind = TextSaysSo if overlap[1] == FROM_TEXT else LinkOverlaps
         raise kind(id=overlap[0], relationship=relationship)
-
-
-def close(tx: "Transaction", link: LinkRow, valid_until: str | None) -> None:
-    """Set the day from which a link is no longer valid; None makes it open-ended."""
-    start, end, own = _require_row(
-        tx, "SELECT from_page_id, to_page_id, trust FROM links WHERE id = ?", (link.id,)
-    )
-    trust.guard(tx, own)
-    _refuse_overlap(tx, start, end, link.relationship, link.valid_from, valid_until, besides=link.id)
-    tx.execute("UPDATE links SET valid_until = ? WHERE id = ?", (valid_until, link.id))
 
 
 def remove(tx: "Transaction", links: list[LinkRow]) -> None:

@@ -43,19 +43,29 @@ class ProposalRow(NamedTuple):
     scope: str = ""
     """The part of the memory to which the agent was bound, as text; "" for the whole memory."""
 
+    def add(self, tx: "Transaction") -> int:
+        """Insert an open proposal and return its new id."""
+        tx.execute(
+            "INSERT INTO proposals (author, tool, slug, collection, base_version, created_at, summary, arguments,"
+            " diff, kind, fingerprint, evidence, scope) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(self.author, self.tool, self.slug, self.collection, self.base_version),
+                *(self.created_at, self.summary, self.arguments, self.diff),
+                *(self.kind, self.fingerprint, self.evidence, tx.scope),
+            ),
+        )
+        return tx.last_insert_rowid()
 
-def add(tx: "Transaction", proposal: ProposalRow) -> int:
-    """Insert an open proposal and return its id. The id of `proposal` is ignored."""
-    tx.execute(
-        "INSERT INTO proposals (author, tool, slug, collection, base_version, created_at, summary, arguments,"
-        " diff, kind, fingerprint, evidence, scope) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(proposal.author, proposal.tool, proposal.slug, proposal.collection, proposal.base_version),
-            *(proposal.created_at, proposal.summary, proposal.arguments, proposal.diff),
-            *(proposal.kind, proposal.fingerprint, proposal.evidence, tx.scope),
-        ),
-    )
-    return tx.last_insert_rowid()
+    def decide(self, tx: "Transaction", decision: str, *, decided_by: str, note: str, now: str) -> None:
+        """Mark a proposal as accepted or rejected, and clear its arguments, diff, summary and evidence.
+
+        Accepted text is in the page and its history. Rejected and removed text should not stay in the memory.
+        """
+        tx.execute(
+            "UPDATE proposals SET decided_at = ?, decision = ?, decided_by = ?, note = ?, arguments = '{}',"
+            " diff = '', summary = '', evidence = '[]' WHERE id = ? AND decided_at IS NULL",
+            (now, decision, decided_by, note, self.id),
+        )
 
 
 def open_proposals(db: "Database") -> list[ProposalRow]:
@@ -88,20 +98,6 @@ def require(db: "Database", proposal_id: int) -> ProposalRow:
     if row is None:
         raise NotFound(what="proposal", name=proposal_id, hint=" `quaid review` lists the open ones.")
     return ProposalRow(*row)
-
-
-def decide(
-    tx: "Transaction", proposal_id: int, decision: str, *, decided_by: str, note: str, now: str
-) -> None:
-    """Mark a proposal as accepted or rejected, and clear its arguments, diff, summary and evidence.
-
-    Accepted text is in the page and its history. Rejected and removed text should not stay in the memory.
-    """
-    tx.execute(
-        "UPDATE proposals SET decided_at = ?, decision = ?, decided_by = ?, note = ?, arguments = '{}', diff = '',"
-        " summary = '', evidence = '[]' WHERE id = ? AND decided_at IS NULL",
-        (now, decision, decided_by, note, proposal_id),
-    )
 
 
 def search(
