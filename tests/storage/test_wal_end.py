@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
+import apsw
 import pytest
 
 from quaid.errors import DamagedDatabase
@@ -161,3 +163,19 @@ def test_closing_without_a_wal_leaves_no_wal_note(tmp_path: Path) -> None:
         db.write(lambda tx: tx.execute("DELETE FROM config WHERE key = 'nobody'"))
     Path(f"{path}-wal").write_bytes(bytes(4096))  # begun, and not on the disk when the current went off
     assert keys(path) == ["k0"]
+
+
+def test_an_index_of_the_wal_that_another_connection_updates_is_read_again(db: Database) -> None:
+    """The two copies of the index header differ while a writer updates them; SQLite then answers BUSY."""
+    set_key(db, "k0", "x")
+    writer = apsw.Connection(db.path)
+    with open(db.path + "-shm", "r+b", buffering=0) as index:  # closed last: closing it drops SQLite's locks
+        writer.execute("BEGIN IMMEDIATE")
+        index.seek(8)
+        index.write(b"\xff")
+        with pytest.raises(apsw.BusyError):
+            db.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+        release = threading.Timer(0.2, writer.close)
+        release.start()
+        assert connection._wal_end(db.connection) > 0
+        release.join()

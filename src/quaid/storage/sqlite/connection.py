@@ -190,9 +190,20 @@ def _is_wal_short(noted: bytes, header: bytes, end: int) -> bool:
 
 
 def _wal_end(connection: Transaction) -> int:
-    """Return the number of frames that SQLite considers valid."""
-    good, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
-    return max(0, good)
+    """Return the number of frames that SQLite considers valid.
+
+    SQLite reports BUSY without calling the busy handler if it reads the WAL index while another process
+    updates it, so this function repeats the call itself.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            good, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+            return max(0, good)
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(FIRST_LOCK_PAUSE)
 
 
 def _commits_after_end(handle: int, end: int, page: int, header: bytes) -> int:
@@ -663,7 +674,8 @@ class Database:
             db = cls._opened(path, header, False, now, only)
             db.full = True
         if not accept_torn_log:
-            db._refuse_torn_log()
+            with translate_sqlite_errors(path):
+                db._refuse_torn_log()
         return db
 
     def _restrict(self) -> None:
