@@ -32,11 +32,22 @@ def plain(folder: Path | str, *arguments: str, environ: dict[str, str], status: 
 
 
 def wait_for_orphans(folder: Path) -> None:
-    """Until no git works below a folder: one whose parent was killed may still be at it."""
-    deadline = time.monotonic() + 60
-    while _at_work(os.path.realpath(folder)):
+    """Wait until no git process works below a folder: one whose parent was killed may still run.
+
+    A process that was just forked has not yet changed to the folder, so two checks in a row must find none.
+    """
+    deadline, quiet = time.monotonic() + 60, 0
+    while quiet < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+        quiet = 0 if _at_work(os.path.realpath(folder)) else quiet + 1
+
+
+def wait_for_git(folder: Path) -> None:
+    """Wait until a git process works below a folder."""
+    deadline = time.monotonic() + 60
+    while not _at_work(os.path.realpath(folder)):
+        assert time.monotonic() < deadline
 
 
 def _at_work(folder: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.kb.stores import add, bare, environ_of, plain, store, wait_for_orphans, write
+from tests.kb.stores import add, bare, environ_of, plain, store, wait_for_git, wait_for_orphans, write
 from tests.kb.test_locks import start
 from tests.kb.users import Person
 
@@ -213,17 +213,19 @@ def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> Non
     ends = []
     began = time.monotonic()
     start("push", one).communicate()
-    duration = time.monotonic() - began  # kill the others at some moment before they would be done
+    duration = time.monotonic() - began
     for number in range(8):
         add(one, f"n{number}.org", "x" * 10_000)
         worker = start("push", one)
-        time.sleep(duration * (0.3 + dice.random() * 0.6))
+        wait_for_git(tmp_path)  # the first worker is killed now, the others between now and their end
+        time.sleep(duration * 0.6 * dice.random() if number else 0)
         worker.send_signal(signal.SIGKILL)
         worker.communicate()
         ends.append(worker.returncode)
     wait_for_orphans(tmp_path)
     assert -signal.SIGKILL in ends
-    assert transaction.push_store(one, NOON).outcome in ("pushed", "nothing")
+    done = transaction.push_store(one, NOON)
+    assert done.outcome in ("pushed", "nothing"), done
     assert one.state().ahead == 0
     assert (
         plain(tmp_path / "remote.git", "rev-parse", "main", environ=environ_of(tmp_path)).strip()
