@@ -328,11 +328,18 @@ def _usual_calls(store: HubStore, name: str, size: int) -> dict[str, Callable[[]
     last = store.space(owner, space).last_seq
     return {
         "list of spaces": lambda: store.spaces(owner),
-        "snapshot": lambda: sum(1 for _ in store.snapshot(owner, space)),
+        "snapshot": lambda: _read_all(store, owner, space),
         "pull, nothing new": lambda: store.changes(owner, space, last, 100),
         "acknowledge": lambda: store.acknowledge(owner, space, last),
         "push of a page": lambda: store.put(owner, space, [_push(f"new-{next(numbers)}", 0, chance)]),
     }
+
+
+def _read_all(store: HubStore, owner: Caller, space: str) -> None:
+    """Read all pages of a space in parts."""
+    page = store.changes(owner, space, 0, 1_000)
+    while not page.is_complete:
+        page = store.changes(owner, space, page.changes[-1].seq, 1_000)
 
 
 def _fill(store: HubStore, owner: Caller, name: str, size: int, chance: random.Random) -> str:

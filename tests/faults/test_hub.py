@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.faults.ledger import Cases
 from tests.hub.running import HubProcess, RunningHub, bundle_of, push_of, running, uuid_of
+from tests.hub.store_hub import all_pages
 
 from quaid.errors import HubUnreachable
 from quaid.hub import server
@@ -176,7 +177,7 @@ def test_a_killed_hub_has_every_push_that_it_acknowledged(tmp_path: Path, cases:
         ):  # stored before the kill or now, but once
             assert hub.push(space, [push])[0].status == "stored"
             stored[push.uuid] = push.bundle
-        changes = list(hub.snapshot(space))
+        changes = all_pages(hub, space)
         hub.close()
         again.kill()
         pages = {change.uuid: change.bundle for change in changes}

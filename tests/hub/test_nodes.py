@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.hub.running import HubProcess, bundle_of, push_of, uuid_of
+from tests.hub.store_hub import all_pages
 
 from quaid.errors import DeviceRevoked, HubUnreachable
 from quaid.hub.postgres_store import PostgresHubStore
@@ -111,7 +112,7 @@ def test_a_killed_node_loses_nothing_and_the_other_serves_on(nodes: TwoNodes) ->
         first.spaces()
 
     other = nodes.connect(1, first._token)
-    pages = {change.uuid for change in other.snapshot(team.id)}
+    pages = {change.uuid for change in all_pages(other, team.id)}
     assert {uuid_of(number) for number in acknowledged} <= pages
     assert len(pages) <= len(acknowledged) + len(threads)  # at most the pushes whose answer was lost
     assert other.push(team.id, [push_of(bundle_of(9))])[0].status == "stored"

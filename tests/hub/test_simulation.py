@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
-from tests.hub.store_hub import join
+from tests.hub.store_hub import all_pages, join
 
 from quaid.app import Brain
 from quaid.config import Settings
@@ -392,7 +392,7 @@ def check(world: World) -> None:
         assert other == first
     hub = world.devices[0].hub
     [space] = hub.spaces()
-    heads = {change.uuid: change.revision for change in hub.snapshot(space.id)}
+    heads = {change.uuid: change.revision for change in all_pages(hub, space.id)}
     assert heads.keys() == first.keys()
     words = words_of(world.devices[0])
     lost = {

@@ -1,13 +1,14 @@
 """A connection to a hub directly over its database: the hub server answers its requests with it."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+import time
+from collections.abc import Sequence
 
 from quaid.errors import InvalidArgument, InvalidBundle, InvitationRefused, NotFound
 from quaid.hub.sqlite_store import SqliteHubStore
 from quaid.hub.store import HubStore
 from quaid.model.bundle import Bundle, decode
+from quaid.model.dates import timestamp
 from quaid.model.merge import is_addition
 from quaid.spaces.protocol import (
     PROTOCOL,
@@ -47,19 +48,11 @@ def open_store(place: str, create: bool = False) -> HubStore:
     return SqliteHubStore(place)
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class StoreHub:
     """A HubConnection of one caller over a hub's database."""
 
-    def __init__(
-        self, store: HubStore, caller: Caller = NOBODY, clock: Callable[[], datetime] = utc_now
-    ) -> None:
-        self.store = store
-        self.caller = caller
-        self.clock = clock
+    def __init__(self, store: HubStore, caller: Caller = NOBODY) -> None:
+        self.store, self.caller = store, caller
 
     @property
     def hub_id(self) -> str:
@@ -95,7 +88,7 @@ class StoreHub:
     def invite(self, space: str, right: Right, person: str = "", agent: str = "") -> InvitationCode:
         self._check_right(space, right)
         code = new_code()
-        expires_at = f"{self.clock() + timedelta(hours=INVITATION_HOURS):%Y-%m-%dT%H:%M:%SZ}"
+        expires_at = timestamp(time.time() + INVITATION_HOURS * 3600)
         self.store.invite(self.caller, hash_code(code), Invitation(space, right, person, agent, expires_at))
         return InvitationCode(code, expires_at)
 
@@ -115,9 +108,6 @@ class StoreHub:
 
     def get(self, space: str, uuid: str, revision: int | None = None) -> Change | None:
         return self.store.get(self.caller, space, uuid, revision)
-
-    def snapshot(self, space: str) -> Iterator[Change]:
-        return self.store.snapshot(self.caller, space)
 
     def push(self, space: str, pushes: Sequence[Push]) -> list[PushResult]:
         """Check the bundles and store them. The content of a sealed space cannot be checked."""

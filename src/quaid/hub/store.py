@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple
 
@@ -768,19 +768,6 @@ class HubStore(ABC):
         if not access.has_joined:
             self._register(caller, space)
         return change_from(row) if row else None
-
-    def snapshot(self, caller: Caller, space: str) -> Iterator[Change]:
-        """Yield the pages of a space, without deleted ones, in the order of their sequence numbers.
-
-        A page that changes meanwhile comes in its newest revision; it may come twice.
-        """
-        after = 0
-        while True:
-            page = self.changes(caller, space, after, MOST_CHANGES)
-            yield from (change for change in page.changes if not change.deleted and not change.purged)
-            if page.is_complete:
-                return
-            after = page.changes[-1].seq
 
     def follow(self, wake: Callable[[str], None]) -> Callable[[], None]:
         """Call `wake` with the id of a space soon after each commit to it, also by other processes on the database.

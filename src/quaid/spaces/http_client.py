@@ -53,7 +53,6 @@ MAX_ANSWER = 256 * 1024 * 1024
 PUSH_BYTES = 8 * 1024 * 1024
 """Bundles of this size together are sent in one request."""
 PUSH_PAGES = 200
-SNAPSHOT_PAGES = 1_000
 MOST_RETRIES = 5
 NOT_REPEATABLE = ("redeem", "create_space", "invite", "settle")
 """Requests that must not be sent again if the answer was lost."""
@@ -160,16 +159,6 @@ class HttpHub:
                 self._distrust(f"it sent {change.uuid[:64]} instead of {uuid}")
             self._check_bundle(change)
         return change
-
-    def snapshot(self, space: str) -> Iterator[Change]:
-        """Yield the newest revision of each page that is not deleted, read in parts."""
-        after = 0
-        while True:
-            page = self.changes(space, after, SNAPSHOT_PAGES)
-            yield from (change for change in page.changes if not change.deleted and not change.purged)
-            if page.is_complete:
-                return
-            after = page.changes[-1].seq
 
     def push(self, space: str, pushes: Sequence[Push]) -> list[PushResult]:
         results: list[PushResult] = []

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 import types
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple, Protocol, Union, get_args, get_origin, get_type_hints
 
@@ -262,7 +262,6 @@ class HubConnection(Protocol):
     # Pages
     def changes(self, space: str, after: int, limit: int = 500) -> ChangePage: ...
     def get(self, space: str, uuid: str, revision: int | None = None) -> Change | None: ...
-    def snapshot(self, space: str) -> Iterator[Change]: ...
     def push(self, space: str, pushes: Sequence[Push]) -> list[PushResult]: ...
 
     def wait(self, space: str, after: int, timeout: float) -> bool:
@@ -304,9 +303,7 @@ def hash_code(code: str) -> str:
     return hash_secret("".join(code.upper().replace("-", "").split()))
 
 
-REQUESTS = tuple(
-    name for name in vars(HubConnection) if name[0] != "_" and name not in ("hub_id", "close", "snapshot")
-)
+REQUESTS = tuple(name for name in vars(HubConnection) if name[0] != "_" and name not in ("hub_id", "close"))
 """The methods of HubConnection that are one HTTP request each: POST /hub/v1/NAME, or /hub/v1/spaces/SPACE/NAME."""
 HUB_ID_HEADER = "quaid-hub"
 
