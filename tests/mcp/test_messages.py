@@ -38,7 +38,7 @@ def assert_for_agent(text: str) -> None:
 def texts(folder: Path) -> Iterator[str]:
     """All string literals with a command in them, outside docstrings."""
     for path in sorted(folder.rglob("*.py")):
-        if {"cli", "web"} & set(path.parts):
+        if path.relative_to(folder).parts[0] in ("cli", "web"):
             continue
         tree = ast.parse(path.read_text())
         docs = {
