@@ -144,10 +144,8 @@ class Memory(Operations):
     def _record_calls(self, brain: CallBrain) -> None:
         """Store the calls of an agent, for `quaid activity`."""
         if self._calls and self._recording.acquire(blocking=False):  # else another thread stores them
-            from quaid.operations import activity  # only for agents
-
             try:
-                activity.flush(brain)
+                dispatch.store_calls(brain)
             finally:
                 self._recording.release()
 

@@ -8,7 +8,7 @@ import pytest
 from quaid.app import Brain, new_calls
 from quaid.cli.render import render
 from quaid.errors import ChangedSinceCreated, InvalidArgument, InvalidDate, NotFound
-from quaid.operations import activity, cleanup, dispatch
+from quaid.operations import cleanup, dispatch
 from quaid.operations.activity import ActivityRecord
 from quaid.storage import activity as store, erase
 
@@ -35,7 +35,7 @@ def call(brain: Brain, tool: str, *, client: str = "Codex", session: str = "s1",
         return dispatch.call(brain, dispatch.find_tool(tool), arguments, "write")
     finally:
         brain.agent = brain.session = ""
-        activity.flush(brain)
+        dispatch.store_calls(brain)
 
 
 def test_reads_and_writes_are_listed_by_session(agent: Brain) -> None:
@@ -68,7 +68,7 @@ def test_questions_and_texts_are_not_stored(agent: Brain) -> None:
 
 def test_calls_of_a_person_are_not_recorded(agent: Brain) -> None:
     run(agent, "get", slug="people/ada")
-    activity.flush(agent)
+    dispatch.store_calls(agent)
     assert run(agent, "activity").total == 0
 
 
@@ -229,6 +229,6 @@ def test_recording_a_call_takes_less_than_a_millisecond(agent: Brain) -> None:
     record = dispatch.call(agent, operation, {"slug": "people/ada"}, "write")
     began = time.process_time()
     for _ in range(200):
-        activity.recorded(agent, operation, lambda: record)
+        dispatch.recorded(agent, operation, lambda: record)
     assert (time.process_time() - began) / 200 < 0.001
     agent.agent = agent.session = ""

@@ -7,7 +7,7 @@ import pytest
 
 from quaid.app import Brain
 from quaid.cli.render import render
-from quaid.operations import activity, dispatch, review
+from quaid.operations import dispatch, review
 from quaid.storage import facts, pages, trust
 
 OWN = "# Alice\n\nShe lives in Oslo.\n"
@@ -84,7 +84,7 @@ def test_an_accepted_write_gives_only_its_own_lines_the_class_of_the_person(alic
     alice.calls, alice.session = new_calls(), "s1"
     ask(alice, "memory_put", slug="people/alice", append="She has a dog.")
     ask(alice, "memory_put", slug="people/alice", append="She has a cat.")
-    activity.flush(alice)
+    dispatch.store_calls(alice)
     (session,) = run(alice, "activity", writes=True).sessions
     dog = min(call.id for call in session.calls)
     run(alice, "activity accept", id=dog)

@@ -10,7 +10,7 @@ from tests.web.dashboard import Visitor, call
 
 from quaid.app import Brain, new_calls
 from quaid.config import Settings
-from quaid.operations import activity, dispatch
+from quaid.operations import dispatch
 
 PAGE = "concepts/patience"
 
@@ -21,7 +21,7 @@ def act(mine: Settings, tool: str, client: str = "Codex", session: str = "s1", *
         try:
             return dispatch.call(brain, dispatch.find_tool(tool), arguments, "write")
         finally:
-            activity.flush(brain)
+            dispatch.store_calls(brain)
 
 
 def write(mine: Settings, text: str = "Wait <b>longer</b>.", mode: str = "direct") -> None:

@@ -14,7 +14,7 @@ from tests.web.payloads import ACTS, COUNT, payloads
 from quaid.app import Brain, new_calls
 from quaid.config import Settings
 from quaid.model.page import build_page
-from quaid.operations import activity, maintenance
+from quaid.operations import dispatch, maintenance
 from quaid.storage import page_edits
 from quaid.web.pages import markdown, page as page_views
 from quaid.web.pages.markdown import make_snippet
@@ -129,7 +129,7 @@ def poison_agents(brain: Brain) -> None:
         )
         called(brain, "get", slug=f"agents/page-{place}")
         maintenance.inject_turn(brain, f"{place}", "user", item)
-    activity.flush(brain)
+    dispatch.store_calls(brain)
     brain.agent = brain.session = ""
     brain.calls = None
     called(brain, "kb init")

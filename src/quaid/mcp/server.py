@@ -16,7 +16,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from tempfile import TemporaryDirectory
 from threading import Condition, Lock, Thread
 from types import FrameType
 from typing import Any, BinaryIO, NamedTuple
@@ -36,6 +35,7 @@ from quaid.mcp.jsonrpc import (
     RequestId,
     RpcError,
 )
+from quaid.operations import dispatch
 from quaid.operations.registry import Scope
 from quaid.worker import Supervisor
 
@@ -170,6 +170,8 @@ def _handle(handler: Handler, call: MethodCall) -> dict[str, Any]:
     except MissingDatabase:
         if not call.brain.is_creatable:
             raise
+    from tempfile import TemporaryDirectory  # imported late, because it loads 0.6 MB
+
     with (
         TemporaryDirectory(prefix="quaid-") as folder,
         call.brain.beside(os.path.join(folder, "memory.db")) as empty,
@@ -440,16 +442,10 @@ class CallThread:
         else:
             self._close()
 
-    def _flush_calls(self) -> None:
-        if self._memory.calls:
-            from quaid.operations import activity  # imported late, for a fast start
-
-            activity.flush(self._memory)
-
     def _close(self) -> None:
         self._supervisor.end()
         try:
-            self._flush_calls()
+            dispatch.store_calls(self._memory)
             self._memory.close()
         except QuaidError as error:
             log_to_stderr(f"quaid: closing the memory failed: {error}")
@@ -471,7 +467,7 @@ class CallThread:
         """Start the background work that is due. If idle, stop when a call arrives. Errors do not affect calls."""
         self._memory.should_stop = self._is_wanted if is_idle else None
         try:
-            self._flush_calls()
+            dispatch.store_calls(self._memory)
             self._supervisor.start_due_workers(self._memory)
         except QuaidError:
             pass  # the next call fails with the same error and reports it to the client

@@ -1,93 +1,19 @@
-"""What agents did: record their tool calls, list them by session, and accept or undo their writes."""
+"""What agents did: list their tool calls by session, and accept or undo their writes."""
 
-import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
 from quaid.app import Brain
-from quaid.errors import ChangedSinceCreated, InvalidArgument, NotFound, QuaidError
+from quaid.errors import ChangedSinceCreated, InvalidArgument, NotFound
 from quaid.model import dates
 from quaid.operations import cleanup, history, pages
-from quaid.operations.registry import Arg, Operation, op
+from quaid.operations.registry import Arg, op
 from quaid.storage import activity as store, trust
-from quaid.storage.activity import CallFilter, NewCall, SessionRow, StoredCall
+from quaid.storage.activity import CallFilter, SessionRow, StoredCall
 from quaid.storage.sqlite.connection import Transaction
 
-ACTIVITY_SETTING = "log_activity"
-MAX_PAGES = 20
-"""At most this many pages of a result are recorded as read."""
 MAX_LISTED_CALLS = 1_000
 MAX_DIFFS = 40
-
-
-def recorded(brain: Brain, operation: Operation, work: Callable[[], Any]) -> Any:
-    """Run a tool call of an agent and add it to the calls that flush() stores. Arguments are not recorded."""
-    began, at = time.perf_counter(), brain.now()
-    brain.take_written()
-    outcome, result = "failed", None
-    read: tuple[str, ...] = ()
-    try:
-        result = work()
-        outcome = "done"
-    finally:
-        proposal = getattr(result, "proposal", None)
-        proposal = proposal if isinstance(proposal, int) else None
-        is_write = operation.scope != "read"
-        written = brain.take_written() if outcome == "done" and proposal is None else []
-        if outcome == "done" and not is_write:
-            read = tuple(_addresses(result, {}))
-        if brain.calls is not None:
-            brain.calls.append(
-                NewCall(
-                    session=brain.session or "unknown",
-                    client=brain.agent,
-                    tool=operation.tool,
-                    is_write=is_write,
-                    outcome="proposed" if proposal else outcome,
-                    called_at=at,
-                    ms=round((time.perf_counter() - began) * 1000),
-                    proposal_id=proposal,
-                    read=read,
-                    written=tuple(written),
-                )
-            )
-    return result
-
-
-def _addresses(value: Any, addresses: dict[str, None]) -> dict[str, None]:
-    """Collect the addresses of the pages in a result, at most MAX_PAGES."""
-    if len(addresses) >= MAX_PAGES or not isinstance(value, tuple | list):
-        return addresses
-    slug = getattr(value, "slug", None)
-    if isinstance(slug, str) and slug:
-        collection = getattr(value, "collection", "")
-        known = isinstance(collection, str) and collection and "::" not in slug
-        addresses[f"{collection}::{slug}" if known else slug] = None
-    for item in value:
-        if isinstance(item, tuple | list):
-            _addresses(item, addresses)
-    return addresses
-
-
-def flush(brain: Brain) -> None:
-    """Store the recorded calls, unless another process is writing, which leaves them for the next time."""
-    if not brain.calls or not os.path.exists(brain.settings.db_path):
-        return
-    try:
-        if brain.option(ACTIVITY_SETTING) == "off" or not brain.db.writable:
-            brain.calls.clear()
-            return
-        if not brain.db.lock.try_take():
-            return
-        brain.db.lock.release()
-        calls = []
-        while brain.calls:
-            calls.append(brain.calls.popleft())
-        oldest = dates.shift_date(brain.now()[:10], -store.KEPT_DAYS)
-        brain.db.write(lambda tx: store.record(tx, calls, oldest))
-    except QuaidError:
-        pass  # a full disk or a damaged file is reported by the next write
 
 
 class WrittenPage(NamedTuple):
@@ -205,7 +131,7 @@ def activity(
         names = tuple(store.clients(brain.db))
     return ActivityRecord(
         *(tuple(_agent_session(row, by_session.get(row.session, [])) for row in rows), total, names),
-        *(first, brain.option(ACTIVITY_SETTING) != "off"),
+        *(first, brain.option("log_activity") != "off"),
     )
 
 

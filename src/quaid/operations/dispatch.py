@@ -4,6 +4,8 @@ Arguments are checked here, so operations can rely on their types. OSErrors are 
 """
 
 import json
+import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -14,10 +16,12 @@ from quaid.errors import (
     MissingDatabase,
     NoNotebook,
     NotAllowed,
+    QuaidError,
     TooLarge,
     UnknownCommand,
     UnknownTool,
 )
+from quaid.model import dates
 from quaid.operations import index
 from quaid.operations.registry import (
     ARGUMENT_SYNONYMS,
@@ -37,6 +41,7 @@ MAX_TEXT = 4 * 1024 * 1024  # maximum size of a text argument in bytes
 MAX_QUESTION = 4 * 1024
 MAX_INTEGER = 2**63 - 1
 MAX_DEPTH = 100  # maximum nesting depth of JSON objects and arrays
+MAX_PAGES = 20  # at most this many pages of a result are recorded as read
 COMMAND_SYNONYMS = {
     **dict.fromkeys(("rm", "del", "delete", "remove"), "forget"),
     **dict.fromkeys(("find", "grep"), "search"),
@@ -88,15 +93,86 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
 
     try:
         if brain.agent and brain.calls is not None:
-            from quaid.operations import activity  # only for agents, so that commands need not import it
-
-            return activity.recorded(brain, operation, run)
+            return recorded(brain, operation, run)
         return run()
     except KeyboardInterrupt:
         raise Cancelled from None
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else brain.settings.db_path
         raise os_error(where, error) from error
+
+
+def recorded(brain: Brain, operation: Operation, work: Callable[[], Any]) -> Any:
+    """Run a tool call of an agent and add it to the calls that store_calls() stores. Arguments are not recorded."""
+    from quaid.storage.activity import NewCall  # only for agents, so that commands need not import it
+
+    began, at = time.perf_counter(), brain.now()
+    brain.take_written()
+    outcome, result = "failed", None
+    read: tuple[str, ...] = ()
+    try:
+        result = work()
+        outcome = "done"
+    finally:
+        proposal = getattr(result, "proposal", None)
+        proposal = proposal if isinstance(proposal, int) else None
+        is_write = operation.scope != "read"
+        written = brain.take_written() if outcome == "done" and proposal is None else []
+        if outcome == "done" and not is_write:
+            read = tuple(_addresses(result, {}))
+        if brain.calls is not None:
+            brain.calls.append(
+                NewCall(
+                    session=brain.session or "unknown",
+                    client=brain.agent,
+                    tool=operation.tool,
+                    is_write=is_write,
+                    outcome="proposed" if proposal else outcome,
+                    called_at=at,
+                    ms=round((time.perf_counter() - began) * 1000),
+                    proposal_id=proposal,
+                    read=read,
+                    written=tuple(written),
+                )
+            )
+    return result
+
+
+def _addresses(value: Any, addresses: dict[str, None]) -> dict[str, None]:
+    """Collect the addresses of the pages in a result, at most MAX_PAGES."""
+    if len(addresses) >= MAX_PAGES or not isinstance(value, tuple | list):
+        return addresses
+    slug = getattr(value, "slug", None)
+    if isinstance(slug, str) and slug:
+        collection = getattr(value, "collection", "")
+        known = isinstance(collection, str) and collection and "::" not in slug
+        addresses[f"{collection}::{slug}" if known else slug] = None
+    for item in value:
+        if isinstance(item, tuple | list):
+            _addresses(item, addresses)
+    return addresses
+
+
+def store_calls(brain: Brain) -> None:
+    """Store the recorded calls of agents, unless another process is writing, which leaves them for the next time."""
+    if not brain.calls or not os.path.exists(brain.settings.db_path):
+        return
+    from quaid.storage import activity  # only for agents
+
+    try:
+        if brain.option("log_activity") == "off" or not brain.db.writable:
+            brain.calls.clear()
+            return
+        if not brain.db.lock.try_take():
+            return
+        brain.db.lock.release()
+        calls = []
+        while brain.calls:
+            calls.append(brain.calls.popleft())
+        oldest = dates.shift_date(brain.now()[:10], -activity.KEPT_DAYS)
+        brain.db.write(lambda tx: activity.record(tx, calls, oldest))
+    except QuaidError:
+        pass  # a full disk or a damaged file is reported by the next write
 
 
 def _run_or_create(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:

@@ -24,7 +24,7 @@ from quaid.app import Brain, ModelCache, make_view_cache, new_calls
 from quaid.config import Settings
 from quaid.errors import Cancelled, NotAllowed, QuaidError, TooMany, UnknownCommand
 from quaid.mcp.server import log_to_stderr
-from quaid.operations import activity, dispatch, index
+from quaid.operations import dispatch, index
 from quaid.operations.background import ChangeDetector
 from quaid.operations.facts import ContradictionMonitor
 from quaid.operations.registry import Operation, Scope
@@ -628,7 +628,7 @@ class MaintenanceThread:
                     brain.calls = self._calls
                     brain.db.limit_cache(CACHE_KIB // 4)
                     self._look(brain)
-                    activity.flush(brain)
+                    dispatch.store_calls(brain)
             except QuaidError:  # the memory does not exist yet, is locked, or was moved
                 self._ending.wait(RETRY_SECONDS)
             except Exception as error:
@@ -651,7 +651,7 @@ class MaintenanceThread:
                 self._tell(kind, facts)
             is_late = time.monotonic() - flushed_at > READ_CALL_SECONDS
             if is_late or any(call.is_write for call in list(self._calls or ())):
-                activity.flush(brain)
+                dispatch.store_calls(brain)
                 flushed_at = time.monotonic()
             if self._calls is not None:  # the server may write
                 self._contradictions.look(brain)
