@@ -481,7 +481,7 @@ class PageInfo(NamedTuple):
     type: str
 
 
-class StoredFact(NamedTuple):
+class SnapshotFact(NamedTuple):
     """A row of the assertions table, and True if a later fact supersedes it.
 
     The fields have the same order as the columns of the query that reads the rows.
@@ -559,7 +559,7 @@ class Snapshot(NamedTuple):
 
     pages: Mapping[int, PageInfo]
     names: NameIndex
-    facts: list[StoredFact]
+    facts: list[SnapshotFact]
     links: list[GraphLink]
     texts: Iterable[SnapshotText]
     stale: list[StalePage]
@@ -570,7 +570,7 @@ class Snapshot(NamedTuple):
 class ResolvedFact(NamedTuple):
     """A fact with its canonical predicate, and with subject and object resolved to pages where possible."""
 
-    fact: StoredFact
+    fact: SnapshotFact
     predicate: str
     subject: EntityRef
     object: EntityRef

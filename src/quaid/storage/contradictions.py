@@ -7,7 +7,7 @@ from quaid.errors import NotFound
 from quaid.model import facts, slug as slugs, timeline
 from quaid.model.contradictions import ContradictionFinding, find_contradictions
 from quaid.model.english import candidate_names, may_mention_departure
-from quaid.model.facts import NameIndex, PageInfo, Snapshot, SnapshotText, StalePage, StoredFact
+from quaid.model.facts import NameIndex, PageInfo, Snapshot, SnapshotFact, SnapshotText, StalePage
 from quaid.model.links import GraphLink
 from quaid.model.slug import fold_name
 from quaid.storage import facts as assertions
@@ -474,7 +474,7 @@ def _select_contradictions(
     ]
 
 
-def _select_facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[StoredFact]:
+def _select_facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[SnapshotFact]:
     rows = db.rows(
         "SELECT a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until,"  # noqa: S608
         " a.source_ref, a.evidence_text, a.created_at"
@@ -491,7 +491,7 @@ def _select_facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[S
             " OR o.valid_until <= max(n.valid_from, coalesce(o.valid_from, ''))"
         )
     }
-    return [StoredFact._make((*row, row[0] in superseded)) for row in rows]
+    return [SnapshotFact._make((*row, row[0] in superseded)) for row in rows]
 
 
 def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[SnapshotText]":
