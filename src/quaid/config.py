@@ -346,19 +346,19 @@ def _similar_option(name: str) -> str:
     return f"; did you mean {best}?" if similarity(best) >= MIN_NAME_SIMILARITY else ""
 
 
-_ABSOLUTE_PATH = re.compile(r"/.*|~(?:/.*)?|[A-Za-z]:[\\/].*")
-_FOLDER_SEPARATOR = re.compile(r"[;\n]|(?:(?<=[^;:\n]{2})|(?<=[~/])):")  # the colon of C:\ is not a separator
+_ABSOLUTE_PATH = r"/.*|~(?:/.*)?|[A-Za-z]:[\\/].*"
+_FOLDER_SEPARATOR = r"[;\n]|(?:(?<=[^;:\n]{2})|(?<=[~/])):"  # the colon of C:\ is not a separator
 
 
 def split_folder_list(value: str) -> list[str]:
     """Split a setting that lists folders, separated by colons, semicolons or newlines."""
-    return [part.strip() for part in _FOLDER_SEPARATOR.split(value) if part.strip()] if value else []
+    return [part.strip() for part in re.split(_FOLDER_SEPARATOR, value) if part.strip()] if value else []
 
 
 def check_folder_list(name: str, value: str) -> None:
     """Raise InvalidArgument for a relative path, which would depend on the working directory."""
     for folder in split_folder_list(value):
-        if not _ABSOLUTE_PATH.fullmatch(folder):
+        if not re.fullmatch(_ABSOLUTE_PATH, folder):
             raise InvalidArgument(
                 name=name,
                 problem=f"{folder!r} is not a whole path; begin it with '/' or '~', and put ':' between folders",

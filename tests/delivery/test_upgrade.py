@@ -14,7 +14,6 @@ import pytest
 import quaid
 from quaid.app import Brain
 from quaid.errors import FileTrouble, InvalidArgument
-from quaid.model import plain_text
 from quaid.operations import maintenance
 from quaid.operations.maintenance import upgrade
 
@@ -63,13 +62,8 @@ def simple(*names: str, yanked: str = "") -> bytes:
 def test_upgrade_looks_for_the_name_of_the_distribution() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert project["name"] == maintenance.PACKAGE
-    assert (
-        plain_text.version_in_filename(
-            maintenance.PACKAGE, maintenance.WHEEL_NAME.replace("VERSION", "0.2.0")
-        )
-        == "0.2.0"
-    )
-    assert plain_text.version_in_filename(maintenance.PACKAGE, "quaid-0.2.0-py3-none-any.whl") is None
+    assert maintenance.version_in_filename(maintenance.WHEEL_NAME.replace("VERSION", "0.2.0")) == "0.2.0"
+    assert maintenance.version_in_filename("quaid-0.2.0-py3-none-any.whl") is None
 
 
 def test_no_request_is_sent_without_an_address(brain: Brain) -> None:
@@ -182,8 +176,8 @@ def test_a_folder_and_a_file_are_read(brain: Brain, tmp_path: Path) -> None:
 def test_versions_are_numbers_not_words() -> None:
     rising = ["0.9", "0.10.dev1", "0.10a1", "0.10b2", "0.10rc1", "0.10", "0.10.post1", "0.10.1", "1.0"]
     for older, newer in itertools.pairwise(rising):
-        assert plain_text.is_newer_version(newer, older)
-        assert not plain_text.is_newer_version(older, newer)
-    assert plain_text.version_key("1.0") == plain_text.version_key("1.0.0") == plain_text.version_key("v1")
-    assert plain_text.version_key("latest") is None
-    assert not plain_text.is_newer_version("latest", "0.1")
+        assert maintenance.is_newer_version(newer, older)
+        assert not maintenance.is_newer_version(older, newer)
+    assert maintenance.version_key("1.0") == maintenance.version_key("1.0.0") == maintenance.version_key("v1")
+    assert maintenance.version_key("latest") is None
+    assert not maintenance.is_newer_version("latest", "0.1")

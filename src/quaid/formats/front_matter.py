@@ -14,13 +14,14 @@ from quaid.model import dates
 _WIDEST_LIST = 100
 _LONGEST_KEY = 500  # parsers reject `key:` beyond 1,024 characters, and require `? key` instead
 
-_BARE = re.compile(r"[^\W\d](?:[\w ./@+()'!%;=~–—’-]*[\w.)!%'’])?")
+# Patterns that reading and searching do not need are strings here: `re` compiles them at first use and caches them.
+_BARE = r"[^\W\d](?:[\w ./@+()'!%;=~–—’-]*[\w.)!%'’])?"
 _BARE_URL = re.compile(r"https?://[\w./%=~+-]*[\w/]")
 _MISREAD = frozenset(
     ("y", "n", "yes", "no", "on", "off", "true", "false", "null", "none", "nan", "inf", "infinity")
 )
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = "[\ud800-\udfff]"
 _UNPRINTABLE = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
 _ESCAPES = {
     **{code: f"\\u{code:04x}" for code in _UNPRINTABLE},
@@ -100,11 +101,11 @@ class _YamlWriter:
 
     def text(self, text: str, *, bare_urls: bool = False) -> str:
         if (
-            _BARE.fullmatch(text) or (bare_urls and _BARE_URL.fullmatch(text))
+            re.fullmatch(_BARE, text) or (bare_urls and _BARE_URL.fullmatch(text))
         ) and text.lower() not in _MISREAD:
             return text
         quoted = text.translate(_GUARDED_ESCAPES if self.guarded else _ESCAPES)
-        return f'"{quoted}"' if quoted.isascii() else '"' + _SURROGATE.sub("\ufffd", quoted) + '"'
+        return f'"{quoted}"' if quoted.isascii() else '"' + re.sub(_SURROGATE, "\ufffd", quoted) + '"'
 
 
 LARGEST_BLOCK = 64 * 1024

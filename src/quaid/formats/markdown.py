@@ -19,8 +19,9 @@ UNPARSED_KEY = "_unparsed"
 FENCE_KEY = "_fence"
 """Key beside UNPARSED_KEY with the value "+++", which is present only if the fences were `+++`."""
 
+# Patterns that reading and searching do not need are strings here: `re` compiles them at first use and caches them.
 _DIVIDER = re.compile(r"(?m)^---[ \t]*$")
-_OPENING = re.compile(r"\A((?:[ \t]*\n)*)(---|\+\+\+)[ \t]*\n")
+_OPENING = r"\A((?:[ \t]*\n)*)(---|\+\+\+)[ \t]*\n"
 _CLOSING = {
     "---": re.compile(r"(?m)^(?:---|\.\.\.)[ \t]*$"),
     "+++": re.compile(r"(?m)^\+\+\+[ \t]*$"),
@@ -97,7 +98,7 @@ def _split_front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
     below an empty compiled truth. An unclosed block is text; its opening line is dropped if it would be a
     divider.
     """
-    opening = _OPENING.match(text)
+    opening = re.match(_OPENING, text)
     if not opening:
         return {}, None, text
     closing = _CLOSING[opening[2]].search(text, opening.end())
@@ -208,10 +209,8 @@ def _front_matter_block(frontmatter: Mapping[str, Any]) -> str:
     return f"---\n{front_matter.dump_yaml(frontmatter)}---\n"
 
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_YAML_KEY = re.compile(
-    r"""("[^"]*"|'[^']*'|[^\s#"'\-?:,\[\]{}&*!|>%@`][^#\n]*?|-[^\s#][^#\n]*?)[ \t]*:(?=[ \t]|$)"""
-)
+_LINE = r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+"
+_YAML_KEY = r"""("[^"]*"|'[^']*'|[^\s#"'\-?:,\[\]{}&*!|>%@`][^#\n]*?|-[^\s#][^#\n]*?)[ \t]*:(?=[ \t]|$)"""
 _COMMENT = re.compile(r"(?<![ \t])[ \t]+#.*$")
 _YAML_ITEM = re.compile(r"([ \t]*-[ \t]+)\S")
 _BLANK = " \t\r\n"
@@ -235,7 +234,7 @@ def patch(text: str, frontmatter: Mapping[str, Any], truth: str, timeline: str) 
     matter changes and the old front matter is TOML or invalid.
     """
     old = parse(text)
-    lines: list[str] = _LINE.findall(text)
+    lines: list[str] = re.findall(_LINE, text)
     end = _line_end(lines)
     shape = _page_lines(lines)
     if timeline != old.timeline:
@@ -266,7 +265,7 @@ def _page_lines(lines: list[str]) -> _PageLines:
     # Number of the line with the closing fence, or 0 without front matter.
     first = text.count("\n", 0, len(text) - len(body))
     is_unclosed = problem is not None and not frontmatter
-    opening = _OPENING.match(text) if len(body) < len(text) and not is_unclosed else None
+    opening = re.match(_OPENING, text) if len(body) < len(text) and not is_unclosed else None
     match = _find_divider(body)
     divider = None if match is None else first + body.count("\n", 0, match.start())
     bare = [line.strip(_BLANK + _BOM) for line in lines]
@@ -370,7 +369,7 @@ def _key_spans(block: list[str]) -> dict[str, tuple[int, int]]:
     """Return the range of lines of each key, without the comments and blank lines that follow it."""
     starts: list[tuple[str, int]] = []
     for place, line in enumerate(block):
-        match = _YAML_KEY.match(line)
+        match = re.match(_YAML_KEY, line)
         if match:
             name = match[1]
             starts.append((name[1:-1] if name[0] in "\"'" else name, place))
@@ -476,7 +475,7 @@ def merge_files(base: str, ours: str, theirs: str) -> tuple[str, int] | None:
 
 def _front_matter_lines(text: str, key: str | None = None) -> list[str]:
     """Return the lines of the front matter, or of one of its keys, without line ends."""
-    lines: list[str] = _LINE.findall(text)
+    lines: list[str] = re.findall(_LINE, text)
     first, last = _page_lines(lines).front
     block = [line.rstrip("\r\n") for line in lines[first:last]]
     if key is None:
@@ -487,7 +486,7 @@ def _front_matter_lines(text: str, key: str | None = None) -> list[str]:
 
 def _mark_key(text: str, key: str, ours: str, theirs: str) -> str:
     """Put the lines of a key from both files between the markers of git."""
-    lines: list[str] = _LINE.findall(text)
+    lines: list[str] = re.findall(_LINE, text)
     end = _line_end(lines)
     first, last = _page_lines(lines).front
     start, stop = _key_spans([line.rstrip("\r\n") for line in lines[first:last]]).get(key, (0, 0))

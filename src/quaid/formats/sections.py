@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from quaid.model import plain_text
 
-_HEADING = re.compile(r"\n {0,3}(#{1,2})[ \t]+([^\n]*)|\n {0,3}(#{1,2})(?=\n|\Z)")
-_FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(?s:.*?)^(?:\1|\.\.\.)[ \t]*\r?$", re.MULTILINE)
+# Patterns that reading and searching do not need are strings here: `re` compiles them at first use and caches them.
+_HEADING = r"\n {0,3}(#{1,2})[ \t]+([^\n]*)|\n {0,3}(#{1,2})(?=\n|\Z)"
+_FRONT = r"(?m)\A(---|\+\+\+)[ \t]*\r?\n(?s:.*?)^(?:\1|\.\.\.)[ \t]*\r?$"
 LIST_ITEM = re.compile(r"([ \t]*)([-*+]|([0-9]{1,9})([.)]))[ \t]+(?:\[([ xX])\](?:[ \t]+|$))?(.*)")
-_MARKUP_LINE = re.compile(r"^(?= {0,3}#{1,6}(?:[ \t]|$)|(?:---+|===+|\+\+\+)[ \t]*$)", re.MULTILINE)
+_MARKUP_LINE = r"(?m)^(?= {0,3}#{1,6}(?:[ \t]|$)|(?:---+|===+|\+\+\+)[ \t]*$)"
 NEW_LINE = "\n"
 
 
@@ -46,7 +47,7 @@ def find_opening_list(text: str) -> Section | None:
 
     These parts are the text before any heading, and the sections of `#` headings.
     """
-    front = _FRONT.match(text)
+    front = re.match(_FRONT, text)
     headed = _headed_sections(text)
     first = headed[0][1].start if headed else len(text)
     parts = [Section(0, front.end() if front else 0, first, "")]
@@ -59,10 +60,10 @@ def find_opening_list(text: str) -> Section | None:
 
 def _headed_sections(text: str) -> list[tuple[int, Section]]:
     """Return the section of each `#` or `##` heading, with the heading's level."""
-    front = _FRONT.match(text)
+    front = re.match(_FRONT, text)
     code = plain_text.find_fences(text)
     heads: list[tuple[int, int, int, str]] = []
-    for match in _HEADING.finditer("\n" + text):
+    for match in re.finditer(_HEADING, "\n" + text):
         start = match.start()
         if (front and start < front.end()) or any(block.start <= start < block.end for block in code):
             continue
@@ -188,9 +189,9 @@ def sanitize(text: str) -> str:
     pieces: list[str] = []
     position = 0
     for block in blocks:
-        pieces += [_MARKUP_LINE.sub(r"\\", text[position : block.start]), text[block.start : block.end]]
+        pieces += [re.sub(_MARKUP_LINE, r"\\", text[position : block.start]), text[block.start : block.end]]
         position = block.end
-    pieces.append(_MARKUP_LINE.sub(r"\\", text[position:]))
+    pieces.append(re.sub(_MARKUP_LINE, r"\\", text[position:]))
     if blocks and blocks[-1].left_open:
         pieces.append(f"\n{blocks[-1].left_open}")
     return "".join(pieces)
@@ -227,13 +228,13 @@ def _fold_title(title: str) -> str:
 
 # Plain text as blocks of Markdown
 
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
-_BLOCK_MARK = re.compile(r"\s{0,3}(?:#|(?:-{3,}|\+{3,}|={3,})\s*\Z|```|~~~|<!--)")
+_UNPRINTABLE = r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]"
+_BLOCK_MARK = r"\s{0,3}(?:#|(?:-{3,}|\+{3,}|={3,})\s*\Z|```|~~~|<!--)"
 _LONGEST_LINE = 300
 
 
 def without_controls(text: str) -> str:
-    return _UNPRINTABLE.sub("", text)
+    return re.sub(_UNPRINTABLE, "", text)
 
 
 def one_line(text: str) -> str:
@@ -243,7 +244,7 @@ def one_line(text: str) -> str:
 def escape_markup(text: str) -> str:
     """Return text as Markdown: without control characters, and without lines that would be headings or dividers."""
     lines = without_controls(text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
-    return "\n".join(f"\\{line.lstrip()}" if _BLOCK_MARK.match(line) else line.rstrip() for line in lines)
+    return "\n".join(f"\\{line.lstrip()}" if re.match(_BLOCK_MARK, line) else line.rstrip() for line in lines)
 
 
 def fenced(text: str, language: str = "") -> str:

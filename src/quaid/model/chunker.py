@@ -7,19 +7,23 @@ and no line is left out. The statements of a text are its sentences, list entrie
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
 from quaid.model import plain_text, timeline
 from quaid.model.plain_text import TokenMeasure, count_tokens, token_measure
 
-_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
-_NON_BLANK = re.compile(r"\S")
-
-
+_VISIBLE = re.compile(r"\S")
 _LIST_MARK = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+")
 _QUOTE_PREFIX = re.compile(r"(?:\s*>)+ ?")
 _STATEMENT_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+
+
+@cache
+def _sentence_end() -> re.Pattern[str]:
+    """Return the pattern of the end of a sentence. Compiled at first use: it takes 1 ms."""
+    return re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
 
 
 ITEM, ROW, PARAGRAPH = "item", "row", "paragraph"
@@ -170,7 +174,7 @@ def _best_break(text: str, least: int, reach: int) -> int:
         position = text.rfind(mark, least, reach)
         if position > least:
             return position + len(mark)
-    ends = [sentence.end() for sentence in _SENTENCE_END.finditer(text, least, reach)]
+    ends = [sentence.end() for sentence in _sentence_end().finditer(text, least, reach)]
     if ends and ends[-1] > least:
         return ends[-1]
     position = text.rfind(" ", least, reach)
@@ -186,15 +190,15 @@ def _overlap_start(text: str, tokens_in: TokenMeasure, least: int, stop: int, ov
         least += max(beyond // 2, 1)
     line = text.find("\n", max(least - 1, 0), stop - 1) + 1
     if not line:
-        sentence = _SENTENCE_END.search(text, least, stop - 1)
+        sentence = _sentence_end().search(text, least, stop - 1)
         line = sentence.end() if sentence else text.find(" ", least, stop - 1) + 1
-    ink = _NON_BLANK.search(text, line, stop) if line else None
+    ink = _VISIBLE.search(text, line, stop) if line else None
     return ink.start() if ink else 0
 
 
 def _next_text_start(text: str, start: int, end: int) -> int:
     """Return the start of the next non-blank line, with its indentation."""
-    ink = _NON_BLANK.search(text, start, end)
+    ink = _VISIBLE.search(text, start, end)
     position = ink.start() if ink else start
     return max(start, text.rfind("\n", start, position) + 1)
 
@@ -229,7 +233,6 @@ The rest of the text is split by length only.
 _HEADING = re.compile(r"\n {0,3}(#{1,6})(?:[ \t]+([^\n]*)|(?=\n|\Z))")
 _LEADING_HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n))+\s*(?=\S)")
 _ONLY_HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n|\Z))*\s*\Z")
-_VISIBLE = re.compile(r"\S")
 _BLANK_LINES = re.compile(r"\n[ \t\r\f\v]*(?=\n)")
 _ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])[ \t]")
 _SPEAKER = re.compile(r"\S[^:\n]{0,40}: \S")
@@ -363,7 +366,7 @@ _TWO_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}+\W++(?:\w++\W++){0,20}?[^\W\
 _PATH_PART = re.compile(r"(#{1,6}) (.*)")
 
 
-class Entry(NamedTuple):
+class ChunkEntry(NamedTuple):
     """A list entry, table row, single sentence or turn of a conversation within a chunk, as character offsets."""
 
     start: int
@@ -373,7 +376,7 @@ class Entry(NamedTuple):
     heading_path: str
 
 
-def find_entries(text: str, heading_path: str) -> tuple[Entry, ...]:
+def find_entries(text: str, heading_path: str) -> tuple[ChunkEntry, ...]:
     """Return the entries of a chunk that mainly consists of entries, and the turns of a person in a chat.
 
     In a chat, the person's turns are short and the answers long, so the vector of a chunk mainly represents the
@@ -385,7 +388,7 @@ def find_entries(text: str, heading_path: str) -> tuple[Entry, ...]:
     fences = plain_text.find_fences(text)
     path = _HeadingPath(_find_headings(text), heading_path)
     above: list[StatementBlock] = []
-    entries: list[Entry] = []
+    entries: list[ChunkEntry] = []
     for block in text_blocks(text):
         is_row = block.kind == ROW
         while above and (above[-1].kind == ROW) != is_row:
@@ -395,7 +398,7 @@ def find_entries(text: str, heading_path: str) -> tuple[Entry, ...]:
         if not any(fence.start <= block.start < fence.end for fence in fences) and _is_entry(text, block):
             context = text[above[-1].start : above[-1].end] if above else ""
             context = statement_text(context)[:_LONGEST_PARENT] if not is_row else context.strip()
-            entries.append(Entry(block.start, block.end, context, path.at(block.start)))
+            entries.append(ChunkEntry(block.start, block.end, context, path.at(block.start)))
         if block.kind == ITEM or (is_row and not above):
             above.append(block)
     covered = sum(entry.end - entry.start for entry in entries)
@@ -411,14 +414,14 @@ def _is_entry(text: str, block: StatementBlock) -> bool:
         return False
     content = text[block.start : block.end].strip()
     if block.kind == PARAGRAPH and not _SPEAKER.match(content):
-        sentence = _SENTENCE_END.search(content)
+        sentence = _sentence_end().search(content)
         is_long = sentence is not None and sentence.end() < len(content)
         if is_long or content.endswith(":") or content.startswith(("<", "{")):  # introductions and templates
             return False
     return bool(_TWO_WORDS.search(_LINK.sub(" ", content))) and not is_struck(content)
 
 
-def entry_embedding_text(title: str, text: str, entry: Entry) -> str:
+def entry_embedding_text(title: str, text: str, entry: ChunkEntry) -> str:
     """Return the text to embed for an entry: title, headings, context, and its text."""
     content = _CHECKBOX.sub("", without_struck(text[entry.start : entry.end]))
     return embedding_text(

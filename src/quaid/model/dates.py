@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from quaid.errors import InvalidDate
 
 _ISO = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z")
+_TIMESTAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z"
 _PERIOD = re.compile(r"([0-9]{1,3})([hdw])")
 _UNITS = {"h": 3_600, "d": 86_400, "w": 604_800, "y": 365 * 86_400}
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -39,7 +39,7 @@ def check_date(value: str, name: str) -> str:
 
 def is_timestamp(value: str) -> bool:
     """Return True for a time as `timestamp` writes it."""
-    return bool(_TIMESTAMP.fullmatch(value)) and is_date(value[:10])
+    return bool(re.fullmatch(_TIMESTAMP, value)) and is_date(value[:10])
 
 
 def timestamp(seconds: float) -> str:
@@ -349,7 +349,7 @@ def _day_of_year(match: "re.Match[str]", today: str) -> str:
     return this if this >= today else f"{int(today[:4]) + 1}-{rest}"
 
 
-_DUE_MARK = re.compile(r"\(due ((?:19|20)\d\d-\d\d-\d\d)\)")
+_DUE_MARK = r"\(due ((?:19|20)\d\d-\d\d-\d\d)\)"
 
 
 def due_day_of(todo: str) -> str:
@@ -357,7 +357,7 @@ def due_day_of(todo: str) -> str:
 
     This is the day in "(due 2026-11-20)", else the first day in the text, else the end of the first month in it.
     """
-    if mark := _DUE_MARK.search(todo):
+    if mark := re.search(_DUE_MARK, todo):
         return mark[1]
     phrases = find_dates(todo)
     near = [phrase for phrase in phrases if phrase.exact] or [
@@ -368,7 +368,7 @@ def due_day_of(todo: str) -> str:
 
 def without_due_mark(todo: str) -> str:
     """Return a to-do without "(due 2026-11-20)"."""
-    return _DUE_MARK.sub("", todo).rstrip()
+    return re.sub(_DUE_MARK, "", todo).rstrip()
 
 
 # Expiry
@@ -382,11 +382,11 @@ EXPIRY_MARK = "(expires "
 LONGEST_PERIOD = 100 * 365 * 86_400
 
 _RETENTION = re.compile(r"([0-9]{1,9}) ?([hdwy])")
-_MOMENT = re.compile(
+_MOMENT = (
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[T ]([0-2][0-9]:[0-5][0-9])(:[0-5][0-9])?(?:\.[0-9]+)? ?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
-_EXPIRY_MARK = re.compile(r"\(expires ([0-9T:+Z .-]{10,35})\)")
+_EXPIRY_MARK = r"\(expires ([0-9T:+Z .-]{10,35})\)"
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
 
 
@@ -407,7 +407,7 @@ def parse_moment(value: Any) -> str | None:
     text = value.strip()
     if text.lower() == NEVER:
         return NEVER
-    match = _MOMENT.fullmatch(text)
+    match = re.fullmatch(_MOMENT, text)
     if match is None or not is_date(match[1]):
         return None
     if match[2] is None:
@@ -472,7 +472,9 @@ def expiring_lines(text: str, gone: frozenset[str] = frozenset()) -> list[Expiri
 
 def _moment_of(line: str) -> str | None:
     """Return the earliest valid moment of the marks in a line, or None."""
-    moments = [parse_moment(mark[1]) for mark in _EXPIRY_MARK.finditer(line)] if EXPIRY_MARK in line else []
+    moments = (
+        [parse_moment(mark[1]) for mark in re.finditer(_EXPIRY_MARK, line)] if EXPIRY_MARK in line else []
+    )
     return min((moment for moment in moments if moment and moment != NEVER), default=None)
 
 
@@ -517,5 +519,5 @@ def lasting_text(text: str) -> str:
 def with_expiry(line: str, moment: str) -> str:
     """Return a line with the mark of a moment; "never" removes a mark that is there."""
     first, newline, rest = line.partition("\n")
-    first = re.sub(r" ?" + _EXPIRY_MARK.pattern, "", first).rstrip()
+    first = re.sub(r" ?" + _EXPIRY_MARK, "", first).rstrip()
     return f"{first}{'' if moment == NEVER else f' {EXPIRY_MARK}{moment})'}{newline}{rest}"

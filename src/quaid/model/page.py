@@ -217,7 +217,7 @@ MOST_HASHES = 100_000
 _TAG_MARK = re.compile(r"\A[#\s]+")
 # The pattern starts with a literal that the regex engine can search for. A tag may contain anything except
 # whitespace, punctuation and quotation marks; "-", "_" and "/" are allowed.
-_TAG = re.compile(r"#([^\s\x00-,.:-@\[-^`{-\xbf\u2000-\u206f\u3000-\u303f\uff00-\uff0f]+)")
+_TAG = r"#([^\s\x00-,.:-@\[-^`{-\xbf\u2000-\u206f\u3000-\u303f\uff00-\uff0f]+)"
 _BEFORE_TAG = (" ", "\t", "\n", "(")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
 _COLOUR = re.compile(r"(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\Z", re.IGNORECASE)
@@ -268,7 +268,7 @@ def text_tags(text: str) -> tuple[str, ...]:
     # Number of code spans that start before this tag, and the largest end of these code spans.
     passed = hidden = 0
     line = _TagLine(text)
-    for match in islice(_TAG.finditer(text), MOST_HASHES):
+    for match in islice(re.finditer(_TAG, text), MOST_HASHES):
         start = match.start()
         if start and text[start - 1] not in _BEFORE_TAG:
             continue

@@ -7,8 +7,10 @@ from functools import cache
 from operator import add
 from typing import Any, NamedTuple
 
-# The pattern starts with \n instead of ^ and is searched in "\n" + text, which is several times as fast.
-_FENCE_LINE = re.compile(r"\n {0,3}(`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})([^\n]*)")
+# Patterns that reading and searching do not need are strings here: `re` compiles them at first use and caches them.
+
+# This pattern starts with \n instead of ^ and is searched in "\n" + text, which is several times as fast.
+_FENCE_LINE = r"\n {0,3}(`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})([^\n]*)"
 
 ATTACHMENTS = "attachments"
 """The folder with images, as a page names it."""
@@ -32,7 +34,7 @@ def find_fences(text: str) -> list[Fence]:
         return []
     fences: list[Fence] = []
     marker, start = "", 0
-    for line in _FENCE_LINE.finditer("\n" + text):
+    for line in re.finditer(_FENCE_LINE, "\n" + text):
         run = line[1]
         if not marker:
             marker, start = run, line.start()
@@ -75,35 +77,56 @@ _HIDDEN_END = {
     "<style": re.compile(r"</style>", re.IGNORECASE),
 }
 _LIST_ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|\Z)")
-_STRUCTURE = re.compile(
-    r"""\#{1,6}(?:[ \t]|\Z)                          # heading
+_STRUCTURE = r"""(?x)\#{1,6}(?:[ \t]|\Z)                          # heading
     | (?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|\Z)          # list item
     | >                                              # quotation
     | \|                                             # table
     | ([-*_])(?:[ \t]*\1){2,}\Z                      # rule
     | \[[^\[\]]+\]:                                  # link or footnote definition
-    """,
-    re.VERBOSE,
-)
+    """
 
 _LABEL = re.compile(r"(\*\*|__|`+)[^*_`]+\1[:.]?")
-_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_CODE = r"(?s)(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)"
 _CODE_PLACES = 0x10F000
 """The first of the private-use code points that replace code spans, so that markup inside code is not changed."""
 _CODE_PLACE = re.compile(r"[\U0010f000-\U0010ffff]")
-_SHORTCODE = re.compile(r"\{\{[<%]([^{}]*)[%>]\}\}|\{%[^{}]*%\}")
-_SHORTCODE_TEXT = re.compile(r"""\stext=["']([^"']*)""")
-_WIKI_LINK = re.compile(r"(!?)\[\[([^\[\]|]*)(?:(?:\||\]\[)([^\[\]]*))?\]\]")
-_NO_TEXT = re.compile(r"!\[[^\[\]]*\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])|\[\^[^\[\]]*\]")
-_LINK = re.compile(r"\[([^\[\]]*)\](?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])")
-_AUTOLINK = re.compile(r"<([a-z][a-z0-9+.-]*:[^<>\s]*)>", re.IGNORECASE)
-_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
-_OPEN_END = re.compile(r"(?:!?\[{1,2}[^\[\]]*(?:\]\([^()]*)?|<[a-z/!][^<>]*)\Z", re.IGNORECASE)
-_ENTITY = re.compile(r"&(?:nbsp|amp|lt|gt|quot|#39);")
+_OPEN_END = r"(?i)(?:!?\[{1,2}[^\[\]]*(?:\]\([^()]*)?|<[a-z/!][^<>]*)\Z"
 _ENTITIES = {"&nbsp;": " ", "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'"}
-_EMPHASIS = re.compile(
-    r"\\([!-/:-@\[-`{-~])|(?<![\w\\])(?:[*_]{1,3}|~~)(?=\S)|(?<=[^\s\\])(?:[*_]{1,3}|~~)(?!\w)"
-)
+
+_Replacements = tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
+
+
+@cache
+def _links_and_tags() -> _Replacements:
+    """Return the patterns of shortcodes, links, images, footnotes and HTML tags, in the order of their replacement.
+
+    They are compiled at first use: that takes 1 ms, and commands that only read stored pages do not need them.
+    """
+    address = r"(?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])"
+    return (
+        (re.compile(r"\{\{[<%]([^{}]*)[%>]\}\}|\{%[^{}]*%\}"), _shortcode_text),
+        (
+            re.compile(r"(!?)\[\[([^\[\]|]*)(?:(?:\||\]\[)([^\[\]]*))?\]\]"),
+            lambda link: "" if link[1] else link[3] or link[2],
+        ),
+        (re.compile(rf"!\[[^\[\]]*\]{address}|\[\^[^\[\]]*\]"), ""),
+        (re.compile(rf"\[([^\[\]]*)\]{address}"), r"\1"),
+        (re.compile(r"<([a-z][a-z0-9+.-]*:[^<>\s]*)>", re.IGNORECASE), r"\1"),
+        (re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE), ""),
+    )
+
+
+@cache
+def _entities_and_emphasis() -> _Replacements:
+    return (
+        (re.compile("|".join(_ENTITIES)), lambda entity: _ENTITIES[entity[0]]),
+        (
+            re.compile(
+                r"\\([!-/:-@\[-`{-~])|(?<![\w\\])(?:[*_]{1,3}|~~)(?=\S)|(?<=[^\s\\])(?:[*_]{1,3}|~~)(?!\w)"
+            ),
+            lambda mark: mark[1] or "",
+        ),
+    )
 
 
 def one_line(value: Any) -> str:
@@ -159,7 +182,7 @@ def _first_underlined(text: str, before: int) -> str:
 def _underlined_text(text: str, end: int) -> str:
     """Return the line ending at `end` if a following underline makes it a heading, else an empty string."""
     above = text[text.rfind("\n", 0, end) + 1 : end].strip()
-    return "" if _STRUCTURE.match(above[:_LONGEST_READ]) else above
+    return "" if re.match(_STRUCTURE, above[:_LONGEST_READ]) else above
 
 
 def top_quote(text: str) -> str:
@@ -211,7 +234,7 @@ def _paragraphs(text: str) -> Iterator[list[str]]:
     in_list = in_table = after_blank = False
     for line in _lines(text):
         stripped = line.strip()
-        structure = bool(_STRUCTURE.match(stripped[:_LONGEST_READ]))
+        structure = bool(re.match(_STRUCTURE, stripped[:_LONGEST_READ]))
         if lines and _makes_heading_or_table(stripped):
             lines, in_table = [], "|" in stripped
         elif lines and (structure or not stripped):
@@ -257,14 +280,12 @@ def strip_markdown(text: str) -> str:
         codes.append(code[2].strip())
         return chr(_CODE_PLACES + len(codes) - 1)
 
-    text = _CODE.sub(set_aside, text)
-    text = _SHORTCODE.sub(_shortcode_text, text)
-    text = _WIKI_LINK.sub(lambda link: "" if link[1] else link[3] or link[2], text)
-    text = _LINK.sub(r"\1", _NO_TEXT.sub("", text))
-    text = _TAG.sub("", _AUTOLINK.sub(r"\1", text))
+    text = re.sub(_CODE, set_aside, text)
+    for pattern, replacement in _links_and_tags():
+        text = pattern.sub(replacement, text)
     text = _without_open_end(text) if is_cut else text
-    text = _ENTITY.sub(lambda entity: _ENTITIES[entity[0]], text)
-    text = _EMPHASIS.sub(lambda mark: mark[1] or "", text)
+    for pattern, replacement in _entities_and_emphasis():
+        text = pattern.sub(replacement, text)
     text = _CODE_PLACE.sub(lambda place: codes[ord(place[0]) - _CODE_PLACES], text)
     return " ".join(text.split())
 
@@ -272,7 +293,7 @@ def strip_markdown(text: str) -> str:
 def _without_open_end(text: str) -> str:
     """Remove a link, image or HTML tag that was left incomplete by truncation."""
     for _ in range(3):  # an image within a link leaves two incomplete constructs
-        open_end = _OPEN_END.search(text)
+        open_end = re.search(_OPEN_END, text)
         if open_end is None:
             break
         text = text[: open_end.start()]
@@ -280,7 +301,7 @@ def _without_open_end(text: str) -> str:
 
 
 def _shortcode_text(shortcode: re.Match[str]) -> str:
-    argument = _SHORTCODE_TEXT.search(shortcode[1] or "")
+    argument = re.search(r"""\stext=["']([^"']*)""", shortcode[1] or "")
     return argument[1] if argument else ""
 
 
@@ -293,11 +314,9 @@ def shorten(text: str, limit: int) -> str:
     return (at_word if len(at_word) > limit // 2 else cut).rstrip(" ,;:.-–—") + "…"
 
 
-_THREADS_HEADING = re.compile(
-    r"^ {0,3}(#{1,6})[ \t]+[*_]{0,2}open threads[*_:]{0,3}[ \t]*#*[ \t]*$", re.M | re.I
-)
-_NEXT_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]", re.MULTILINE)
-_UNTICKED_BOX = re.compile(r"^[ \t]*[-*+][ \t]+\[ \][ \t]+(\S[^\n]*)", re.MULTILINE)
+_THREADS_HEADING = r"(?mi)^ {0,3}(#{1,6})[ \t]+[*_]{0,2}open threads[*_:]{0,3}[ \t]*#*[ \t]*$"
+_NEXT_HEADING = r"(?m)^ {0,3}(#{1,6})[ \t]"
+_UNTICKED_BOX = r"(?m)^[ \t]*[-*+][ \t]+\[ \][ \t]+(\S[^\n]*)"
 
 
 def open_threads(truth: str) -> list[str]:
@@ -305,17 +324,12 @@ def open_threads(truth: str) -> list[str]:
     if "[ ]" not in truth:
         return []
     text = remove_fences(truth)
+    next_heading, unticked_box = re.compile(_NEXT_HEADING), re.compile(_UNTICKED_BOX)
     threads: list[str] = []
-    for heading in _THREADS_HEADING.finditer(text):
-        end = next(
-            (
-                match.start()
-                for match in _NEXT_HEADING.finditer(text, heading.end())
-                if len(match[1]) <= len(heading[1])
-            ),
-            len(text),
-        )
-        threads += [strip_markdown(box[1]) for box in _UNTICKED_BOX.finditer(text, heading.end(), end)]
+    for heading in re.finditer(_THREADS_HEADING, text):
+        below = next_heading.finditer(text, heading.end())
+        end = next((match.start() for match in below if len(match[1]) <= len(heading[1])), len(text))
+        threads += [strip_markdown(box) for box in unticked_box.findall(text, heading.end(), end)]
     return threads
 
 
@@ -340,12 +354,12 @@ def code_spans(text: str) -> list[tuple[int, int]]:
     return sorted(spans)
 
 
-_WIKI_LINK_TARGET = re.compile(r"\[\[([^\[\]|#^]+)(?:[#^][^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
+_WIKI_LINK_TARGET = r"\[\[([^\[\]|#^]+)(?:[#^][^\[\]|]*)?(?:\|[^\[\]]*)?\]\]"
 
 
 def replace_wiki_links(text: str) -> str:
     """Replace each wiki link with its target: `[[people/alice|Alice]]` becomes people/alice."""
-    return _WIKI_LINK_TARGET.sub(lambda link: link[1].strip(), text) if "[[" in text else text
+    return re.sub(_WIKI_LINK_TARGET, lambda link: link[1].strip(), text) if "[[" in text else text
 
 
 def count_noun(number: int, noun: str, several: str = "") -> str:
@@ -427,7 +441,7 @@ _SCRIPTS = (
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\ua9e0-\ua9fe\uaa60-\uaadd\uac00-\ud7fb\uf900-\ufaff"
     "\uff66-\uffdc\U0001b000-\U0001b16f\U00020000-\U0003ffff]+"
 )
-_INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]")
+_INVISIBLE = "[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
 """Zero-width characters and variation selectors, which may occur inside words."""
 
 
@@ -472,51 +486,7 @@ _PIECE_LENGTH = 10_000
 
 
 def _normalize_cjk(text: str) -> str:
-    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-
-
-_VERSION = re.compile(r"v?(\d+(?:\.\d+)*)(?:[._-]?(a|b|rc|dev|post)[._-]?(\d*))?$")
-_RELEASE_ORDER = {"dev": 0, "a": 1, "b": 2, "rc": 3, "": 4, "post": 5}
-
-
-def version_key(version: str) -> tuple[tuple[int, ...], int, int] | None:
-    """Return a sort key for a version, or None if it is not a valid version."""
-    match = _VERSION.match(version.strip().lower())
-    if match is None:
-        return None
-    numbers = [int(part) for part in match[1].split(".")]
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return tuple(numbers), _RELEASE_ORDER[match[2] or ""], int(match[3] or 0)
-
-
-def is_prerelease(version: str) -> bool:
-    """Return True for versions that precede their release, such as 1.0rc1 and 1.0.dev3."""
-    key = version_key(version)
-    return key is not None and key[1] < _RELEASE_ORDER[""]
-
-
-def version_in_filename(package: str, name: str) -> str | None:
-    """Return the version in the filename of a wheel or sdist of the package, or None."""
-    plain = re.sub(r"[-_.]+", "[-_.]+", re.escape(package).replace(r"\-", "-"))
-    match = re.match(rf"{plain}-(\d[^-]*?)(?:-[^/]*\.whl|\.tar\.gz|\.zip)$", name, re.IGNORECASE)
-    return match[1] if match and version_key(match[1]) else None
-
-
-def newest_version(versions: list[str], current: str) -> str | None:
-    """Return the newest version, or None. Prereleases count only if the current version is a prerelease."""
-    able = [
-        version
-        for version in versions
-        if version_key(version) and (is_prerelease(current) or not is_prerelease(version))
-    ]
-    return max(able, key=lambda version: version_key(version) or ((), 0, 0)) if able else None
-
-
-def is_newer_version(one: str, other: str) -> bool:
-    """Return True if the first version is newer than the second."""
-    first, second = version_key(one), version_key(other)
-    return first is not None and second is not None and first > second
+    return re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", text))
 
 
 class RuleFile:

@@ -8,7 +8,6 @@ Two entries are the same if date and summary are equal. Merging keeps both if th
 detail.
 """
 
-import hashlib
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -18,12 +17,9 @@ from typing import NamedTuple
 from quaid.errors import InvalidArgument
 from quaid.model.dates import check_date, is_date
 
-_MARK = re.compile(
-    r"""^(?:(?P<hashes>\#{1,6})|(?P<indent>[ ]{0,3})[-*+])[ \t]+
+_MARK = r"""(?mx)^(?:(?P<hashes>\#{1,6})|(?P<indent>[ ]{0,3})[-*+])[ \t]+
     (?P<bold>\*\*|__)?(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})(?![^\W_]|[/.-]\S)(?P<rest>[^\n]*)$
-    | ^(?P<heading>\#{1,6})(?:[ \t][^\n]*)?$""",
-    re.MULTILINE | re.VERBOSE,
-)
+    | ^(?P<heading>\#{1,6})(?:[ \t][^\n]*)?$"""
 _DASH = re.compile(r"[ \t]*(?:[—–]|[-:](?=[ \t]|\Z))")
 _SOURCE_ENDS = tuple(map(re.compile, ("—", "–", r"[ \t]-(?:[ \t]|\Z)", r":(?:[ \t]|\Z)")))
 _BULLET = re.compile(r" {0,3}[-*+](?:[ \t]|\Z)")
@@ -50,7 +46,7 @@ def parse(text: str, most: int = MOST_ENTRIES) -> tuple[TimelineEntry, ...]:
     entries: list[TimelineEntry] = []
     line, counted = 1, 0
     before: re.Match[str] | None = None  # the start of the entry whose end is being searched
-    for mark in _MARK.finditer(text):
+    for mark in re.finditer(_MARK, text):
         dated = mark["date"] and is_date(mark["date"])
         if not dated and not mark["hashes"] and not mark["heading"]:
             continue
@@ -155,7 +151,7 @@ def _render_entry(date: str, summary: str, source: str, detail: str) -> str:
     head = f"- **{date}** | {source} — {summary}" if source else f"- **{date}** — {summary}"
     lines = _tidy(detail).split("\n") if detail.strip() else []
     below = _indent(lines, "  ")
-    if _MARK.search(below):  # a detail line that looks like an entry must not be parsed as one
+    if re.search(_MARK, below):  # a detail line that looks like an entry must not be parsed as one
         below = _indent(lines, "    ")
     return f"{head}\n{below}" if lines else head
 
@@ -195,6 +191,8 @@ def _ends_in_list(text: str) -> bool:
 
 def summary_hash(summary: str) -> str:
     """Return the SHA-256 of a summary. Page, date and this hash identify an entry."""
+    import hashlib  # not above, because it loads OpenSSL: 3 ms
+
     return hashlib.sha256(summary.strip().encode("utf-8", "surrogatepass")).hexdigest()
 
 

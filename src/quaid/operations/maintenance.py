@@ -26,7 +26,7 @@ from quaid.errors import (
 from quaid.folders import atomic_write, attachments, page_writer, restore
 from quaid.folders.scanner import Folder
 from quaid.kb.repository import mask_urls
-from quaid.model import dates, plain_text
+from quaid.model import dates
 from quaid.model.facts import check_predicate_setting
 from quaid.model.plain_text import count_noun
 from quaid.notebook import layout
@@ -721,10 +721,10 @@ def upgrade(
     else:
         place = brain.settings.path(from_)
         versions = _versions_on_disk(place)
-    best = plain_text.newest_version(versions, current)
+    best = _newest_version(versions, current)
     if best is None:
         raise FileTrouble(path=place, problem=f"contains no version of {PACKAGE}; name another place")
-    return UpgradeRecord(current, best, plain_text.is_newer_version(best, current), place, how)
+    return UpgradeRecord(current, best, is_newer_version(best, current), place, how)
 
 
 def _versions_on_disk(place: str) -> list[str]:
@@ -784,7 +784,7 @@ def _versions_at_url(address: str) -> tuple[str, list[str]]:
 def _versions_in_index(data: bytes) -> list[str]:
     """Return the versions in a package index in JSON or HTML, or in text that is just a version number."""
     text = data.decode("utf-8", "replace")
-    if plain_text.version_key(text):
+    if version_key(text):
         return [text.strip()]
     try:
         answer = json.loads(text)
@@ -804,8 +804,48 @@ def _versions_in_index(data: bytes) -> list[str]:
 
 
 def _versions_in_names(names: Iterable[str]) -> list[str]:
-    versions = (plain_text.version_in_filename(PACKAGE, name) for name in names)
-    return [version for version in versions if version]
+    return [version for name in names if (version := version_in_filename(name))]
+
+
+def version_in_filename(name: str) -> str | None:
+    """Return the version in the filename of a wheel or sdist of Quaid, or None."""
+    words = PACKAGE.replace("-", "[-_.]+")
+    match = re.match(rf"{words}-(\d[^-]*?)(?:-[^/]*\.whl|\.tar\.gz|\.zip)$", name, re.IGNORECASE)
+    return match[1] if match and version_key(match[1]) else None
+
+
+VERSION_PATTERN = r"v?(\d+(?:\.\d+)*)(?:[._-]?(a|b|rc|dev|post)[._-]?(\d*))?$"
+RELEASE_ORDER = {"dev": 0, "a": 1, "b": 2, "rc": 3, "": 4, "post": 5}
+
+
+def version_key(version: str) -> tuple[tuple[int, ...], int, int] | None:
+    """Return a sort key for a version, or None if it is not a valid version."""
+    match = re.match(VERSION_PATTERN, version.strip().lower())
+    if match is None:
+        return None
+    numbers = [int(part) for part in match[1].split(".")]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers), RELEASE_ORDER[match[2] or ""], int(match[3] or 0)
+
+
+def _newest_version(versions: list[str], current: str) -> str | None:
+    """Return the newest version, or None. Prereleases count only if the current version is a prerelease."""
+    keys = {version: key for version in versions if (key := version_key(version))}
+    if not _is_prerelease(version_key(current)):
+        keys = {version: key for version, key in keys.items() if not _is_prerelease(key)}
+    return max(keys, key=keys.__getitem__, default=None)
+
+
+def _is_prerelease(key: tuple[tuple[int, ...], int, int] | None) -> bool:
+    """Return True for versions that precede their release, such as 1.0rc1 and 1.0.dev3."""
+    return key is not None and key[1] < RELEASE_ORDER[""]
+
+
+def is_newer_version(one: str, other: str) -> bool:
+    """Return True if the first version is newer than the second."""
+    first, second = version_key(one), version_key(other)
+    return first is not None and second is not None and first > second
 
 
 def _unless_yanked(link: re.Match[str]) -> str:

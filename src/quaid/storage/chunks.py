@@ -6,7 +6,6 @@ by `updated` or `created` in its front matter, else by its last change; dates ar
 2024-03 for a month.
 """
 
-import hashlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import chunker, plain_text
@@ -129,6 +128,8 @@ def content_hash(title: str, cut: "Chunk") -> bytes:
 
 
 def _hash(text: str) -> bytes:
+    import hashlib  # not above, because it loads OpenSSL: 3 ms
+
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:HASH_BYTES]
 
 

@@ -1,6 +1,5 @@
 """Collections, their files, and the settings of the database."""
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable
@@ -351,6 +350,8 @@ class Collection(NamedTuple):
 
     def keep_sidecar(self, tx: "Transaction", path: str, data: bytes, now: str, batch: str) -> None:
         """Store the bytes of a sidecar (a JSON file with raw data beside a page file). Replace earlier bytes."""
+        import hashlib  # not above, because it loads OpenSSL: 3 ms
+
         tx.execute(
             "DELETE FROM raw_imports WHERE collection_id = ? AND file_path = ? AND page_id IS NULL",
             (self.id, path),

@@ -5,7 +5,6 @@ identified by their path relative to the imported folder, so that a moved or cop
 Paths of ingested sources begin with './', which paths in a folder never do.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -157,6 +156,8 @@ def drop_versions_with(tx: "Transaction", page_id: int, text: str, *, everywhere
     From the stored bytes of ingested sources, and with `everywhere` of the current version, only the text itself is
     removed.
     """
+    import hashlib  # not above, because it loads OpenSSL: 3 ms
+
     tx.pragma("secure_delete", "ON")
     tx.execute(
         "DELETE FROM raw_imports WHERE page_id = ? AND is_active = 0 AND instr(raw_bytes, ?)",
