@@ -13,7 +13,7 @@ import quaid  # noqa: E402
 from quaid.cli import parser  # noqa: E402
 from quaid.cli.commands import COMMANDS  # noqa: E402
 from quaid.operations import dispatch, index  # noqa: E402
-from quaid.operations.registry import SUBJECTS, Param  # noqa: E402
+from quaid.operations.registry import Param  # noqa: E402
 
 MAN_DATE = "2026-11-16"  # release date; the current date would change the page on every build
 MAN_ABOUT = """\
@@ -77,7 +77,7 @@ def _kb_man_lines() -> Iterator[str]:
     yield ".SH COMMANDS"
     for name, summary in parser.kb_commands():
         yield from (line.replace("quaid kb ", r"ai\-kb ") for line in _man_operation(f"kb {name}", summary))
-    environment = [each for each in MAN_ENVIRONMENT if each[0] == "AI_KB_DIR"]
+    environment = [row for row in MAN_ENVIRONMENT if row[0] == "AI_KB_DIR"]
     files = (
         ("~/.local/share/ai-kb", "The knowledge base, unless AI_KB_DIR or the config file names another."),
     )
@@ -103,11 +103,10 @@ def _man_lines() -> Iterator[str]:
     for name, local in COMMANDS.items():
         if not name.startswith("-"):
             yield from _man_command(name, local.summary, local.params, local.examples)
-    for title in dict.fromkeys(parser.SECTION_TITLES[subject] for subject in SUBJECTS):
+    for title, commands in parser.command_sections().items():
         yield f".SH {_roff_text(title.upper())}"
-        for name, (key, summary) in index.COMMANDS.items():
-            if parser.SECTION_TITLES[key.partition(".")[0]] == title:
-                yield from _man_operation(name, summary)
+        for name, summary in commands.items():
+            yield from _man_operation(name, summary)
     yield from _man_tables(MAN_ENVIRONMENT, MAN_FILES)
     yield from (".SH SEE ALSO", r"\fBai\-kb\fR(1), \fBgit\fR(1), \fBsqlite3\fR(1)")
 

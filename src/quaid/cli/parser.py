@@ -314,36 +314,6 @@ def _read_text(name: str) -> str:
 HELP_WIDTH = 100
 OVERVIEW_COLUMN = 18  # column at which descriptions start in the overview
 MAX_CHOICES_WIDTH = 60  # maximum width of the choices next to an option; longer lists are put into its help
-SECTION_TITLES = {
-    "pages": "Pages",
-    "history": "Pages",
-    "search": "Search",
-    "query": "Search",
-    "links": "Links and graph",
-    "facts": "Truth over time",
-    "ingest": "Ingest",
-    "cleanup": "Clean up",
-    "review": "Review of agents",
-    "activity": "Review of agents",
-    "corrections": "Truth over time",
-    "dream": "Truth over time",
-    "overview": "Search",
-    "notes": "Notebook",
-    "notebook": "Notebook",
-    "conversations": "Conversations",
-    "models": "Models",
-    "collections": "Folders of files",
-    "conflicts": "Folders of files",
-    "spaces": "Shared spaces",
-    "maintenance": "Maintenance",
-    "golden": "Quality",
-    "doctor": "Maintenance",
-    "encryption": "Maintenance",
-    "kb": "Knowledge base",
-    "instructions": "Clients and skills",
-    "clients": "Clients and skills",
-    "service": "Service and tokens",
-}
 FIRST_COMMANDS = ("init", "import", "connect", "doctor", "demo")
 """Commands for new users, shown first."""
 OVERVIEW_HEAD = """\
@@ -413,16 +383,23 @@ def home_help(paint: Callable[[str], str] = str) -> str:
     return "".join([*parts, HOME_FOOT])
 
 
+def command_sections() -> dict[str, dict[str, str]]:
+    """Return the commands of operations with their summaries, by the title of their section."""
+    sections: dict[str, dict[str, str]] = {title: {} for title in SUBJECTS.values()}
+    for name, (key, text) in index.COMMANDS.items():
+        sections[SUBJECTS[key.partition(".")[0]]][name] = text
+    return sections
+
+
 def help_overview() -> str:
     """Return the overview: one line per command or command group."""
     summaries = {name: command.summary for name, command in _local_commands().items()}
     first = {name: summaries.get(name) or index.COMMANDS[name][1] for name in (*FIRST_COMMANDS, *summaries)}
     parts = [OVERVIEW_HEAD, "Start here\n", *_overview_rows(first), "\n"]
-    for title in dict.fromkeys(SECTION_TITLES[subject] for subject in SUBJECTS):
+    for title, commands in command_sections().items():
         rows: dict[str, str] = {}
-        for name, (key, text) in index.COMMANDS.items():
-            if SECTION_TITLES[key.partition(".")[0]] == title:
-                rows.setdefault(name.partition(" ")[0], text)
+        for name, text in commands.items():
+            rows.setdefault(name.partition(" ")[0], text)
         parts += [title, "\n", *_overview_rows(rows), "\n"]
     return "".join([*parts, OPTIONS_HELP])
 

@@ -14,36 +14,37 @@ SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each scope includes th
 
 # Modules of this package that define operations. tests/operations/test_registry.py compares the list with the
 # folder.
-SUBJECTS = (
-    "pages",
-    "history",
-    "search",
-    "query",
-    "links",
-    "facts",
-    "ingest",
-    "cleanup",
-    "review",
-    "dream",
-    "activity",
-    "corrections",
-    "overview",
-    "notes",
-    "notebook",
-    "conversations",
-    "models",
-    "collections",
-    "conflicts",
-    "spaces",
-    "maintenance",
-    "golden",
-    "doctor",
-    "encryption",
-    "kb",
-    "instructions",
-    "clients",
-    "service",
-)
+SUBJECTS = {
+    "pages": "Pages",
+    "history": "Pages",
+    "search": "Search",
+    "query": "Search",
+    "links": "Links and graph",
+    "facts": "Truth over time",
+    "ingest": "Ingest",
+    "cleanup": "Clean up",
+    "review": "Review of agents",
+    "dream": "Truth over time",
+    "activity": "Review of agents",
+    "corrections": "Truth over time",
+    "overview": "Search",
+    "notes": "Notebook",
+    "notebook": "Notebook",
+    "conversations": "Conversations",
+    "models": "Models",
+    "collections": "Folders of files",
+    "conflicts": "Folders of files",
+    "spaces": "Shared spaces",
+    "maintenance": "Maintenance",
+    "golden": "Quality",
+    "doctor": "Maintenance",
+    "encryption": "Maintenance",
+    "kb": "Knowledge base",
+    "instructions": "Clients and skills",
+    "clients": "Clients and skills",
+    "service": "Service and tokens",
+}
+"""The modules with operations, in the order of listings, and the title of the section that lists their commands."""
 
 
 DEPRECATED_NAMES: dict[str, tuple[str, ...]] = {
@@ -243,7 +244,7 @@ def all_operations() -> list[Operation]:
     """
     for subject in SUBJECTS:
         load_subject(subject)
-    return sorted(OPERATIONS.values(), key=lambda operation: SUBJECTS.index(operation.subject))
+    return sorted(OPERATIONS.values(), key=lambda operation: [*SUBJECTS].index(operation.subject))
 
 
 @lru_cache(None)  # a server needs them for each request
