@@ -470,36 +470,35 @@ def _demo(line: CommandLine, arguments: dict[str, Any]) -> int:
     return run_demo(load_settings(line), arguments.get("folder"), "all" in arguments, line.as_json)
 
 
-def _param(
-    name: str, help: str, *, required: bool = False, positional: bool = True, default: Any = None
-) -> Param:
-    return Param(name, "string", (), required, default, Arg(help, positional=positional, path=positional))
+def _param(name: str, help: str, *, required: bool = False) -> Param:
+    return Param(name, "string", (), required, None, Arg(help, positional=True, path=True))
+
+
+def _option(name: str, help: str, kind: str = "string", default: Any = None) -> Param:
+    return Param(name, kind, (), False, default, Arg(help))
 
 
 def _flag(name: str, help: str) -> Param:
-    return Param(name, "boolean", (), False, False, Arg(help))
+    return _option(name, help, "boolean", False)
 
 
-_PORT = Param("port", "integer", (), False, 4321, Arg("The port to listen on; 0: any free one."))
+_PORT = _option("port", "The port to listen on; 0: any free one.", "integer", 4321)
 _LISTEN = (
-    _param("bind", "The address to listen on; beyond this machine only with TLS.", positional=False),
-    _param("tls_cert", "The file of the certificate.", positional=False),
-    _param("tls_key", "The file of its key.", positional=False),
+    _option("bind", "The address to listen on; beyond this machine only with TLS."),
+    _option("tls_cert", "The file of the certificate."),
+    _option("tls_key", "The file of its key."),
     _flag("behind_proxy", "TLS is terminated by a proxy in front of it."),
-    Param("allow_host", "array", (), False, (), Arg("A name under which it is reached.")),
+    _option("allow_host", "A name under which it is reached.", "array", ()),
 )
-_HOST_NAME = _param(
+_HOST_NAME = _option(
     "host_name",
     "The name for browsers, as in localhost, if yours cannot open the random one [quaid-….localhost].",
-    positional=False,
 )
-_ONLY = Param(
+_ONLY = _option(
     "only",
+    "Show only these collections, wing:NAME or project:NAME; nothing else exists for the caller.",
     "array",
     (),
-    False,
-    (),
-    Arg("Show only these collections, wing:NAME or project:NAME; nothing else exists for the caller."),
 )
 _DEBUG = _flag("debug", "Enable the debug endpoints.")
 _READ_ONLY = _flag("read_only", "Refuse all changes, whatever the token allows.")
@@ -520,9 +519,7 @@ COMMANDS: dict[str, LocalCommand] = {
     "serve": LocalCommand(
         "Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser's pages.",
         (
-            _param(
-                "tools", "lean, core, seed, kb, all, or names with commas.", positional=False, default="core"
-            ),
+            _option("tools", "lean, core, seed, kb, all, or names with commas.", default="core"),
             _ONLY,
             _flag("http", "Serve over HTTP at /mcp; clients need a token (quaid token create)."),
             _PORT,
@@ -547,7 +544,7 @@ COMMANDS: dict[str, LocalCommand] = {
             _flag("no_open", "Print the link instead of opening a browser."),
             _HOST_NAME,
             _flag("lan", "Let phones in the same network log in, over TLS; shows a QR code."),
-            _param("lan_address", "The address of this machine there [found].", positional=False),
+            _option("lan_address", "The address of this machine there [found]."),
             _flag("insecure", "With --lan: without TLS. Everyone in the network can read along."),
             _DEBUG,
             _READ_ONLY,
@@ -574,24 +571,18 @@ COMMANDS: dict[str, LocalCommand] = {
                 required=True,
             ),
             _param("name", "A person (init, invite), a device (revoke), or a new file (backup)."),
-            _param(
-                "store", "A file, or postgresql://USER@HOST/DATABASE [QUAID_HUB_STORE].", positional=False
-            ),
-            _param(
-                "url",
-                "The address of the hub in invitations [QUAID_HUB_URL, this machine].",
-                positional=False,
-            ),
-            _param("space", "Only this space: its name or id.", positional=False),
-            _param("right", "read, propose, append, write or owner [write].", positional=False),
-            _param("agent", "Invite an agent of the person.", positional=False),
+            _option("store", "A file, or postgresql://USER@HOST/DATABASE [QUAID_HUB_STORE]."),
+            _option("url", "The address of the hub in invitations [QUAID_HUB_URL, this machine]."),
+            _option("space", "Only this space: its name or id."),
+            _option("right", "read, propose, append, write or owner [write]."),
+            _option("agent", "Invite an agent of the person."),
             _flag("admin", "Invite a person who may also manage people and devices."),
-            Param("port", "integer", (), False, 4399, Arg("The port to listen on; 0: any free one.")),
+            _option("port", "The port to listen on; 0: any free one.", "integer", 4399),
             *_LISTEN,
-            _param("data", "Keep copies of spaces in this folder, and answer searches.", positional=False),
+            _option("data", "Keep copies of spaces in this folder, and answer searches."),
             _flag("verify", "Check that the audit log is complete and unchanged."),
-            Param("after", "integer", (), False, 0, Arg("Only audit entries after this number.")),
-            Param("limit", "integer", (), False, 100, Arg("The most audit entries.")),
+            _option("after", "Only audit entries after this number.", "integer", 0),
+            _option("limit", "The most audit entries.", "integer", 100),
         ),
         _hub,
         (
@@ -615,14 +606,7 @@ COMMANDS: dict[str, LocalCommand] = {
         "Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up.",
         (
             _param("event", "session-start, user-prompt, pre-compact or stop.", required=True),
-            Param(
-                "client",
-                "string",
-                (),
-                False,
-                None,
-                Arg("The client that runs the hook; it determines the size limit."),
-            ),
+            _option("client", "The client that runs the hook; it determines the size limit."),
             _ONLY,
         ),
         _hook,
