@@ -6,7 +6,6 @@ are printed.
 
 import json
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import groupby
@@ -76,7 +75,7 @@ def _field_lines(record: Any) -> Lines:
     for name, text in plain.items():
         if text is None:
             yield f"{name}:"
-            yield textwrap.indent("\n".join(_nested_lines(fields[name])), " " * NESTED_INDENT)
+            yield _indented("\n".join(_nested_lines(fields[name])), NESTED_INDENT)
     steps = getattr(record, "next_steps", None) or [getattr(record, "next_step", None)]
     yield from (f"Next: {step}" for step in steps if step)
 
@@ -233,10 +232,14 @@ def _one_line(text: str) -> str:
 
 
 def _indented(text: str, width: int) -> str:
-    return textwrap.indent(text.strip("\n"), " " * width)
+    import textwrap  # most records, as those of `quaid get`, are printed without it
+
+    return textwrap.indent(text, " " * width)
 
 
 def _wrapped(text: str) -> str:
+    import textwrap
+
     lines = textwrap.fill(_one_line(text), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
     return _indented(lines, 4)
 
@@ -585,7 +588,7 @@ def _join(record: Any) -> Lines:
 def _space_proposals(record: Any) -> Lines:
     yield record.decided
     for proposal in record.proposals:
-        diff = textwrap.indent(proposal.diff.rstrip(), "   ")
+        diff = _indented(proposal.diff.rstrip(), 3)
         yield f"{proposal.id}  {proposal.slug}  by {proposal.author}, {proposal.at}\n{diff}"
     if record.proposals:
         yield f"`quaid space proposals {record.space} --accept ID` or `--reject ID` decides one"
@@ -688,7 +691,7 @@ def _timeline(record: Any) -> Lines:
         return
     for entry in record.entries:
         yield _entry(entry)
-        yield _indented(entry.detail, 4)
+        yield _indented(entry.detail.strip("\n"), 4)
     if len(record.entries) < record.total:
         yield _limited(len(record.entries), record.total, "entry", "entries")
 
@@ -774,14 +777,14 @@ def _decision(decision: Any) -> Lines:
     target, problem = _optional(" ({})", decision.target), _optional(": {}", decision.problem)
     yield f"Proposal {decision.id}{target} {outcome}{problem}"
     if decision.erased:
-        yield from (textwrap.indent(line, "  ") for line in _forget(decision.erased))
+        yield from (_indented(line, 2) for line in _forget(decision.erased))
     if removed := decision.removed:
         for row in removed.replaced:
             yield f"  Erased from {removed.path or _address(removed)}: {row.id if row.says == 'erased' else row.says}"
         yield _optional("  {}", removed.note)
     if decision.outcome == "conflict":
-        yield f"Proposed:\n{textwrap.indent(decision.diff.rstrip(), '  ')}"
-        yield f"Now it would be:\n{textwrap.indent(decision.diff_now.rstrip() or '(no change)', '  ')}"
+        yield f"Proposed:\n{_indented(decision.diff.rstrip(), 2)}"
+        yield f"Now it would be:\n{_indented(decision.diff_now.rstrip() or '(no change)', 2)}"
 
 
 @_renders("ReviewRecord")
@@ -795,7 +798,7 @@ def _review(record: Any) -> Lines:
             yield from (
                 f"   because {evidence.source} says: {evidence.quote}" for evidence in proposal.evidence
             )
-        yield textwrap.indent(proposal.diff.rstrip(), "   ")
+        yield _indented(proposal.diff.rstrip(), 3)
     for conflict in record.conflicts:
         yield from _conflict(conflict)
     if record.resolved:
@@ -840,7 +843,7 @@ def _conflict(conflict: Any) -> Lines:
             yield f"   {side.name}: {value}"
             continue
         yield f"   {side.name}:"
-        yield textwrap.indent("(removed)" if side.value in (None, "") else value, "     ")
+        yield _indented("(removed)" if side.value in (None, "") else value, 5)
 
 
 @_renders("BlameRecord")
@@ -955,7 +958,7 @@ def _answer_result(number: int, result: Any) -> Lines:
     yield f"{number}. {page}  {result.title} ({about})\n" + f"   {result.reason} {place}".rstrip()
     if len(result.content) > LONG_CONTENT:
         yield _optional("   > {}", result.line)
-    yield _indented(result.text or result.summary, 5)
+    yield _indented((result.text or result.summary).strip("\n"), 5)
     yield _optional("     now: {}", result.now)
     yield _optional("     latest: {}", result.latest)
 
@@ -1399,18 +1402,9 @@ def _contradictions(record: Any) -> Lines:
 
 # Knowledge base
 
-NAMES_KB_COMMANDS = (
-    *(
-        "KbRememberRecord",
-        "KbStatus",
-        "KbInitReport",
-        "KbEditRecord",
-        "KbLintRecord",
-        "KbPushRecord",
-        "KbSyncRecord",
-        "KbCheck",
-    ),
-    "DoctorRecord",
+NAMES_KB_COMMANDS = frozenset(
+    "DoctorRecord KbCheck KbEditRecord KbInitReport KbLintRecord KbPushRecord KbRememberRecord KbStatus"
+    " KbSyncRecord".split()
 )
 """Records whose text names commands of the knowledge base.
 
@@ -2049,7 +2043,7 @@ def _activity(record: Any) -> Lines:
             pages = [page.slug for page in (*call.written, *call.read)]
             places = ", ".join(pages[:5]) + (f" and {len(pages) - 5} more" if len(pages) > 5 else "")
             yield f"{number}  {call.at[11:16]}  {call.tool}{_optional('  {}', places)}{_optional('  ({})', state)}"
-            yield from (textwrap.indent(page.diff, " " * 10) for page in call.written)
+            yield from (_indented(page.diff, 10) for page in call.written)
     if not record.sessions:
         yield f"No calls of agents{' are recorded' if record.is_on else ': the setting log_activity is off'}"
     elif any(call.is_write for session in record.sessions for call in session.calls):
@@ -2114,7 +2108,7 @@ def _merge(record: Any) -> Lines:
         yield "  its text adds nothing"
     elif not record.done:
         yield "  text that is added:"
-        yield _indented(shorten(record.truth, 2000), 4)
+        yield _indented(shorten(record.truth, 2000).strip("\n"), 4)
     version = f"version {record.version}" if record.done else "nothing is changed yet"
     yield f"{record.gone} redirects to {record.kept}; {version}"
 
