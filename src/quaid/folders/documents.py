@@ -204,12 +204,6 @@ class DocumentFolder(Folder):
         return next(documents).text.encode()
 
 
-def open_folder(root: str, kind: str) -> Folder:
-    """Open the folder of a collection of this kind."""
-    endings = scanner.page_endings(kind)
-    return DocumentFolder(root, endings) if kind == "documents" else Folder(root, endings)
-
-
 def converted_text(kind: str, name: str, data: bytes) -> str:
     """Return plain text or source code as a Markdown page."""
     from quaid.formats import documents

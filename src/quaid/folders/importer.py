@@ -691,9 +691,6 @@ class ImportRun(FolderRun):
             self.note(path, f"left out: {reason}")
 
     def unreadable(self, path: str, error: OSError) -> None:
-        if isinstance(error, documents.ConversionFailed):
-            self.fail(path, f"not taken in: it {error}")
-            return
         self._leave_out(path, scanner.GONE if isinstance(error, FileNotFoundError) else scanner.UNREADABLE)
 
     def too_large(self, path: str, problem: str) -> None:

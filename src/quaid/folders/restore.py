@@ -13,11 +13,11 @@ from collections import Counter
 from typing import Any, Literal, NamedTuple
 
 from quaid.errors import AlreadyExists, FileChanged, FileTrouble, NoPlaceToRestore, NotFound
-from quaid.folders import atomic_write, documents, export as exporter, indexer, page_writer, scanner
+from quaid.folders import atomic_write, export as exporter, indexer, page_writer, scanner
 from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import FILE_FLAGS, LARGEST_FILE, PAGE_ENDINGS, Folder, Progress, SkippedEntry
-from quaid.folders.sync import INCOMPLETE_REASONS
+from quaid.folders.sync import INCOMPLETE_REASONS, open_folder
 from quaid.model import page as page_model, slug as slugs
 from quaid.model.page import Page
 from quaid.model.sync_plan import ScannedFile
@@ -378,7 +378,7 @@ def audit_collection(db: Database, collection: Collection, progress: Progress) -
     work = AuditRun(db, collection, progress)
     files = collection.page_files(db)
     try:
-        with documents.open_folder(collection.root or "", collection.kind) as folder:
+        with open_folder(collection) as folder:
             work.read(folder)
     except (NotFound, FileTrouble) as trouble:
         work.say("folder", collection.root or "", str(trouble).rstrip("."))

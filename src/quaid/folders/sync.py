@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from quaid.errors import FileTrouble, NotFound, QuaidError
-from quaid.folders import atomic_write, documents, indexer, page_writer, scanner
+from quaid.folders import atomic_write, indexer, page_writer, scanner
+from quaid.folders.documents import ConversionFailed, DocumentFolder
 from quaid.folders.indexer import Spool, SpooledFile
 from quaid.folders.scanner import (
     FOLDER_FLAGS,
@@ -125,6 +126,9 @@ class FolderRun(ABC):
         """Return the bytes of a file, or None if the file cannot be used."""
         try:
             data = self.folder.read(file.path)
+        except ConversionFailed as error:
+            self.fail(file.path, f"not taken in: it {error}")
+            return None
         except OSError as error:
             self.unreadable(file.path, error)
             return None
@@ -339,12 +343,18 @@ def sync_collection(
     run.may_hide_many = confirm_deletes or confirm_ignored
     run.authored = authored
     try:
-        with documents.open_folder(collection.root or "", collection.kind) as run.folder, run.spool:
+        with open_folder(collection) as run.folder, run.spool:
             return run.run(None if only is None else sorted(set(only)), retry)
     except (NotFound, FileTrouble) as trouble:
         if trouble.facts.get("path") == db.path:
             raise  # the error concerns the database, not the folder
         return run.halt(str(trouble).rstrip("."), collection.count_files(db))
+
+
+def open_folder(collection: Collection) -> Folder:
+    """Open the folder of a collection."""
+    opened = DocumentFolder if collection.kind == "documents" else Folder
+    return opened(collection.root or "", page_endings(collection.kind))
 
 
 class SyncRun(FolderRun):
@@ -497,9 +507,6 @@ class SyncRun(FolderRun):
         return reads
 
     def unreadable(self, path: str, error: OSError) -> None:
-        if isinstance(error, documents.ConversionFailed):
-            self.fail(path, f"not taken in: it {error}")
-            return
         self.is_complete = False
         if isinstance(error, PermissionError):
             self.fail(path, f"cannot be read: {error.strerror}")
