@@ -23,10 +23,7 @@ from quaid.errors import (
 )
 from quaid.folders import attachments, indexer, scanner
 from quaid.folders.atomic_write import FolderWriter
-from quaid.folders.scanner import (
-    Folder,
-    Progress,
-)
+from quaid.folders.scanner import Folder, Progress
 from quaid.formats import foreign_notes, markdown
 from quaid.formats.note_writers import (
     NameTable,
@@ -167,17 +164,12 @@ def parse_links_and_facts(data: bytes) -> LinksAndFacts:
             f"its format is {str(value['format'])[:20]}, and this Quaid reads format {LINKS_AND_FACTS_FORMAT}"
         )
     problems: list[str] = []
-    found_links = _parse_records(value, "links", _parse_link, problems)
-    found_facts = _parse_records(value, "facts", _parse_fact, problems)
+    parsed_links = _parse_records(value, "links", _parse_link, problems)
+    parsed_facts = _parse_records(value, "facts", _parse_fact, problems)
     files = value.get("files")
-    return LinksAndFacts(
-        found_links,
-        found_facts,
-        {name: path for name, path in files.items() if isinstance(path, str)}
-        if isinstance(files, dict)
-        else {},
-        problems,
-    )
+    named = files.items() if isinstance(files, dict) else ()
+    paths = {name: path for name, path in named if isinstance(path, str)}
+    return LinksAndFacts(parsed_links, parsed_facts, paths, problems)
 
 
 def _parse_records(
@@ -541,7 +533,10 @@ class _PageExport:
 
     def __init__(self, db: Database, writer: FolderWriter, to: str, collection: str | None) -> None:
         self.db, self.writer, self.to, self.collection = db, writer, to, collection
-        self.addresses, self.unread = _list_pages(db, collection)
+        addresses, lost = checks.readable_addresses(db)
+        self.addresses = [address for address in addresses if collection in (None, address[0])]
+        """Collection, type and slug of each page to export."""
+        self.unread = [f"number {page_id}" for page_id in lost]
         self.folders = {collection: ""} if collection else _collection_folders(self.addresses)
         self.roots = {row.name: row.root for row in collections.list_all(db)}
         self.written: dict[str, PagesByType] = {name: {} for name in self.folders}
@@ -677,10 +672,27 @@ class _PageExport:
             path, text = self._render_note(stored, address, inside)
         self.places[address] = path
         self.writer.write(path, text.encode())
-        if self.to in FORMATS_WITH_DATA:
-            self.with_data += _write_page_sidecar(self.writer, data, path)
-        _write_images(self.db, self.writer, stored, path, self.roots.get(stored.collection))
+        if data and self.to in FORMATS_WITH_DATA:
+            sidecar = indexer.sidecar_path(indexer.page_stem(path))
+            self.writer.write(sidecar, indexer.render_sidecar({row.source: row.data for row in data}))
+            self.with_data.append(sidecar)
+        self._write_images(stored, path)
         return path
+
+    def _write_images(self, page: PageRow, path: str) -> None:
+        """Copy the images that a page shows into the folder beside its exported file. A missing image is skipped."""
+        beside = _attachments_folder(path)
+        for name in attachments.names_in(f"{page.truth}\n{page.timeline}"):
+            if beside + name in self.writer.written:
+                continue
+            root, inside, key = self.roots.get(page.collection), "", None
+            if root:
+                seen = collections.file_of_page(self.db, page.id)[0]
+                inside = _attachments_folder(seen.path if seen else page.slug)
+            else:
+                root, key = attachments.memory_folder(self.db.path), collections.read_image_key(self.db)
+            with suppress(NotFound, FileTrouble):
+                self.writer.write(beside + name, attachments.read(root, inside, name, key))
 
     def _render_note(self, stored: PageRow, address: str, inside: str) -> tuple[str, str]:
         """Return the path and the text of a page in the format of another program."""
@@ -824,33 +836,9 @@ def _fact_line(fact: FactRow) -> str:
     return f"{fact.predicate}:: {fact.object}" + (f" ({validity})" if validity else "")
 
 
-def _write_images(db: Database, writer: FolderWriter, page: PageRow, path: str, root: str | None) -> None:
-    """Copy the images that a page shows into the folder beside its exported file. A missing image is skipped."""
-    beside = f"{path.rpartition('/')[0]}/{attachments.FOLDER}/".lstrip("/")
-    for name in attachments.names_in(f"{page.truth}\n{page.timeline}"):
-        if beside + name in writer.written:
-            continue
-        inside = ""
-        if root:
-            seen = collections.file_of_page(db, page.id)[0]
-            inside = f"{(seen.path if seen else page.slug).rpartition('/')[0]}/{attachments.FOLDER}/".lstrip(
-                "/"
-            )
-        with suppress(NotFound, FileTrouble):
-            writer.write(beside + name, _read_image(db, root, inside, name))
-
-
-def _read_image(db: Database, root: str | None, inside: str, name: str) -> bytes:
-    if root:
-        return attachments.read(root, inside, name)
-    return attachments.read(attachments.memory_folder(db.path), inside, name, collections.read_image_key(db))
-
-
-def _list_pages(db: Database, collection: str | None) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """Return collection, type and slug of each page to export, and labels for unreadable pages."""
-    addresses, lost = checks.readable_addresses(db)
-    unread = [f"number {page_id}" for page_id in lost]
-    return [address for address in addresses if collection in (None, address[0])], unread
+def _attachments_folder(path: str) -> str:
+    """Return the folder of the images of a page file, with a slash at its end."""
+    return f"{path.rpartition('/')[0]}/{attachments.FOLDER}/".lstrip("/")
 
 
 def _collection_folders(addresses: list[tuple[str, str, str]]) -> dict[str, str]:
@@ -959,19 +947,6 @@ def _has_own_title(front: dict[str, Any], truth: str) -> bool:
     if isinstance(front.get("title"), str) and front["title"].strip():
         return True
     return page_model.build_page("x", front, truth, "", fallback_title=NO_TITLE).title != NO_TITLE
-
-
-def _write_page_sidecar(writer: FolderWriter, data: list[pages.RawData], path: str) -> list[str]:
-    """Write the raw data of a page to its sidecar, a JSON file beside the page file.
-
-    Return a list with the path of the sidecar; the list is empty if the page has no raw data.
-    """
-    sources = {row.source: row.data for row in data}
-    if not sources:
-        return []
-    beside = indexer.sidecar_path(indexer.page_stem(path))
-    writer.write(beside, indexer.render_sidecar(sources))
-    return [beside]
 
 
 def _render_index(written: dict[str, PagesByType]) -> str:

@@ -181,7 +181,7 @@ def _write_page_file(
             _refuse_large(path, data)
             if db.rehearsal is not None:
                 return  # the changed row of the page shows the new text
-            db.on_rollback(_undo_write(root, path, data, None, uuid))
+            db.on_rollback(_undo(root, path, None, data, uuid))
             atomic_write.create_file(folder, path, data, uuid)
         else:
             before = _read_unchanged(folder, path, indexed.content_hash)
@@ -189,7 +189,7 @@ def _write_page_file(
             _refuse_large(path, data)
             if db.rehearsal is not None:
                 return
-            db.on_rollback(_undo_write(root, path, data, before, uuid))
+            db.on_rollback(_undo(root, path, before, data, uuid))
             atomic_write.replace_file(folder, path, data, indexed.content_hash, uuid)
         written = folder.look(path)
     if not isinstance(written, ScannedFile):
@@ -207,16 +207,16 @@ def move_page_file(
     db: Database, tx: Transaction, collection: Collection, page_id: int, path: str, now: str, token: str
 ) -> None:
     """Rename the file of a page, if it has one. The slug of the page is changed by the caller."""
-    indexed, _ = collections.file_of_page(db, page_id) if collection.root is not None else (None, None)
-    if indexed is None:
+    root = collection.root
+    indexed, _ = collections.file_of_page(db, page_id) if root is not None else (None, None)
+    if root is None or indexed is None:
         return
     require_writable(collection)
     _refuse_hidden(collection, path, "slug")
-    root = collection.root or ""
     with Folder(root, scanner.page_endings(collection.kind)) as folder:
         data = _read_unchanged(folder, indexed.path, indexed.content_hash)
-        db.on_rollback(_undo_removal(root, indexed.path, data, token))
-        db.on_rollback(_undo_write(root, path, data, None, token))
+        db.on_rollback(_undo(root, indexed.path, data, None, token))
+        db.on_rollback(_undo(root, path, None, data, token))
         atomic_write.create_file(folder, path, data, token)
         atomic_write.remove_file(folder, indexed.path, indexed.content_hash, token)
         written = folder.look(path)
@@ -238,19 +238,9 @@ def remove_page_file(
     require_writable(collection)
     with Folder(collection.root) as folder:
         data = _read_unchanged(folder, indexed.path, indexed.content_hash)
-        db.on_rollback(_undo_removal(collection.root, indexed.path, data, token))
+        db.on_rollback(_undo(collection.root, indexed.path, data, None, token))
         atomic_write.remove_file(folder, indexed.path, indexed.content_hash, token)
     collection.forget_files(tx, indexed.path, page_id)
-
-
-def _undo_removal(root: str, path: str, data: bytes, token: str) -> Callable[[], None]:
-    """Return a function that creates a removed file again, unless there is a file again."""
-
-    def undo() -> None:
-        with suppress(QuaidError), Folder(root) as folder:
-            atomic_write.create_file(folder, path, data, token)
-
-    return undo
 
 
 def _read_unchanged(folder: Folder, path: str, content_hash: str) -> bytes:
@@ -323,18 +313,21 @@ def _refuse_large(path: str, data: bytes) -> None:
         raise TooLarge(what=path, size=len(data), limit=LARGEST_FILE)
 
 
-def _undo_write(root: str, path: str, data: bytes, before: bytes | None, token: str) -> Callable[[], None]:
-    """Return a function that undoes the write of a file, unless the file was changed again since."""
+def _undo(root: str, path: str, before: bytes | None, after: bytes | None, token: str) -> Callable[[], None]:
+    """Return a function that undoes a change of a file, unless the file was changed again since.
+
+    `before` and `after` are the contents before and after the change; None means that there was no file.
+    """
 
     def undo() -> None:
-        try:
-            with Folder(root) as folder:
-                if before is None:
-                    atomic_write.remove_file(folder, path, indexer.digest(data), token)
-                else:
-                    atomic_write.replace_file(folder, path, before, indexer.digest(data), token)
-        except QuaidError:
-            pass  # the file keeps the new text, and the next sync indexes it
+        # If this fails, the next sync indexes the file as it is.
+        with suppress(QuaidError), Folder(root) as folder:
+            if after is None:
+                atomic_write.create_file(folder, path, before or b"", token)
+            elif before is None:
+                atomic_write.remove_file(folder, path, indexer.digest(after), token)
+            else:
+                atomic_write.replace_file(folder, path, before, indexer.digest(after), token)
 
     return undo
 

@@ -10,6 +10,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple
 
 from quaid.errors import Cancelled, NotFound, ReadingStopped
@@ -230,7 +231,7 @@ class _TranscriptReader:
         self._anew = True
         self._title = ""  # title that precedes the session id in the file
         self._seen: conversations.SeenTurns = {}
-        self._waiting: dict[tuple[str, str], _PendingConversation] = {}
+        self._waiting: dict[tuple[str, str], TurnBatch] = {}  # by client and session
         self._turns = self._characters = 0
 
     def read(self) -> None:
@@ -372,18 +373,18 @@ class _TranscriptReader:
     def _gather(
         self, client: str, session: str, turn: TranscriptTurn | None, title: str, project: str
     ) -> None:
-        conversation = self._waiting.get((client, session))
-        if conversation is None:
-            conversation = self._waiting[client, session] = _PendingConversation()
-        if title:
-            conversation.title = mask(title)[0]
-        conversation.project = conversation.project or project
+        batch = self._waiting.get((client, session)) or TurnBatch(client, session, [])
+        masked = 0
         if turn:
             text, masked = mask(turn.text)
-            conversation.turns.append(NewTurn(turn.role, text, turn.at, turn.key))
-            conversation.masked += masked
+            batch.turns.append(NewTurn(turn.role, text, turn.at, turn.key))
             self._turns += 1
             self._characters += len(text)
+        self._waiting[client, session] = batch._replace(
+            title=mask(title)[0] if title else batch.title,
+            project=batch.project or project,
+            masked=batch.masked + masked,
+        )
 
     def _end(
         self, file: BinaryIO, read_to: int, *, problem: str | None = None, unfinished: bool = False
@@ -396,10 +397,7 @@ class _TranscriptReader:
         self._flush(state._replace(mtime_ns=-1) if unfinished else state)
 
     def _flush(self, state: TranscriptState | None) -> None:
-        batches = [
-            TurnBatch(*which, held.turns, held.title, held.project, held.masked)
-            for which, held in self._waiting.items()
-        ]
+        batches = list(self._waiting.values())
 
         def work(tx: Transaction) -> list[conversations.TurnsAdded]:
             if state is not None:
@@ -421,15 +419,6 @@ class _TranscriptReader:
                     where.add(added.conversation)
         self._waiting.clear()
         self._turns = self._characters = 0
-
-
-class _PendingConversation:
-    """Turns and metadata of a conversation that are waiting to be written."""
-
-    def __init__(self) -> None:
-        self.turns: list[NewTurn] = []
-        self.title = self.project = ""
-        self.masked = 0
 
 
 def _detect_client(file: BinaryIO) -> str:
@@ -485,10 +474,14 @@ def add_known_transcripts(db: Database, listed: Iterable[str]) -> list[str]:
         for path in _transcripts_in(folder)
     ]
     for path in {*paths, *near}:
-        inode = _inode_of(path)
-        if inode in lost and _is_known_file(path, lost[inode]):
-            paths.add(path)
-            del lost[inode]
+        with suppress(OSError):
+            inode = os.lstat(path).st_ino
+            if inode not in lost:
+                continue
+            with os.fdopen(os.open(path, FILE_FLAGS), "rb") as file:
+                if is_same_transcript(file, os.fstat(file.fileno()), lost[inode]):
+                    paths.add(path)
+                    del lost[inode]
     return sorted({*paths, *(state.path for state in lost.values())})
 
 
@@ -498,18 +491,3 @@ def _transcripts_in(folder: str) -> list[str]:
             return [entry.path for entry in entries if may_be_transcript(entry.name)]
     except OSError:
         return []
-
-
-def _inode_of(path: str) -> int | None:
-    try:
-        return os.lstat(path).st_ino
-    except OSError:
-        return None
-
-
-def _is_known_file(path: str, state: TranscriptState) -> bool:
-    try:
-        with os.fdopen(os.open(path, FILE_FLAGS), "rb") as file:
-            return is_same_transcript(file, os.fstat(file.fileno()), state)
-    except OSError:
-        return False

@@ -6,7 +6,7 @@ different turn from the first. The caller masks secrets.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import chunker, plain_text, slug as slugs
@@ -107,7 +107,7 @@ class TurnBatch(NamedTuple):
 
     client: str
     session: str
-    turns: Sequence[NewTurn]
+    turns: list[NewTurn]
     title: str = ""
     project: str = ""
     masked: int = 0
