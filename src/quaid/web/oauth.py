@@ -9,7 +9,6 @@ error, because anybody can register a redirect address.
 import base64
 import hashlib
 import hmac
-import ipaddress
 import json
 import re
 import secrets
@@ -25,12 +24,15 @@ from starlette.responses import Response
 
 from quaid.config import Settings
 from quaid.errors import InvalidArgument, NotAllowed, QuaidError
+from quaid.http_server import is_loopback
 from quaid.model import dates
 from quaid.model.slug import parse_only
 from quaid.operations import service
 from quaid.operations.service import ApprovedAccess, OAuthClient
-from quaid.web import api, pages
+from quaid.web import api
 from quaid.web.auth import SAFE_METHODS, ScopedRoute, media_type
+from quaid.web.pages.base import browser_message, consent_page, login_page, read_form
+from quaid.web.pages.settings import PERIODS
 
 MCP_PATH = "/mcp"
 SCOPES = ("read", "write")
@@ -41,12 +43,6 @@ MAX_REDIRECT_URIS = 20
 MAX_REGISTRATION = 1_500
 """Characters of a client's name and redirect addresses, which are part of its id and so of URLs."""
 MAX_STATE = 1_000
-PERIODS = (
-    ("7d", "after a week"),
-    ("30d", "after 30 days"),
-    ("90d", "after 90 days"),
-    ("52w", "after a year"),
-)
 DEFAULT_PERIOD = "90d"
 PROGRAM_SCHEMES = ("cursor", "vscode", "vscode-insiders", "windsurf", "zed", "claude")
 """Schemes of programs, beside those with a dot in their names (RFC 8252, 7.1)."""
@@ -250,17 +246,8 @@ def is_redirect_uri(uri: str) -> bool:
     if "@" in address.netloc or not address.hostname:
         return False
     if address.scheme == "http":
-        return _is_this_machine(address.hostname)
+        return is_loopback(address.hostname)
     return address.scheme == "https" or address.scheme in PROGRAM_SCHEMES or "." in address.scheme
-
-
-def _is_this_machine(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def allows_redirect(client: OAuthClient, uri: str) -> bool:
@@ -282,7 +269,7 @@ def _without_port(uri: str) -> tuple[str, ...]:
 
 async def authorize(request: Request) -> Response:
     """Show the owner what a client asks for, and lead back to the client with the answer."""
-    form = await pages.read_form(request) if request.method == "POST" else {}
+    form = await read_form(request)
     try:
         # Loaded before the login, because the login may continue on another host.
         values = form if form else {"issuer": request_origin(request), **_single_values(request.url.query)}
@@ -294,15 +281,15 @@ async def authorize(request: Request) -> Response:
         if request.method in SAFE_METHODS:
             return _ask(request, asked, values)
     except OAuthProblem as problem:
-        return pages.consent_page(request, status=problem.status, problem=str(problem))
+        return consent_page(request, status=problem.status, problem=str(problem))
     if form.get("answer") != "allow":
         denied = asked.answer(error="access_denied", error_description="The owner refused.")
-        return pages.consent_page(request, forward=denied, client=asked.client, allowed=False)
+        return consent_page(request, forward=denied, client=asked.client, allowed=False)
     try:
         code = _approve(request, asked, form)
     except QuaidError as error:
         return _ask(request, asked, form, error)
-    return pages.consent_page(request, forward=asked.answer(code=code), client=asked.client, allowed=True)
+    return consent_page(request, forward=asked.answer(code=code), client=asked.client, allowed=True)
 
 
 def _ask_for_login(request: Request, values: Mapping[str, str]) -> Response:
@@ -310,9 +297,9 @@ def _ask_for_login(request: Request, values: Mapping[str, str]) -> Response:
     # After a link on another site the browser does not send the cookie, which is SameSite=Strict; it does so
     # when this page is loaded again.
     if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-        return pages.consent_page(request, forward=target, again=True)
+        return consent_page(request, forward=target, again=True)
     heading = "Log in to connect a program"
-    return pages.login_page(request, status=401, target=target, heading=heading, code_only=True)
+    return login_page(request, status=401, target=target, heading=heading, code_only=True)
 
 
 def _ask(
@@ -320,7 +307,7 @@ def _ask(
 ) -> Response:
     names = ("client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method", "state")
     fields = {name: values[name] for name in (*names, "scope", "resource", "issuer") if name in values}
-    return pages.consent_page(
+    return consent_page(
         request,
         status=error.http_status if error else 200,
         client=asked.client,
@@ -332,7 +319,7 @@ def _ask(
         periods=PERIODS,
         period=values.get("period", DEFAULT_PERIOD),
         only=values.get("only", ""),
-        error=pages.browser_message(error) if error else "",
+        error=browser_message(error) if error else "",
     )
 
 

@@ -9,7 +9,6 @@ quaid.server_socket for the client side.
 """
 
 import asyncio
-import contextlib
 import io
 import json
 import os
@@ -21,10 +20,10 @@ import stat
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import uvicorn
@@ -74,7 +73,7 @@ from quaid.http_server import (
 )
 from quaid.mcp.server import log_to_stderr
 from quaid.operations import dispatch, index, service
-from quaid.web import api, mcp as web_mcp, oauth, pages
+from quaid.web import api, mcp as web_mcp, oauth
 from quaid.web.api import EventBus
 from quaid.web.auth import (
     API_PREFIXES,
@@ -87,7 +86,7 @@ from quaid.web.auth import (
     local_path,
     request_host,
 )
-from quaid.web.pages.base import page_url
+from quaid.web.pages.base import PAGE_ROUTES, error_page, login_page, page_url
 from quaid.web.workers import MaintenanceThread, WorkerPool, queue_name
 from quaid.worker import share_one_arena, start_memory_trim
 
@@ -137,7 +136,7 @@ def build_app(
         # Each tool checks its own scope.
         ScopedRoute("/mcp", web_mcp.serve_mcp, GET="read", POST="read", DELETE="read"),
         *(oauth.OAUTH_ROUTES if settings.option("web.oauth") == "on" else ()),
-        *pages.PAGE_ROUTES,
+        *PAGE_ROUTES,
     ]
     app = Starlette(
         routes=routes,
@@ -173,7 +172,7 @@ def build_app(
 
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
-    """Run the workers and the maintenance thread while the app runs."""
+    """Run the workers and the maintenance thread, and answer delegated commands, while the app runs."""
     bus, pool = app.state.bus, app.state.workers
     bus.open()
     pool.start()
@@ -182,7 +181,8 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     )
     maintenance.start()
     try:
-        yield
+        async with _listen_for_commands(app):
+            yield
     finally:
         bus.close()
         maintenance.end()
@@ -204,13 +204,13 @@ async def _login(request: Request) -> Response:
         body = await request.body()
         code, target = form_field(body, "code"), form_field(body, "next")
     elif not code:
-        return pages.login_page(request, target=local_path(target))
+        return login_page(request, target=local_path(target))
     elif not service.TOKEN_PATTERN.fullmatch(code):
         # Codes of digits are taken from the form only: links on other sites would use up their tries.
-        return pages.login_page(request, status=401, message=WRONG_CODE, target=local_path(target))
+        return login_page(request, status=401, message=WRONG_CODE, target=local_path(target))
     elif not is_navigation(request):
         # A link preview must not use up the code.
-        return pages.login_page(request, grant=code, target=local_path(target))
+        return login_page(request, grant=code, target=local_path(target))
     target, moment, port = local_path(target), time.time(), state.place.port
     if not sessions.hosts:
         problem = (
@@ -222,7 +222,7 @@ async def _login(request: Request) -> Response:
     redeem = service.redeem_short_code if is_short else service.redeem_login_code
     if not redeem(state.settings, port, moment, digits if is_short else code):
         message = WRONG_SHORT_CODE if is_short else WRONG_CODE
-        return pages.login_page(request, status=401, message=message, target=target)
+        return login_page(request, status=401, message=message, target=target)
     if request_host(request) not in sessions.hosts:
         second = service.login_code(state.settings, port, moment)
         query = urlencode({"code": second, **({"next": target} if target != "/" else {})})
@@ -230,16 +230,16 @@ async def _login(request: Request) -> Response:
         home = next(iter(sessions.hosts.values())).address
         is_safari = device_name(request.headers.get("user-agent", "")).startswith("Safari")
         hint = SAFARI_HINT if is_safari and not home.startswith("http://localhost:") else ""
-        return pages.login_page(request, forward=f"{home}/login?{query}", hint=hint)
+        return login_page(request, forward=f"{home}/login?{query}", hint=hint)
     # This is a page with a refresh and not a redirect. After a navigation from another site (a chat, a mail) a
     # browser does not send the new SameSite=Strict cookie with a redirect, but sends it from a page of this origin.
-    response = pages.login_page(request, forward=target)
+    response = login_page(request, forward=target)
     sessions.begin(request, response)
     return response
 
 
 async def _logout(request: Request) -> Response:
-    response = pages.login_page(request, heading="You are logged out")
+    response = login_page(request, heading="You are logged out")
     request.app.state.sessions.end(request, response)
     return response
 
@@ -278,7 +278,7 @@ async def _error_response(request: Request, error: Exception) -> Response:
         response = PlainTextResponse(str(error), error.http_status)  # costs less than a page
     else:
         try:
-            response = pages.error_page(request, error)
+            response = error_page(request, error)
         except Exception:  # rendering the error page failed too
             response = PlainTextResponse(str(error), error.http_status)
     response.headers.update(headers)
@@ -294,44 +294,31 @@ def _from_http_exception(request: Request, error: HTTPException) -> QuaidError:
     return InvalidArgument(name="request", problem=str(error.detail)[:200])
 
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
 MAX_COMMANDS = 32
 REQUEST_TIMEOUT = 5.0
 
 
-def accept_commands(app: "Starlette", settings: Settings) -> None:
-    """Accept delegated commands while the app runs.
+@asynccontextmanager
+async def _listen_for_commands(app: Starlette) -> AsyncIterator[None]:
+    """Answer delegated commands, unless the server is read-only, delegation is off, or there is no Unix socket.
 
-    No commands are accepted if the server is read-only, delegation is turned off or there are no Unix
-    sockets.
+    Commands that are not answered run locally.
     """
-    if (
-        app.state.readonly
-        or settings.only  # the commands of the owner see the whole memory
-        or server_socket.is_handover_off(settings.environ)
-        or not hasattr(socket, "AF_UNIX")
-    ):
-        return
-    inner = app.router.lifespan_context
-
-    @contextlib.asynccontextmanager
-    async def both(served: Any) -> AsyncIterator[Any]:
-        async with inner(served) as state, listen_for_commands(settings, app.state.workers):
-            yield state
-
-    app.router.lifespan_context = both
-
-
-@contextlib.asynccontextmanager
-async def listen_for_commands(settings: Settings, pool: WorkerPool) -> AsyncIterator[None]:
-    """Answer delegated commands. If the socket cannot be created, no commands are answered and they run locally."""
-    try:
-        listener, path, inode = _bind_socket(settings)
-    except OSError:
+    settings: Settings = app.state.settings
+    answers = (
+        app.state.upkeep
+        and not app.state.readonly
+        and not settings.only  # the commands of the owner see the whole memory
+        and not server_socket.is_handover_off(settings.environ)
+        and hasattr(socket, "AF_UNIX")
+    )
+    bound = None
+    with suppress(OSError):
+        bound = _bind_socket(settings) if answers else None
+    if bound is None:
         yield
         return
+    listener, path, inode = bound
     database = os.stat(settings.db_path)
     tasks: set[asyncio.Task[None]] = set()
 
@@ -345,7 +332,7 @@ async def listen_for_commands(settings: Settings, pool: WorkerPool) -> AsyncIter
                 queue, work = _command_work(json.loads(line), settings, database)
                 # Tells the client that the command was accepted, so that the client waits longer.
                 writer.write(b"\n")
-                reply = await _unless_gone(reader, pool.run(queue, work))
+                reply = await _unless_gone(reader, app.state.workers.run(queue, work))
                 writer.write(json.dumps(reply).encode())
                 await writer.drain()
         except (Exception, SystemExit, asyncio.CancelledError):  # noqa: S110 (the client runs the command itself, or has gone)
@@ -358,7 +345,7 @@ async def listen_for_commands(settings: Settings, pool: WorkerPool) -> AsyncIter
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             if os.stat(path).st_ino == inode:  # if the inode differs, another server has replaced the socket
                 os.unlink(path)
         server.close()
@@ -381,7 +368,7 @@ def _bind_socket(settings: Settings) -> tuple[socket.socket, str, int]:
     new = f"{path}.{os.getpid()}"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             os.unlink(new)
         server_socket.use_socket_path(new, listener.bind)
         os.chmod(new, 0o600)
@@ -514,7 +501,7 @@ class LanListener(NamedTuple):
 
     place: ServerAddress
     listener: socket.socket
-    context: "ssl.SSLContext | None"  # None without TLS
+    context: ssl.SSLContext | None  # None without TLS
     fingerprint: str  # of the certificate
 
 
@@ -679,7 +666,6 @@ def _run_server(
         lan=lan.place if lan else None,
     )
     app.state.lan_fingerprint = lan.fingerprint if lan else ""
-    accept_commands(app, settings)
     share_one_arena()
     start_memory_trim()
     server = WebServer(uvicorn_config(app, options))

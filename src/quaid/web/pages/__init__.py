@@ -5,23 +5,7 @@ the templates escape every other value. Errors of an operation propagate to the 
 """
 
 from quaid.web.pages import notebook, page, review, search, settings, today  # noqa: F401
-from quaid.web.pages.base import (
-    PAGE_ROUTES,
-    browser_message,
-    consent_page,
-    error_page,
-    login_page,
-    read_form,
-)
-
-__all__ = [
-    "PAGE_ROUTES",
-    "browser_message",
-    "consent_page",
-    "error_page",
-    "login_page",
-    "read_form",
-]
+from quaid.web.pages.base import PAGE_ROUTES
 
 # More specific paths come first, for example /page/{slug:path}/edit before /page/{slug:path}.
 PAGE_ROUTES.sort(key=lambda route: -len(route.path))

@@ -137,7 +137,12 @@ class Form(dict[str, str]):
 
 
 async def read_form(request: Request) -> Form:
-    """Return the fields of a submitted form, with CR LF converted to LF. Clears the operation cache."""
+    """Return the fields of a submitted form, with CR LF converted to LF. Clear the operation cache.
+
+    Unless the request is a POST, there are no fields.
+    """
+    if request.method != "POST":
+        return Form()
     request.app.state.operation_cache.clear()
     body = await request.body()
     return _parse_form(body) if len(body) < api.LARGE_BODY else await asyncio.to_thread(_parse_form, body)
@@ -254,8 +259,7 @@ NAVIGATION = (
     ("/review", "Review", "check"),
     ("/settings", "Settings", "gear"),
 )
-"""URL, name and icon of each section, in this order: Today, Search, Notebook, Knowledge base (icon "shelf"),
-Graph, Timeline, Agents (icon "robot"), Review, Settings."""
+"""URL, name and icon of each section."""
 
 PHONE_TABS = ("/", "/search", "/notebook", "/review")
 """The sections in the tab bar of a phone. The others are in its "More" menu."""
@@ -398,6 +402,16 @@ def redirect(
     return JSONResponse({"location": address}) if sent_by_script else RedirectResponse(address, 303)
 
 
+def stays_open(request: Request) -> bool:
+    """Return True if the editor that sent the form stays open."""
+    return request.headers.get(SAVE_HEADER) == "stay"
+
+
+def saved_values(version: int | str, text: str, *, is_same: bool) -> dict[str, Any]:
+    """Return what an editor that stays open needs: the new version, and the stored text if it is another one."""
+    return {"version": version, "base": text, "text": None if is_same else text}
+
+
 def error_page(request: Request, error: Exception) -> Response:
     """Return the HTML page for an error, with its message and remedy."""
     status, code, message, missing = 500, "internal", "An internal error occurred. Nothing was changed.", ""
@@ -427,10 +441,10 @@ def login_page(request: Request, *, status: int = 200, **values: Any) -> Respons
     `target` is the path to open after the login. `hint` is shown instead of the refresh, with a link to `forward`.
     """
     lan = request.app.state.sessions.lan
-    defaults = {"heading": "", "message": "", "status_code": 0, "is_login": True, "grant": "", "hint": ""}
-    defaults |= {"code_only": False}
-    defaults |= {"target": "/", "forward": "", "is_phone": bool(lan and request_host(request) in lan.hosts)}
-    return _html(render_template("login.html", **{**defaults, **values}), status)
+    texts = {**dict.fromkeys(("heading", "message", "grant", "hint", "forward"), ""), "target": "/"}
+    flags = {"is_login": True, "code_only": False}
+    flags["is_phone"] = bool(lan and request_host(request) in lan.hosts)
+    return _html(render_template("login.html", **{"status_code": 0, **texts, **flags, **values}), status)
 
 
 def consent_page(request: Request, *, status: int = 200, **values: Any) -> Response:

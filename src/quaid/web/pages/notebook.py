@@ -228,15 +228,10 @@ async def _write_file(request: Request, path: str, text: str, version: int) -> A
 
 
 async def _saved_values(request: Request, path: str, sent: str) -> dict[str, Any]:
-    """Return what an editor that stays open needs: the new version, and the stored text if it is another one."""
-    if request.headers.get(base.SAVE_HEADER) != "stay":
+    if not base.stays_open(request):
         return {}
     record = await call_operation(request, "notebook read", path=path)
-    return {
-        "version": record.version,
-        "base": record.text,
-        "text": None if record.text == sent else record.text,
-    }
+    return base.saved_values(record.version, record.text, is_same=record.text == sent)
 
 
 async def _save_merged(request: Request, form: Form, now: Any) -> str:
@@ -397,13 +392,9 @@ async def save_node(request: Request) -> Response:
         now = await call_operation(request, "kb show", node=id)
         return await _edit_form(request, now, text, problem=NOT_SAVED, http=400)
     saved: dict[str, Any] = {}
-    if request.headers.get(base.SAVE_HEADER) == "stay":
+    if base.stays_open(request):
         now = await call_operation(request, "kb show", node=id)
-        saved = {
-            "version": _version(now.text),
-            "base": now.text,
-            "text": None if now.text == text else now.text,
-        }
+        saved = base.saved_values(_version(now.text), now.text, is_same=now.text == text)
     return redirect(request, base.node_url(id), message, **saved)
 
 

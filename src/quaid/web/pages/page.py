@@ -374,13 +374,12 @@ async def save_page(request: Request) -> Response:
 
 
 async def _saved_values(request: Request, address: str, sent: str) -> dict[str, Any]:
-    """Return what an editor that stays open needs: the new version, and the stored text if it is another one."""
-    if request.headers.get(base.SAVE_HEADER) != "stay":
+    if not base.stays_open(request):
         return {}
     record = await call_operation(request, "get", slug=address)
     text, parts = _page_text(record), markdown.parse(sent)
     is_same = markdown.render(parts.frontmatter, parts.truth, parts.timeline) == text
-    return {"version": record.version, "base": text, "text": None if is_same else text}
+    return base.saved_values(record.version, text, is_same=is_same)
 
 
 class MergedEdit(NamedTuple):
@@ -578,8 +577,8 @@ async def create_page(request: Request) -> Response:
                 existing=taken,
                 http=error.http_status,
             )
-    is_staying = request.headers.get(base.SAVE_HEADER) == "stay"
-    return redirect(request, base.edit_url(address) if is_staying else base.page_url(address), SAVED)
+    url = base.edit_url(address) if base.stays_open(request) else base.page_url(address)
+    return redirect(request, url, SAVED)
 
 
 MAX_LINKS_OFFERED = 8

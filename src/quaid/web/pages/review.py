@@ -150,7 +150,7 @@ async def _show_tab(
     request: Request, tab: str, problem: str = "", http: int = 200, gap: int | None = None
 ) -> Response:
     """Render a tab. Fields of a submitted form keep their values; `gap` is the id of the gap in the form."""
-    form = await read_form(request) if request.method == "POST" else Form()
+    form = await read_form(request)
     name, arguments = TAB_OPERATIONS[tab]
     record, review, contradictions, gaps, waiting, status = await asyncio.gather(
         try_operation(request, name, **arguments),
@@ -202,17 +202,8 @@ async def _show_tab(
 
 def _conflict_sides(conflict: Any) -> list[tuple[str, str]]:
     """Return name and text of the sides of a conflict. The text is "" if the side has no value."""
-    return [
-        (
-            side.name,
-            side.value
-            if isinstance(side.value, str)
-            else ""
-            if side.value is None
-            else json_text(side.value),
-        )
-        for side in conflict.sides
-    ]
+    values = [(side.name, "" if side.value is None else side.value) for side in conflict.sides]
+    return [(name, value if isinstance(value, str) else json_text(value)) for name, value in values]
 
 
 def proposal_lines(diff: str) -> list[tuple[str, str]]:
@@ -272,20 +263,20 @@ async def compare_again(request: Request) -> Response:
     return redirect(request, "/review?tab=duplicates", message)
 
 
+def _unchanged(request: Request, address: str, error: QuaidError) -> Response:
+    """Return to a page, which shows why nothing was changed."""
+    return redirect(request, address, f"Nothing was changed. {browser_message(error)}", succeeded=False)
+
+
 @route("/review/resolve", POST="write")
 async def resolve_contradiction(request: Request) -> Response:
     """Resolve a contradiction by keeping one side or both, and show what changed."""
     form = await read_form(request)
+    id, keep, note = parse_number(form["id"]), form["keep"] or None, form["note"].strip()
     try:
-        record = await call_operation(
-            *(request, "check"),
-            resolve=parse_number(form["id"]),
-            keep=form["keep"] or None,
-            note=form["note"].strip(),
-        )
+        record = await call_operation(request, "check", resolve=id, keep=keep, note=note)
     except QuaidError as error:
-        problem = f"Nothing was changed. {browser_message(error)}"
-        return redirect(request, "/review", problem, succeeded=False)
+        return _unchanged(request, "/review", error)
     return redirect(request, "/review", _resolution_message(record), *_stale_text_links(record))
 
 
@@ -334,8 +325,7 @@ async def decide_proposal(request: Request) -> Response:
     try:
         record = await call_operation(request, "review", **arguments, note=note)
     except QuaidError as error:
-        problem = f"Nothing was changed. {browser_message(error)}"
-        return redirect(request, "/review?tab=proposals", problem, succeeded=False)
+        return _unchanged(request, "/review?tab=proposals", error)
     problems = [f"Proposal {row.id}: {row.problem}." for row in record.decided if row.problem]
     done = Counter(row.outcome for row in record.decided if not row.problem)
     messages = [f"{count_noun(number, 'proposal')} {outcome}." for outcome, number in done.items()]
@@ -358,8 +348,7 @@ async def resolve_conflict(request: Request) -> Response:
             expected_version=parse_number(form["version"]),
         )
     except QuaidError as error:
-        problem = f"Nothing was changed. {browser_message(error)}"
-        return redirect(request, "/review?tab=conflicts", problem, succeeded=False)
+        return _unchanged(request, "/review?tab=conflicts", error)
     return redirect(request, "/review?tab=conflicts", "Resolved.", (base.page_url(page), "Open the page"))
 
 
@@ -580,14 +569,12 @@ def _write_view(call: Any, waiting: dict[int, Any]) -> dict[str, Any]:
 async def decide(request: Request) -> Response:
     """Accept or undo a write, accept all writes of a session, or decide a proposal."""
     form = await read_form(request)
-    act, id = form["act"], parse_number(form["id"])
-    back = form["back"]
+    act, id, back = form["act"], parse_number(form["id"]), form["back"]
     back = back if back == "/agents" or back.startswith("/agents?") else "/agents"
     try:
         message, links = await _decide(request, act, id, form)
     except QuaidError as error:
-        problem = f"Nothing was changed. {browser_message(error)}"
-        return redirect(request, back, problem, succeeded=False)
+        return _unchanged(request, back, error)
     return redirect(request, back, message, *links)
 
 

@@ -26,6 +26,7 @@ from quaid.operations import ingest
 from quaid.web import api
 from quaid.web.auth import CLIP_PATH, request_host
 from quaid.web.pages.base import (
+    Form,
     browser_message,
     cached_operation,
     call_operation,
@@ -48,13 +49,13 @@ MAX_NAME = 40
 """A suggested name of a collection is cut to this many characters."""
 SYNC_COUNTS = ("new", "changed", "moved", "removed")
 BUTTON_NAMES = {"`quaid embed`": "“Rebuild index”", "`quaid put SLUG FILE`": "“New page”"}
-TOKEN_PERIODS = (
+PERIODS = (
     ("7d", "after a week"),
     ("30d", "after 30 days"),
     ("90d", "after 90 days"),
     ("52w", "after a year"),
-    ("", "never"),
 )
+"""The times after which an access may expire."""
 NEW_TOKEN = {"name": "", "scope": "read", "expires": "90d", "only": ""}
 STATE_NOTES = {
     "detached": "Its folder is no longer watched. The pages are kept.",
@@ -67,7 +68,7 @@ async def show_settings(
     request: Request, error: QuaidError | None = None, created: Any = None, clipper_token: str = ""
 ) -> Response:
     """Show the settings, with a token that was just created, which is shown only in this response."""
-    typed = await read_form(request) if request.method == "POST" else {}
+    typed = await read_form(request)
     status, latest, models, folders, clients, kb, imports, tokens, logins = await asyncio.gather(
         cached_operation(request, "status"),
         try_operation(request, "list", limit=1),
@@ -112,7 +113,7 @@ async def show_settings(
         clipper_token=clipper_token,
         clip_address=clip_address(request),
         bookmarklet=bookmarklet(clip_address(request)),
-        token_periods=TOKEN_PERIODS,
+        token_periods=(*PERIODS, ("", "never")),
         entered={**NEW_TOKEN, **(typed if error and request.url.path == "/settings/token/new" else {})},
         logins=logins,
         session=request.state.session,
@@ -301,7 +302,7 @@ async def choose_model(request: Request) -> Response:
 
 @route("/settings/sync", POST="owner", on_error=show_settings)
 async def sync_folders(request: Request) -> Response:
-    name = (await read_form(request)).get("name") or None
+    name = (await read_form(request))["name"] or None
     record = await call_operation(request, "collection sync", name=name)
     return redirect(request, "/settings#collections", " ".join(map(_sync_message, record.value)))
 
@@ -352,10 +353,10 @@ async def show_folders(request: Request, error: QuaidError | None = None) -> Res
 
     After an error, the form keeps what was typed.
     """
-    typed = await read_form(request) if request.method == "POST" else {}
+    typed = await read_form(request)
     asked = request.query_params
-    purpose = typed.get("for") or asked.get("for", "")
-    under = typed.get("under") or asked.get("under") or None
+    purpose = typed["for"] or asked.get("for", "")
+    under = typed["under"] or asked.get("under") or None
     record = await try_operation(request, "collection folders", under=under)
     wrong = "" if record else record.message
     if not record:
@@ -369,7 +370,7 @@ async def show_folders(request: Request, error: QuaidError | None = None) -> Res
         purpose=purpose if purpose in ("notebook", "welcome") else "collection",
         path=typed.get("path", record.path),
         name=typed.get("name", suggest_name(record.path)),
-        is_read_only=bool(typed.get("read_only")),
+        is_read_only=bool(typed["read_only"]),
         steps=steps,
         places=[root for root in record.roots if not f"{root}/".startswith(f"{steps[0][1]}/")],
         here="/settings",
@@ -414,14 +415,14 @@ async def attach_folder(request: Request) -> Response:
 @route("/settings/client/{name}", GET="owner")
 async def show_client(request: Request, error: QuaidError | None = None) -> Response:
     """Show what connecting or disconnecting a program would change in its files."""
-    name, asked = request.path_params["name"], request.query_params
+    name = request.path_params["name"]
     listing = await call_operation(request, "connect")
     client = next((client for client in listing.clients if client.client == name), None)
     if client is None:
         raise NotFound(what="program", name=name, hint="")
-    typed = await read_form(request) if request.method == "POST" else dict(asked)
-    options = {key: bool(typed.get(key)) for key in ("instructions", "kb")}
-    is_leaving = client.state == "connected" and not any(options.values()) and typed.get("act") != "connect"
+    typed = await read_form(request) or Form(request.query_params)
+    options = {key: bool(typed[key]) for key in ("instructions", "kb")}
+    is_leaving = client.state == "connected" and not any(options.values()) and typed["act"] != "connect"
     command, more = ("disconnect", {}) if is_leaving else ("connect", options)
     preview = await try_operation(request, command, client=name, dry_run=True, **more)
     return render_page(
@@ -593,8 +594,8 @@ def _bookmarklet_code() -> str:
 @route("/share", GET="write")
 async def show_share(request: Request, error: QuaidError | None = None) -> Response:
     """Show what another app shared through the share sheet of a phone. Only the button of the form saves it."""
-    sent = await read_form(request) if request.method == "POST" else dict(request.query_params)
-    title, text, url = (sent.get(name, "").strip() for name in SHARE_FIELDS)
+    sent = await read_form(request) or Form(request.query_params)
+    title, text, url = (sent[name].strip() for name in SHARE_FIELDS)
     if not url and (found := _ADDRESS.search(text)):  # Android passes the address in the text
         url = found[0]
         text = " ".join(text.replace(url, " ").split())

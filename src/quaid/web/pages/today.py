@@ -276,7 +276,7 @@ async def show_welcome(request: Request, error: QuaidError | None = None) -> Res
         http=error.http_status if error else 200,
         here="/",
         problem=base.browser_message(error) if error else "",
-        form=await read_form(request) if error else {},
+        form=await read_form(request),
         clients=[client for client in clients.clients if client.state != "not installed"] if clients else [],
         attached=[folder for folder in attached if folder.name not in (SAMPLE, "notebook")],
         has_sample=any(folder.name == SAMPLE for folder in attached),
