@@ -16,7 +16,7 @@ def texts_of(given: dict[int, str]) -> TextSimilarity:
 
 
 def pairs(given: dict[int, str], threshold: float = 0.8) -> list[tuple[int, int]]:
-    return [pair[:2] for pair in texts_of(given).pairs(threshold, lambda done, total: None)]
+    return texts_of(given).pairs(threshold, lambda done, total: None)
 
 
 def some_text(seed: int, length: int = 200) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from quaid.model import timeline
+from quaid.model import timeline as timelines
 from quaid.model.dates import find_dates
 from quaid.model.english import (
     IMPLIED_OBJECT,
@@ -29,7 +29,6 @@ from quaid.model.facts import (
     EntityRef,
     ResolvedFact,
     Snapshot,
-    SnapshotText,
     canonical_predicate,
     entity_title,
     fact_needles,
@@ -119,15 +118,9 @@ def cite_fact(claim: ResolvedFact) -> Citation:
     own = f"{fact.subject} {fact.predicate} {fact.object}"
     source = f"fact {fact.id}" + (f", {fact.source}" if fact.source else "")
     words = fact_needles(fact.evidence, fact.object)
+    quote = fact.evidence or own + _interval_text(fact.since, fact.until)
     return Citation(
-        *(
-            fact.page_id,
-            fact.evidence or own + _interval_text(fact.since, fact.until),
-            "",
-            None,
-            source,
-            words,
-        ),
+        *(fact.page_id, quote, "", None, source, words),
         *(fact.id, None, f"{claim.predicate} {claim.says}", fact.since, fact.until),
         object=fact.object,
         recorded_at="" if fact.evidence else fact.recorded_at,
@@ -406,39 +399,40 @@ class _OpenRelations:
 def ended_in_text(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
     """Yield a contradiction for each current fact or link that has ended according to the text of a page."""
     relations = _OpenRelations(world, all_claims)
-    for text in world.texts:
-        page = world.pages[text.page_id]
+    for page_id, truth, timeline in world.texts:
+        page = world.pages[page_id]
         is_person = page.type == "person"
-        names = world.names.of(text.page_id)
+        names = world.names.of(page_id)
         owner = PageOwner(
             frozenset(names | person_name_parts(page.title)) if is_person else frozenset(names), is_person
         )
-        for departure in find_departures(text.truth, owner):
-            yield from _ended_relations(world, relations, text, "truth", departure)
-        if may_mention_departure(text.timeline):
-            for entry in timeline.parse(text.timeline):
-                for departure in find_departures(entry.summary, owner, entry.line, entry.date):
-                    yield from _ended_relations(world, relations, text, "timeline", departure)
-                for departure in find_departures(entry.detail, owner, entry.line + 1, entry.date):
-                    yield from _ended_relations(world, relations, text, "timeline", departure)
+        for departure in find_departures(truth, owner):
+            yield from _ended_relations(world, relations, page_id, truth, "truth", departure)
+        if may_mention_departure(timeline):
+            for entry in timelines.parse(timeline):
+                for departure in (
+                    *find_departures(entry.summary, owner, entry.line, entry.date),
+                    *find_departures(entry.detail, owner, entry.line + 1, entry.date),
+                ):
+                    yield from _ended_relations(world, relations, page_id, timeline, "timeline", departure)
 
 
 def _ended_relations(
-    world: Snapshot, relations: _OpenRelations, text: SnapshotText, part: str, departure: Departure
+    world: Snapshot, relations: _OpenRelations, page_id: int, text: str, part: str, departure: Departure
 ) -> Iterator[ContradictionFinding]:
-    subject = text.page_id if departure.subject == OWNER else world.names.page(departure.subject)
+    """Yield a contradiction for each relation that a departure ended.
+
+    `text` is the part of the page, truth or timeline, that states the departure.
+    """
+    subject = page_id if departure.subject == OWNER else world.names.page(departure.subject)
     if subject is None or (departure.first and departure.first > world.today):
         return
     ended = [relation for relation in relations.of(subject) if _is_ended(relation, departure)]
     if departure.object == IMPLIED_OBJECT:
-        here = [relation for relation in ended if relation.target == text.page_id]
-        ended = (
-            here
-            if subject != text.page_id
-            else ended
-            if len({relation.shown for relation in ended}) == 1
-            else []
-        )
+        if subject != page_id:
+            ended = [relation for relation in ended if relation.target == page_id]
+        elif len({relation.shown for relation in ended}) != 1:
+            return
     else:
         named_object = f" {fold_name(departure.object)} "
         named = [
@@ -450,13 +444,12 @@ def _ended_relations(
         # ended.
         ends_named = departure.scope != "parent"
         ended = [relation for relation, is_named in zip(ended, named, strict=True) if is_named is ends_named]
-    written = text.truth if part == "truth" else text.timeline
     reported: set[int | str] = set()
     for relation in ended:
         key = relation.target if relation.target is not None else fold_name(relation.shown)
-        if key not in reported and not _came_back(written, relation, departure):
+        if key not in reported and not _came_back(text, relation, departure):
             reported.add(key)
-            yield _ended_contradiction(world, text, part, subject, relation, departure)
+            yield _ended_contradiction(world, page_id, part, subject, relation, departure)
 
 
 def _is_ended(relation: OpenRelation, departure: Departure) -> bool:
@@ -544,12 +537,12 @@ def _name_ends_at(words: str, tokens: list["re.Match[str]"], end: int, scope: st
     return following in word_list("following") or (following in word_list("role_nouns") and scope == "work")
 
 
-def _came_back(written: str, relation: OpenRelation, departure: Departure) -> bool:
-    """Return True if `written`, the text with the departure, also states that the relation resumed.
+def _came_back(text: str, relation: OpenRelation, departure: Departure) -> bool:
+    """Return True if the text with the departure also states that the relation resumed.
 
     If both statements have dates, the relation must have resumed at the time of the departure or later.
     """
-    for sentence in comebacks(written):
+    for sentence in comebacks(text):
         if sentence == departure.quote or not any(
             f" {name} " in f" {fold_name(sentence)} " for name in relation.names
         ):
@@ -561,13 +554,13 @@ def _came_back(written: str, relation: OpenRelation, departure: Departure) -> bo
 
 
 def _ended_contradiction(
-    world: Snapshot, text: SnapshotText, part: str, subject: int, relation: OpenRelation, departure: Departure
+    world: Snapshot, page_id: int, part: str, subject: int, relation: OpenRelation, departure: Departure
 ) -> ContradictionFinding:
     who = world.pages[subject].title if subject in world.pages else departure.subject
     when = ""
     if departure.first:
         when = f" ({departure.first if departure.first == departure.last else departure.first[:4]})"
-    other = text.page_id if text.page_id != subject else relation.target
+    other = page_id if page_id != subject else relation.target
     return ContradictionFinding(
         "temporal",
         subject,
@@ -581,7 +574,7 @@ def _ended_contradiction(
         ),
         f"The text says that it is over between {who} and {relation.shown}{when},"
         f" but “{relation.relationship}” is recorded as still true.",
-        (Citation(text.page_id, departure.quote, part, departure.line, ""), relation.cite),
+        (Citation(page_id, departure.quote, part, departure.line, ""), relation.cite),
         # If the text gives only a month or year, the relation has certainly ended by the last day of that
         # period.
         min(departure.last, world.today) if departure.first else None,

@@ -501,14 +501,6 @@ class SnapshotFact(NamedTuple):
     superseded: bool
 
 
-class SnapshotText(NamedTuple):
-    """The text of a page: the compiled truth (the text above the timeline) and the timeline."""
-
-    page_id: int
-    truth: str
-    timeline: str
-
-
 class StalePage(NamedTuple):
     """A page whose timeline is newer by `days` than the last change or review of its compiled truth."""
 
@@ -561,7 +553,8 @@ class Snapshot(NamedTuple):
     names: NameIndex
     facts: list[SnapshotFact]
     links: list[GraphLink]
-    texts: Iterable[SnapshotText]
+    texts: Iterable[tuple[int, str, str]]
+    """Id, compiled truth (the text above the timeline) and timeline of each page."""
     stale: list[StalePage]
     single: frozenset[str]
     today: str

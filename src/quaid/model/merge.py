@@ -19,7 +19,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from quaid.errors import NotFound
 from quaid.model import page as page_model, plain_text, slug as slugs, timeline as timelines
@@ -40,11 +40,8 @@ Key = tuple[str, int]
 """An item of a list and how often the list contains it before."""
 
 
-class _Missing:
-    """The value of a key that a mapping does not have."""
-
-
-_MISSING: Final = _Missing()
+_MISSING: Any = object()
+"""The value of a key that a mapping does not have."""
 
 
 class ConflictSide(NamedTuple):
@@ -239,11 +236,16 @@ def merge_front_matter(
             values[key] = sides[0].value
             lost = None if sides[1].value is _MISSING else sides[1].value
             conflicts.append(PageConflict("frontmatter", key, (sides[0], sides[1]._replace(value=lost))))
-    keys = (list(zip(mapping, [0] * len(mapping), strict=True)) for mapping in (base, ours, theirs))
-    order = [key for key, _ in _merge_order(*keys)]
-    merged = {key: values[key] for key in {**dict.fromkeys(order), **values}}
-    merged = {key: value for key, value in merged.items() if value is not _MISSING}
-    return merged, conflicts
+    return _in_order(values, base, ours, theirs), conflicts
+
+
+def _in_order(
+    values: dict[str, Any], base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the merged values of two mappings, without missing ones, in the merged order of their keys."""
+    order = _merge_order(*([(key, 0) for key in mapping] for mapping in (base, ours, theirs)))
+    keys = [*(key for key, _ in order), *values]
+    return {key: values[key] for key in keys if values[key] is not _MISSING}
 
 
 def _as_lists(key: str, *values: Any) -> tuple[Any, ...]:
@@ -276,19 +278,17 @@ def _merge_value(key: str, base: Any, ours: Any, theirs: Any) -> Any:
         return _MISSING
     if isinstance(ours, dict) and isinstance(theirs, dict):
         mappings = (base if isinstance(base, dict) else {}, ours, theirs)
-        names = ([(name, 0) for name in mapping] for mapping in mappings)
         merged = {
             name: _merge_value("", *(mapping.get(name, _MISSING) for mapping in mappings))
             for name in {**theirs, **ours}
         }
-        order = [name for name, _ in _merge_order(*names)]
-        return {
-            name: merged[name] for name in {**dict.fromkeys(order), **merged} if merged[name] is not _MISSING
-        }
+        return _in_order(merged, *mappings)
     if isinstance(ours, list) and isinstance(theirs, list):
         lists = (base if isinstance(base, list) else [], ours, theirs)
         items = {json_text(item): item for values in lists for item in values}
-        return [items[text] for text, _ in _merge_order(*(_numbered(map(json_text, each)) for each in lists))]
+        return [
+            items[text] for text, _ in _merge_order(*(_numbered(map(json_text, values)) for values in lists))
+        ]
     if key in TIME_KEYS and isinstance(ours, str) and isinstance(theirs, str):
         return max(ours, theirs)
     raise _Clash
@@ -411,7 +411,8 @@ def _merge_columns(
         elif column == "valid_until":
             values[column] = min(filter(None, (one, other)))
             if one and other:
-                about = " ".join(filter(None, [_row_kind(theirs), *map(str, theirs.key[:3])]))
+                kind = "link" if isinstance(theirs, BundleLink) else "fact"  # raw data has no validity
+                about = " ".join(filter(None, [kind, *map(str, theirs.key[:3])]))
                 (won, name), (lost, loser) = sorted([(one, our_name), (other, their_name)])
                 notes.append(_note(f"{about} valid_until", name, won, loser, lost))
         elif column in ("context", "evidence_text"):
@@ -420,10 +421,6 @@ def _merge_columns(
         else:
             values[column] = min((one, other), key=json_text)
     return theirs._replace(**values)
-
-
-def _row_kind(row: BundleLink | BundleFact | BundleRaw) -> str:
-    return "link" if isinstance(row, BundleLink) else "fact" if isinstance(row, BundleFact) else "raw"
 
 
 def _merge_raw(
@@ -850,7 +847,7 @@ def _timeline_blocks(text: str) -> _Blocks:
 
 def find_conflicts(truth: str, frontmatter: dict[str, Any]) -> tuple[PageConflict, ...]:
     """Return the conflicts that a page contains: first those of its text, then those of its front matter."""
-    found = [
+    conflicts = [
         PageConflict("text", "", tuple(sides))
         for block in (split_blocks(truth) if "<!-- conflict: " in truth else ())
         if (sides := _parse_conflict(block))
@@ -858,14 +855,13 @@ def find_conflicts(truth: str, frontmatter: dict[str, Any]) -> tuple[PageConflic
     records = frontmatter.get(CONFLICTS_KEY)
     for key, sides in records.items() if isinstance(records, dict) and _are_records(records) else ():
         if sides:
-            is_note = key.startswith("(") and key.endswith(")")
             others = [ConflictSide(str(name), value) for name, value in sides.items()]
-            if is_note:
-                found.append(PageConflict("page", key[1:-1], tuple(others)))
+            if key.startswith("(") and key.endswith(")"):
+                conflicts.append(PageConflict("page", key[1:-1], tuple(others)))
             else:
                 current = ConflictSide(CURRENT_SIDE, frontmatter.get(key))
-                found.append(PageConflict("frontmatter", key, (current, *others)))
-    return tuple(found)
+                conflicts.append(PageConflict("frontmatter", key, (current, *others)))
+    return tuple(conflicts)
 
 
 def resolve_conflict(
@@ -891,9 +887,8 @@ def resolve_conflict(
         chosen = "\n\n".join(filter(None, values))
         blocks = [*parts.blocks[:place], *filter(None, [chosen]), *parts.blocks[place + 1 :]]
         gaps = parts.gaps if chosen else [*parts.gaps[:place], *parts.gaps[place + 1 :]]
-        return "".join(
-            [gaps[0], *(block + gap for block, gap in zip(blocks, gaps[1:], strict=True))]
-        ), frontmatter
+        text = gaps[0] + "".join(block + gap for block, gap in zip(blocks, gaps[1:], strict=True))
+        return text, frontmatter
     return truth, _resolve_key(frontmatter, conflict, choice, values)
 
 
@@ -1038,15 +1033,15 @@ def join_front_matter(
     _join_tags(result, other)
     _join_names(result, other, title, kept_title)
     if other.get("links") is not None:
-        result["links"] = _join_lists(_as_list(result.get("links")), _as_list(other["links"]))
+        ours = _as_list(result.get("links"))
+        result["links"] = [*ours, *(link for link in _as_list(other["links"]) if link not in ours)]
     _record_conflicts(result, other, slug, lost)
     return result
 
 
 def _record_conflicts(result: dict[str, Any], other: dict[str, Any], slug: str, lost: dict[str, Any]) -> None:
-    earlier = result.get(MERGED_KEY), other.get(MERGED_KEY)
     notes: dict[str, Any] = {}
-    for note in earlier:
+    for note in (result.get(MERGED_KEY), other.get(MERGED_KEY)):
         notes.update(note if isinstance(note, dict) else {} if note is None else {slug: note})
     if lost:
         notes[slug] = lost
@@ -1078,7 +1073,3 @@ def _join_names(result: dict[str, Any], other: dict[str, Any], title: str, kept_
 
 def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _join_lists(ours: list[Any], theirs: list[Any]) -> list[Any]:
-    return [*ours, *(item for item in theirs if item not in ours)]

@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from itertools import count, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -146,14 +146,6 @@ UNSPACED_LETTERS = (
 _WORD = rf"[{UNSPACED_LETTERS}]|[^\W_{UNSPACED_LETTERS}]+"  # takes 6 ms to compile, so it is compiled on first use
 
 
-class SimilarPair(NamedTuple):
-    """The keys of two texts, the smaller key first, and the weighted Jaccard similarity of the texts."""
-
-    first: int
-    second: int
-    likeness: float
-
-
 class TextSimilarity:
     """A set of texts to compare, each identified by an integer key."""
 
@@ -203,26 +195,21 @@ class TextSimilarity:
         common = float(self._weights[first][other[places] == one].sum())
         return common / (self._totals[first] + self._totals[second] - common)
 
-    def pairs(self, threshold: float, progress: "Callable[[int, int], None]") -> list[SimilarPair]:
-        """Return the pairs with at least this similarity, most similar first."""
+    def pairs(self, threshold: float, progress: "Callable[[int, int], None]") -> list[tuple[int, int]]:
+        """Return the keys of pairs with at least this similarity, the smaller key first, most similar pairs first."""
         keys = list(self._runs)
         if len(keys) < 2:
             return []
         likenesses: dict[tuple[int, int], float] = {}
-        seen: set[tuple[int, int]] = set()
         bands = self._bands(keys, progress)
         for band in range(LSH_BANDS):
             for places in _equal_groups(bands[:, band]):
                 for one, other in _candidate_pairs(places):
                     pair = (min(keys[one], keys[other]), max(keys[one], keys[other]))
-                    if pair not in seen:
-                        seen.add(pair)
-                        likeness = self.likeness(*pair)
-                        if likeness is not None and likeness >= threshold:
-                            likenesses[pair] = likeness
-        return sorted(
-            (SimilarPair(*pair, likeness) for pair, likeness in likenesses.items()), key=_most_alike_first
-        )
+                    if pair not in likenesses:
+                        likenesses[pair] = self.likeness(*pair) or 0.0
+        similar = [pair for pair, likeness in likenesses.items() if likeness >= threshold]
+        return sorted(similar, key=lambda pair: (-likenesses[pair], pair))
 
     def _bands(self, keys: list[int], progress: "Callable[[int, int], None]") -> "Array":
         """Return one hash per text and band; texts with an equal hash in a band are candidates."""
@@ -270,7 +257,3 @@ def _candidate_pairs(places: list[int]) -> "Iterable[tuple[int, int]]":
         return [(one, other) for at, one in enumerate(places) for other in places[at + 1 :]]
     with_first = [(places[0], other) for other in places[1:]]
     return with_first + list(pairwise(places[1:]))
-
-
-def _most_alike_first(pair: SimilarPair) -> tuple[float, int, int]:
-    return -pair.likeness, pair.first, pair.second

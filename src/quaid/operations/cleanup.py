@@ -139,7 +139,7 @@ def dupes(
         texts, lengths = _texts(brain, total)
         why: dict[tuple[int, int], list[str]] = {}
         for pair in texts.pairs(threshold, lambda done, total: brain.progress(done, total, "Comparing")):
-            why[pair[:2]] = ["text"]
+            why[pair] = ["text"]
         names, distinct = pages.namesake_and_distinct_pairs(brain.db)
         cosines = _cosines(brain, names)
         shown = {

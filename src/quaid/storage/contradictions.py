@@ -7,7 +7,7 @@ from quaid.errors import NotFound
 from quaid.model import facts, slug as slugs, timeline
 from quaid.model.contradictions import ContradictionFinding, find_contradictions
 from quaid.model.english import candidate_names, may_mention_departure
-from quaid.model.facts import NameIndex, PageInfo, Snapshot, SnapshotFact, SnapshotText, StalePage
+from quaid.model.facts import NameIndex, PageInfo, Snapshot, SnapshotFact, StalePage
 from quaid.model.links import GraphLink
 from quaid.model.slug import fold_name
 from quaid.storage import facts as assertions
@@ -186,9 +186,9 @@ class DepartureTexts:
         self._mentioning = {
             *(self._mentioning.intersection(versions).difference(changed)),
             *(
-                text.page_id
-                for text in _select_texts(db, changed)
-                if may_mention_departure(text.truth) or may_mention_departure(text.timeline)
+                page_id
+                for page_id, *parts in _select_texts(db, changed)
+                if any(map(may_mention_departure, parts))
             ),
         }
         self._versions = versions
@@ -243,10 +243,12 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
     roots = sorted(set(page_ids))
     texts = list(_select_texts(db, sorted(_related_pages(db, roots))))
     keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
-    for text in texts:  # Add the names in texts that may mention that someone left a job, school or home.
-        for half in (text.truth, text.timeline):
-            if may_mention_departure(half):
-                keys |= candidate_names(half)
+    for (
+        _,
+        *parts,
+    ) in texts:  # Add the names in texts that may mention that someone left a job, school or home.
+        for part in filter(may_mention_departure, parts):
+            keys |= candidate_names(part)
     pages = {row for (row,) in db.rows(_CALLED, (_sorted_json(keys),))} | set(roots)
     keys |= {name for (name,) in db.rows(_NAMES_OF, (str(sorted(pages)),))}
     facts = _select_facts(
@@ -254,7 +256,7 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
         "a.page_id IN (SELECT value FROM json_each(?)) OR a.subject_key IN (SELECT value FROM json_each(?))",
         (str(roots), _sorted_json(keys)),
     )
-    near = pages | {text.page_id for text in texts} | {fact.page_id for fact in facts}
+    near = pages | {page_id for page_id, _, _ in texts} | {fact.page_id for fact in facts}
     links = [GraphLink(*row) for row in db.rows(_LINKS_NEAR, (str(sorted(near)),))]
     near |= {tie.to_id for tie in links}
     objects = {name for fact in facts for name in (_fold_slug(fact.object), fact.subject_key)}
@@ -494,8 +496,8 @@ def _select_facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[S
     return [SnapshotFact._make((*row, row[0] in superseded)) for row in rows]
 
 
-def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[SnapshotText]":
-    """Yield the text of these pages, or of all visible pages.
+def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[tuple[int, str, str]]":
+    """Yield id, compiled truth and timeline of these pages, or of all visible pages.
 
     The pages are read in batches to limit the use of RAM.
     """
@@ -503,12 +505,11 @@ def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[Snaps
     if ids is None:
         ids = [row for (row,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")]
     for start in range(0, len(ids), PAGES_PER_BATCH):
-        for row in db.rows(
+        yield from db.rows(
             "SELECT p.id, p.compiled_truth, p.timeline FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
             " WHERE p.quarantined_at IS NULL",
             (str(ids[start : start + PAGES_PER_BATCH]),),
-        ):
-            yield SnapshotText(*row)
+        )
 
 
 STALE_DAYS = 30
