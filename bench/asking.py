@@ -1,6 +1,5 @@
 """A new memory with a corpus in it, asked by words, by meaning, by each way of merging, and by the default."""
 
-import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,6 @@ from quaid.search.ranking import FUSION_STRATEGIES, RankedQuestion, fuse, rank_q
 from quaid.storage import chunks, collections, embedding_queue, page_edits, pages, vector_index, vectors
 from quaid.storage.sqlite.connection import Database, Transaction
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOW = "2026-04-25T12:00:00Z"
 BATCH = 500
 DEFAULT = FUSION_STRATEGIES[0]
@@ -29,10 +27,6 @@ class Judged(NamedTuple):
 
     ask: Ask
     by_way: dict[str, Quality]
-
-
-def data_folder() -> str:
-    return os.environ.get("QUAID_BENCH_DATA") or os.path.join(ROOT, "..", "shared", "data")
 
 
 # A memory with a corpus in it

@@ -16,9 +16,9 @@ import time
 from typing import Any, NamedTuple
 
 from bench import said
-from bench.table import show, verdict
+from bench.table import child_environ, show, verdict
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
 TURNS, QUICK_TURNS = 100_000, 10_000
 TURNS_OF_A_SESSION = 200
 TURNS_PER_SECOND = 5_000
@@ -127,20 +127,16 @@ def _searches(memory: str) -> float:
         "    worst = max(worst, sorted(spent)[2])\nprint(worst * 1000)"
     )
     command = [sys.executable, "-c", code, memory, *SEARCHES]
-    return float(subprocess.run(command, env=_environ(), capture_output=True, text=True, check=True).stdout)
-
-
-def _environ() -> dict[str, str]:
-    # Installed software has its byte code beside it; without, this would measure the compiler.
-    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    return {**environ, "PYTHONPATH": os.path.join(ROOT, "src")}
+    return float(
+        subprocess.run(command, env=child_environ(SOURCE), capture_output=True, text=True, check=True).stdout
+    )
 
 
 def _quaid(*words: str) -> Run:
     """Run a command as a fresh process and measure all of it."""
     command = [sys.executable, "-m", "quaid", *words, "--json"]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environ()
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=child_environ(SOURCE)
     ) as child:
         assert child.stdout
         said = json.loads(child.stdout.read())

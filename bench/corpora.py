@@ -15,12 +15,27 @@ from typing import Any, NamedTuple
 from quaid.formats import markdown
 from quaid.model.page import Page, build_page
 
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOW = "2026-04-25T12:00:00Z"
 MONTHS = "January February March April May June July August September October November December".split()
 
 
 class DataError(Exception):
     """A file of public data is missing or not in its format. The message names the file and what is missing."""
+
+
+def data_folder() -> str:
+    """Return the folder with public data."""
+    return os.environ.get("QUAID_BENCH_DATA") or os.path.join(ROOT, "..", "shared", "data")
+
+
+def data_file(name: str, benchmark: str) -> str | None:
+    """Return the path of a file with public data. If it is missing, print a message and return None."""
+    path = os.path.join(data_folder(), name)
+    if os.path.exists(path):
+        return path
+    print(f"bench.{benchmark}: {name} is not here; QUAID_BENCH_DATA names its folder")
+    return None
 
 
 @contextmanager

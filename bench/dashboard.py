@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -36,14 +37,7 @@ NOW = "2026-04-25T12:00:00Z"
 
 def main() -> None:
     count = QUICK_PAGES if "--quick" in sys.argv else PAGES
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(
-            db_path=os.path.join(folder, "memory.db"),
-            home=os.path.join(folder, "home"),
-            cwd=folder,
-            environ={"QUAID_BACKGROUND_EMBEDDING": "off", "HOME": folder},
-        )
-        fill(settings, list(made_up(count)))
+    with made_up_memory(count) as settings:
         rows = asyncio.run(measured(settings, count))
         if "--browser" in sys.argv:
             rows += graph_in_browser(settings)
@@ -56,6 +50,20 @@ def main() -> None:
         ("all of static, not packed", "", "", f"{size / 1024:.0f} KB", verdict(size / 1024, FIRST_LOAD_KB))
     )
     show(f"Dashboard, {count:,} pages", rows, ("what", "p50, wall", "p50, CPU", "p95, CPU", "target"))
+
+
+@contextmanager
+def made_up_memory(count: int) -> Iterator[Settings]:
+    """Provide the settings of a memory with so many made-up pages, in a temporary folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(
+            db_path=os.path.join(folder, "memory.db"),
+            home=os.path.join(folder, ".quaid"),
+            cwd=folder,
+            environ={"QUAID_BACKGROUND_EMBEDDING": "off", "HOME": folder},
+        )
+        fill(settings, list(made_up(count)))
+        yield settings
 
 
 def made_up(count: int) -> Iterator[Page]:

@@ -1,16 +1,13 @@
 """A dream by rules over a large memory with conversations: CPU time by kind."""
 
-import os
 import random
 import sys
-import tempfile
 import time
 from functools import partial
 
-from bench.dashboard import PAGES, QUICK_PAGES, fill, made_up
+from bench.dashboard import PAGES, QUICK_PAGES, made_up_memory
 from bench.table import show, verdict
 from quaid.app import Brain
-from quaid.config import Settings
 from quaid.operations import dream
 from quaid.storage.conversations import NewTurn, TurnBatch
 
@@ -22,27 +19,19 @@ def main() -> None:
     quick = "--quick" in sys.argv
     count, turns = (QUICK_PAGES, QUICK_TURNS) if quick else (PAGES, TURNS)
     rows: list[tuple[str, ...]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(
-            db_path=os.path.join(folder, "memory.db"),
-            home=os.path.join(folder, ".quaid"),
-            cwd=folder,
-            environ={"QUAID_BACKGROUND_EMBEDDING": "off", "HOME": folder},
-        )
-        fill(settings, list(made_up(count)))
-        with Brain(settings) as brain:
-            _talk(brain, turns)
-            total = 0.0
-            for kind in dream.KINDS:
-                began = time.process_time()
-                record = dream.dream(brain, [kind], 1_000)
-                took = time.process_time() - began
-                total += took
-                rows.append((kind, f"{took:.2f} s", str(record.kinds[0].proposed), ""))
-            rows.append(("all kinds", f"{total:.2f} s", "", verdict(total, SECONDS)))
+    with made_up_memory(count) as settings, Brain(settings) as brain:
+        _talk(brain, turns)
+        total = 0.0
+        for kind in dream.KINDS:
             began = time.process_time()
-            dream.dream(brain)
-            rows.append(("again, nothing new", f"{time.process_time() - began:.2f} s", "", ""))
+            record = dream.dream(brain, [kind], 1_000)
+            took = time.process_time() - began
+            total += took
+            rows.append((kind, f"{took:.2f} s", str(record.kinds[0].proposed), ""))
+        rows.append(("all kinds", f"{total:.2f} s", "", verdict(total, SECONDS)))
+        began = time.process_time()
+        dream.dream(brain)
+        rows.append(("again, nothing new", f"{time.process_time() - began:.2f} s", "", ""))
     show(f"Dream by rules, {count:,} pages, {turns:,} turns", rows, ("kind", "CPU", "proposed", "target"))
 
 

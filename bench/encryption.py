@@ -16,6 +16,7 @@ from typing import Any
 
 import apsw
 
+from bench.corpora import data_file
 from bench.importing import CORPUS, ROOT
 from bench.table import show, verdict
 from quaid import storage
@@ -38,11 +39,8 @@ def main() -> None:
         if subprocess.run([python, "-m", "bench", "encryption", *sys.argv[2:]], cwd=ROOT).returncode:
             raise SystemExit("bench.encryption failed in .cache/encryption")
         return
-    data = os.path.join(
-        os.environ.get("QUAID_BENCH_DATA") or os.path.join(ROOT, "..", "shared", "data"), CORPUS
-    )
-    if not os.path.exists(data):
-        print(f"bench.encryption: {CORPUS} is not here; QUAID_BENCH_DATA names its folder")
+    data = data_file(CORPUS, "encryption")
+    if data is None:
         return
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(data) as archive:

@@ -3,14 +3,12 @@
 import os
 import random
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 
-from bench.dashboard import fill, made_up
+from bench.dashboard import made_up, made_up_memory
 from bench.table import show, verdict
 from quaid.app import Brain
-from quaid.config import Settings
 from quaid.operations import dispatch, golden
 from quaid.storage import golden as store, pages
 
@@ -22,17 +20,9 @@ GUARDS = 1_000
 
 def main() -> None:
     count = QUICK_PAGES if "--quick" in sys.argv else PAGES
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(
-            db_path=os.path.join(folder, "memory.db"),
-            home=os.path.join(folder, ".quaid"),
-            cwd=folder,
-            environ={"QUAID_BACKGROUND_EMBEDDING": "off", "HOME": folder},
-        )
-        made = list(made_up(count))
-        fill(settings, made)
-        with Brain(settings) as brain:
-            rows = _measure(brain, folder, [(page.slug, page.summary) for page in made])
+    with made_up_memory(count) as settings, Brain(settings) as brain:
+        made = [(page.slug, page.summary) for page in made_up(count)]
+        rows = _measure(brain, settings.cwd, made)
     show(f"Golden questions, {count:,} pages", rows, ("what", "figure (CPU)", "target"))
 
 

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from bench.dashboard import PAGES, QUICK_PAGES, WINGS, fill, made_up
+from bench.dashboard import PAGES, QUICK_PAGES, WINGS, made_up, made_up_memory
 from bench.search import percentile
 from bench.table import show, verdict
 from quaid.app import Brain
@@ -35,29 +34,21 @@ SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 def main() -> None:
     quick = "--quick" in sys.argv
     count = QUICK_PAGES if quick else PAGES
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(
-            db_path=os.path.join(folder, "memory.db"),
-            home=os.path.join(folder, ".quaid"),
-            cwd=folder,
-            environ={"QUAID_BACKGROUND_EMBEDDING": "off", "HOME": folder},
-        )
-        fill(settings, list(made_up(count)))
-        with serving(settings, folder) as (process, address):
-            rows: list[tuple[str, ...]] = [("RSS at the start", _weight(process), "", "")]
-            rows += times(settings, address, count, process)
-            rows.append(("RSS with model and vectors", _weight(process), "", verdict(_rss(process), RSS_MB)))
-            seconds = QUICK_SECONDS if quick else SECONDS
-            rows += load(settings, address, process, seconds, mixed_paths(count))
-            rows += load(settings, address, process, seconds, QUESTIONS)
-            rows.append(("RSS after that", _weight(process), "", verdict(_rss(process), RSS_MB)))
-            rows += crowd(settings, address, seconds, count)
-            rows += sessions(settings, address, process, QUICK_SESSIONS if quick else SESSIONS)
-            began = time.monotonic()
-            process.send_signal(signal.SIGTERM)
-            process.wait(30)
-            ended = time.monotonic() - began
-            rows.append(("told to end, ended", f"{ended:.2f} s", "", verdict(ended, 2)))
+    with made_up_memory(count) as settings, serving(settings, settings.cwd) as (process, address):
+        rows: list[tuple[str, ...]] = [("RSS at the start", _weight(process), "", "")]
+        rows += times(settings, address, count, process)
+        rows.append(("RSS with model and vectors", _weight(process), "", verdict(_rss(process), RSS_MB)))
+        seconds = QUICK_SECONDS if quick else SECONDS
+        rows += load(settings, address, process, seconds, mixed_paths(count))
+        rows += load(settings, address, process, seconds, QUESTIONS)
+        rows.append(("RSS after that", _weight(process), "", verdict(_rss(process), RSS_MB)))
+        rows += crowd(settings, address, seconds, count)
+        rows += sessions(settings, address, process, QUICK_SESSIONS if quick else SESSIONS)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+        ended = time.monotonic() - began
+        rows.append(("told to end, ended", f"{ended:.2f} s", "", verdict(ended, 2)))
     show(f"HTTP, {count:,} pages", rows, ("what", "p50 or figure", "p95", "target"))
 
 

@@ -18,7 +18,8 @@ import time
 from statistics import median
 from typing import NamedTuple
 
-from bench.table import show, verdict
+from bench.corpora import data_file
+from bench.table import child_environ, show, verdict
 from bench.weight import Weighed
 
 CORPUS = "kubernetes-docs-en.tar.gz"
@@ -81,11 +82,8 @@ class Round(NamedTuple):
 
 
 def main() -> None:
-    data = os.path.join(
-        os.environ.get("QUAID_BENCH_DATA") or os.path.join(ROOT, "..", "shared", "data"), CORPUS
-    )
-    if not os.path.exists(data):
-        print(f"bench.importing: {CORPUS} is not here; QUAID_BENCH_DATA names its folder")
+    data = data_file(CORPUS, "importing")
+    if data is None:
         return
     rounds: list[Round] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -161,9 +159,7 @@ def rows(rounds: list[Round]) -> list[tuple[str, str, str]]:
 
 def _quaid(*words: str, alone: bool = False) -> Run:
     """Run a command as a fresh process, on one processor or on all, and measure all of it."""
-    # Installed software has its byte code beside it; without, this would measure the compiler.
-    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    environ["PYTHONPATH"] = os.path.join(ROOT, "src")
+    environ = child_environ(os.path.join(ROOT, "src"))
     command = [sys.executable, "-c", SPLIT, "alone" if alone else "free", *words, "--json"]
     started = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ) as child:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,7 @@ from contextlib import nullcontext
 from threading import Lock
 
 import quaid
-from bench.dashboard import fill, made_up
+from bench.dashboard import made_up_memory
 from bench.search import vocabulary
 from bench.table import cpu_of, show, verdict
 from quaid.app import Brain
@@ -34,15 +33,8 @@ def main() -> None:
     rows: list[tuple[str, ...]] = [
         ("import quaid, over bare Python", f"{cost:.1f} ms", "", verdict(cost, IMPORT_MS))
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(
-            db_path=os.path.join(folder, "memory.db"),
-            home=os.path.join(folder, ".quaid"),
-            cwd=folder,
-            environ={"QUAID_BACKGROUND_EMBEDDING": "off", "HOME": folder},
-        )
+    with made_up_memory(count) as settings:
         os.environ.update(settings.environ)
-        fill(settings, list(made_up(count)))
         rows += _queries(settings, QUICK_QUESTIONS if quick else QUESTIONS)
     show(f"Python library, {count:,} pages", rows, ("what", "figure (CPU, median)", "ratio", "target"))
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.corpora import data_folder
 from bench.table import show, verdict
 from quaid.storage import vector_index, vectors
 from quaid.storage.sqlite.connection import Database, Transaction
@@ -61,8 +62,7 @@ def real_vectors() -> tuple[Array, Array]:
             return np.concatenate(passages), np.concatenate(questions)
     from bench.vectors import Kept
 
-    data = os.environ.get("QUAID_BENCH_DATA") or os.path.join(ROOT, "..", "shared", "data")
-    with open(os.path.join(data, "locomo10.json"), encoding="utf-8") as file:
+    with open(os.path.join(data_folder(), "locomo10.json"), encoding="utf-8") as file:
         talks = json.load(file)
     talks = talks[:2] if "--quick" in sys.argv else talks
     turns = [

@@ -18,6 +18,7 @@ import tempfile
 import time
 from typing import Any, NamedTuple
 
+from bench.corpora import data_file
 from bench.importing import CORPUS, ROOT
 from bench.mcp import HELLO, on_the_wire
 from bench.table import show
@@ -60,11 +61,8 @@ class Figures(NamedTuple):
 
 
 def main() -> None:
-    data = os.path.join(
-        os.environ.get("QUAID_BENCH_DATA") or os.path.join(ROOT, "..", "shared", "data"), CORPUS
-    )
-    if not os.path.exists(data):
-        print(f"bench.peers: {CORPUS} is not here; QUAID_BENCH_DATA names its folder")
+    data = data_file(CORPUS, "peers")
+    if data is None:
         return
     quick = "--quick" in sys.argv
     measured: dict[str, Figures] = {}

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench import asking
-from bench.asking import HEAD, NOW, Figures, ask_all, data_folder, memory, quality, ways
-from bench.corpora import Corpus, described, diary, kubernetes, locomo
+from bench.asking import HEAD, NOW, Figures, ask_all, memory, quality, ways
+from bench.corpora import Corpus, data_file, data_folder, described, diary, kubernetes, locomo
 from bench.table import show, verdict
 from bench.vectors import Kept, MadeUp
 from quaid.model.page import Page
@@ -33,11 +33,8 @@ WARM_UP = 20
 
 def figures(*, quick: bool) -> Figures:
     found = dated()
-    path = os.path.join(data_folder(), "kubernetes-docs-en.tar.gz")
-    if os.path.exists(path):
+    if path := data_file("kubernetes-docs-en.tar.gz", "reality"):
         found.update(documentation(kubernetes(path, every=5 if quick else 1)))
-    else:
-        print("bench.reality: kubernetes-docs-en.tar.gz is not here; QUAID_BENCH_DATA names its folder")
     if not quick:
         conversations_speed()
     return found

@@ -24,14 +24,24 @@ from bench.asking import (
     Figures,
     Judged,
     ask_all,
-    data_folder,
     figures,
     memory,
     quality,
     row,
     ways,
 )
-from bench.corpora import CUES, STANDING, Corpus, DataError, beir, chats, locomo, long_mem_eval, planted
+from bench.corpora import (
+    CUES,
+    STANDING,
+    Corpus,
+    DataError,
+    beir,
+    chats,
+    data_file,
+    locomo,
+    long_mem_eval,
+    planted,
+)
 from bench.table import show, verdict
 from bench.vectors import Kept
 
@@ -76,9 +86,8 @@ def _named(option: str) -> list[str]:
 
 
 def conversations(*, quick: bool) -> Figures:
-    path = os.path.join(data_folder(), "locomo10.json")
-    if not os.path.exists(path):
-        print("bench.retrieval: locomo10.json is not here; QUAID_BENCH_DATA names its folder")
+    path = data_file("locomo10.json", "retrieval")
+    if path is None:
         return {}
     embedder = Kept.open()
     levels: dict[str, list[list[Judged]]] = {"turns": [], "sessions": [], "sessions in windows": []}

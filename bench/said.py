@@ -7,14 +7,13 @@ those of the real model and kept under .cache/bench, as for `bench.retrieval`.
     python -m bench.said [--quick]
 """
 
-import os
 import sys
 import tempfile
 import time
 from typing import NamedTuple
 
-from bench.asking import NOW, data_folder
-from bench.corpora import Corpus, locomo
+from bench.asking import NOW
+from bench.corpora import Corpus, data_file, locomo
 from bench.measures import judge
 from bench.table import show, verdict
 from bench.vectors import Kept
@@ -50,9 +49,8 @@ class Talk(NamedTuple):
 
 
 def main() -> None:
-    path = os.path.join(data_folder(), "locomo10.json")
-    if not os.path.exists(path):
-        print("bench.said: locomo10.json is not here; QUAID_BENCH_DATA names its folder")
+    path = data_file("locomo10.json", "said")
+    if path is None:
         return
     talks, embedder = [], Kept.open()
     for number, (turns, _) in enumerate(locomo(path)):

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 from bench.exact import recall_of
 from bench.plot import Curve
 from bench.standin import brain_of
-from bench.table import cpu_of, draw, show, verdict
+from bench.table import child_environ, cpu_of, draw, show, verdict
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (10_000,)
@@ -194,8 +194,7 @@ def _files(path: str) -> list[str]:
 
 
 def _environ() -> dict[str, str]:
-    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    return {**environ, "PYTHONPATH": os.pathsep.join((os.path.join(ROOT, "src"), ROOT))}
+    return child_environ(os.path.join(ROOT, "src"), ROOT)
 
 
 def _child(*words: str) -> tuple[str, float]:

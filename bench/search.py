@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from bench.corpora import data_folder
 from bench.table import show, verdict
 from quaid.model.page import Page, build_page
 from quaid.search.text import plan_query, search_pages
@@ -237,10 +238,8 @@ class Conversation(NamedTuple):
 
 def locomo() -> Rows:
     """How much of the evidence is in the first ten sessions that a question finds."""
-    folder = os.environ.get("QUAID_BENCH_DATA") or os.path.join(REPOSITORY, "..", "shared", "data")
-    path = next(
-        (word for word in sys.argv[1:] if word.endswith(".json")), os.path.join(folder, "locomo10.json")
-    )
+    named = (word for word in sys.argv[1:] if word.endswith(".json"))
+    path = next(named, os.path.join(data_folder(), "locomo10.json"))
     if not os.path.exists(path):
         return [("LoCoMo: skipped, there is no locomo10.json; QUAID_BENCH_DATA names its folder", "", "", "")]
     with open(path, encoding="utf-8") as file:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bench import secret_texts, secret_texts_held_out
-from bench.asking import data_folder
+from bench.corpora import data_file
 from bench.secret_texts import Case
 from bench.table import cpu_of, show, verdict
 from quaid.model import secrets
@@ -100,9 +100,8 @@ def _share(judged: Judged, kind: str) -> str:
 
 
 def _real() -> list[tuple[str, str, str]]:
-    path = os.path.join(data_folder(), CORPUS)
-    if not os.path.exists(path):
-        print(f"bench.secrets: {CORPUS} is not here; QUAID_BENCH_DATA names its folder")
+    path = data_file(CORPUS, "secrets")
+    if path is None:
         return []
     with tarfile.open(path) as archive:
         files = [member for member in archive if member.name.endswith(".md")]

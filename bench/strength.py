@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from bench.asking import data_folder, fill, memory, save
-from bench.corpora import Ask, Corpus, described, kubernetes, locomo
+from bench.asking import fill, memory, save
+from bench.corpora import Ask, Corpus, data_file, data_folder, described, kubernetes, locomo
 from bench.table import show, verdict
 from bench.vectors import Kept
 from quaid.model.chunker import split_statements
@@ -286,13 +286,11 @@ def share(rated: Sequence[Rated], strength: str) -> float:
 
 def main() -> None:
     quick = "--quick" in sys.argv
-    folder = data_folder()
-    if not os.path.exists(os.path.join(folder, "locomo10.json")):
-        print("bench.strength: locomo10.json is not here; QUAID_BENCH_DATA names its folder")
+    if data_file("locomo10.json", "strength") is None:
         return
     embedder = Kept.open()
     talks = conversations()
-    archive = os.path.join(folder, "kubernetes-docs-en.tar.gz")
+    archive = os.path.join(data_folder(), "kubernetes-docs-en.tar.gz")
     manual = Corpus("kubernetes descriptions", [], [])
     if not quick and os.path.exists(archive):
         manual = described(kubernetes(archive))

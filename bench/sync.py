@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from bench.table import show, verdict
+from bench.corpora import data_folder
+from bench.table import child_environ, show, verdict
 from bench.weight import Weighed
 
 CORPUS = "kubernetes-docs-en.tar.gz"
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
 FILES = 10_000
 SIZES, QUICK_SIZES = (1_000, 10_000, 50_000), (1_000, 10_000)
 EDITS, QUICK_EDITS = 10, 3
@@ -50,11 +51,11 @@ def main() -> None:
 
 
 def _corpus() -> list[tuple[str, str, str]]:
-    data = os.environ.get("QUAID_BENCH_DATA") or os.path.join(ROOT, "..", "shared", "data")
-    if not os.path.exists(os.path.join(data, CORPUS)):
+    data = os.path.join(data_folder(), CORPUS)
+    if not os.path.exists(data):
         return [(f"{CORPUS} is not here; QUAID_BENCH_DATA names its folder", "", "")]
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(os.path.join(data, CORPUS)) as archive:
+        with tarfile.open(data) as archive:
             archive.extractall(folder, filter="data")
         memory = _memory(folder)
         runs = []
@@ -151,16 +152,10 @@ def _add(memory: str, vault: str) -> Run:
     return _quaid("collection", "add", "notes", vault, "--db", memory)
 
 
-def _environ() -> dict[str, str]:
-    # Installed software has its byte code beside it; without, this would measure the compiler.
-    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    return {**environ, "PYTHONPATH": os.path.join(ROOT, "src")}
-
-
 def _quaid(*words: str) -> Run:
     """Run a command as a fresh process and measure all of it."""
     command = [sys.executable, "-m", "quaid", *words, "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=_environ()) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=child_environ(SOURCE)) as child:
         assert child.stdout
         with Weighed(child.pid) as weighed:
             said = json.loads(child.stdout.read())
@@ -175,7 +170,7 @@ def _quaid(*words: str) -> Run:
 def _watching(memory: str) -> Iterator[tuple["queue.Queue[str]", "subprocess.Popen[str]"]]:
     """`quaid watch`, and its lines as they come."""
     command = [sys.executable, "-m", "quaid", "watch", "--json", "--db", memory]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=_environ(), text=True) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=child_environ(SOURCE), text=True) as child:
         lines: queue.Queue[str] = queue.Queue()
 
         def read() -> None:

@@ -52,12 +52,19 @@ def verdict(value: float, limit: float, *, at_least: bool = False) -> str:
     return f"{'reached' if good else 'MISSED'} ({'>=' if at_least else '<='} {limit:g})"
 
 
+def child_environ(*paths: str) -> dict[str, str]:
+    """Return the environment of a process that is measured, with these folders of modules.
+
+    Installed software has its byte code beside it; a process that must not write it would measure the compiler.
+    """
+    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    return {**environ, "PYTHONPATH": os.pathsep.join(paths)} if paths else environ
+
+
 def cpu_of(
     command: Sequence[str], runs: int, *, text: str = "", env: dict[str, str] | None = None
 ) -> list[float]:
     """CPU seconds (user and system) of a command, sorted, over a number of runs."""
-    # Installed software has its byte code beside it; a shell that forbids writing it would measure the compiler.
-    environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     times = []
     for _ in range(runs):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -66,7 +73,7 @@ def cpu_of(
             input=text.encode(),
             stdout=subprocess.DEVNULL,
             check=True,
-            env={**environ, **(env or {})},
+            env={**child_environ(), **(env or {})},
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

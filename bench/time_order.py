@@ -14,8 +14,8 @@ import sys
 import tempfile
 from typing import NamedTuple
 
-from bench.asking import BATCH, NOW, data_folder, fill, save
-from bench.corpora import locomo
+from bench.asking import BATCH, NOW, fill, save
+from bench.corpora import data_folder, locomo
 from bench.table import show
 from bench.vectors import Kept
 from quaid.model.page import Page, build_page

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.asking import data_folder, memory
-from bench.corpora import Corpus, locomo
+from bench.asking import memory
+from bench.corpora import Corpus, data_folder, locomo
 from bench.measures import judge
 from bench.table import show
 from bench.vectors import Kept
