@@ -63,8 +63,7 @@ class ServerAddress(NamedTuple):
     @classmethod
     def local(cls, port: int, bind: str = "127.0.0.1") -> "ServerAddress":
         """Return the address of a server that only this machine can reach."""
-        own = f"[{bind}]" if ":" in bind else bind
-        hosts = [f"{name}:{port}" for name in (own, "127.0.0.1", "localhost", "[::1]")]
+        hosts = [f"{name}:{port}" for name in (url_host(bind), "127.0.0.1", "localhost", "[::1]")]
         origins = [f"http://{host}" for host in hosts]
         return cls(port, frozenset(hosts), frozenset(origins), origins[0])
 
@@ -99,11 +98,7 @@ def server_address(options: ListenOptions, port: int) -> ServerAddress:
         raise InvalidArgument(name="--allow-host", problem=problem)
     hosts = [host.lower() for host in options.allow_hosts]
     if options.tls_cert:
-        own = (
-            []
-            if options.bind in ANY_ADDRESS
-            else [f"[{options.bind}]" if ":" in options.bind else options.bind]
-        )
+        own = [] if options.bind in ANY_ADDRESS else [url_host(options.bind)]
         names = dict.fromkeys([*own, *hosts, LOOPBACK, "localhost"])
         hosts = [_with_port(name, port) for name in names]
     return ServerAddress.named(port, hosts)
@@ -133,6 +128,11 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
         return ip_address(text)
     except ValueError:
         return None
+
+
+def url_host(address: str) -> str:
+    """Return a name or an IP address as it is written in a URL: with brackets if it is of IP version 6."""
+    return f"[{address}]" if ":" in address else address
 
 
 def _with_port(name: str, port: int) -> str:

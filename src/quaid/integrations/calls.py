@@ -4,7 +4,7 @@ from collections.abc import Callable
 from threading import Event
 from typing import Any, TypeVar
 
-from quaid.errors import InvalidArgument, MissingFramework, NotAllowed, QuaidError
+from quaid.errors import InvalidArgument, NotAllowed, QuaidError
 from quaid.library import Memory
 from quaid.mcp import tools
 from quaid.operations import dispatch
@@ -12,11 +12,6 @@ from quaid.operations.registry import Scope
 from quaid.search.answer import Answer
 
 Result = TypeVar("Result")
-
-
-def missing_framework(package: str, extra: str, error: ImportError) -> MissingFramework:
-    """Return the error for a framework that cannot be imported."""
-    return MissingFramework(package=package, extra=extra, problem=error)
 
 
 def list_tools(memory: Memory, selection: str) -> list[dict[str, Any]]:
@@ -27,8 +22,8 @@ def list_tools(memory: Memory, selection: str) -> list[dict[str, Any]]:
     return tools.list_tools(selection, _tool_scope(memory))
 
 
-def call_tool(memory: Memory, name: str, arguments: dict[str, Any], stop: Event) -> tuple[str, bool]:
-    """Call a tool. Return its result or error as text for a model, and True if the call failed."""
+async def call_tool(memory: Memory, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+    """Call a tool on a thread. Return its result or error as text for a model, and True if the call failed."""
     scope = _tool_scope(memory)
 
     def work(brain: Any) -> tuple[str, bool]:
@@ -38,7 +33,7 @@ def call_tool(memory: Memory, name: str, arguments: dict[str, Any], stop: Event)
             answer = tools.tool_failure(error, name)
         return answer["content"][0]["text"], answer["isError"]
 
-    return memory._run(work, dispatch.find_tool(name).scope, stop)
+    return await in_thread(lambda stop: memory._run(work, dispatch.find_tool(name).scope, stop))
 
 
 def _tool_scope(memory: Memory) -> Scope:

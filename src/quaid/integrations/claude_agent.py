@@ -3,13 +3,14 @@
 from typing import Any
 
 import quaid
+from quaid.errors import MissingFramework
 from quaid.integrations import calls
 from quaid.library import Memory
 
 try:
     from claude_agent_sdk import McpSdkServerConfig, SdkMcpTool, ToolAnnotations, create_sdk_mcp_server
 except ImportError as error:
-    raise calls.missing_framework("claude-agent-sdk", "claude-agent", error) from error
+    raise MissingFramework(package="claude-agent-sdk", extra="claude-agent", problem=error) from error
 
 
 def mcp_server(memory: Memory, tools: str = "core", *, name: str = "quaid") -> McpSdkServerConfig:
@@ -28,9 +29,7 @@ def allowed_tools(memory: Memory, tools: str = "core", *, name: str = "quaid") -
 
 def _tool(memory: Memory, entry: dict[str, Any]) -> SdkMcpTool[Any]:
     async def handle(arguments: dict[str, Any]) -> dict[str, Any]:
-        text, failed = await calls.in_thread(
-            lambda stop: calls.call_tool(memory, entry["name"], arguments, stop)
-        )
+        text, failed = await calls.call_tool(memory, entry["name"], arguments)
         return {"content": [{"type": "text", "text": text}], "is_error": failed}
 
     hints = ToolAnnotations(**entry["annotations"])

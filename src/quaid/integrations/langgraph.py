@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Event
 from typing import Any
 
-from quaid.errors import Cancelled, InvalidArgument, PageNotFound, VersionConflict
+from quaid.errors import Cancelled, InvalidArgument, MissingFramework, PageNotFound, VersionConflict
 from quaid.integrations import calls
 from quaid.library import Memory
 from quaid.operations.dispatch import MAX_INTEGER
@@ -25,7 +25,7 @@ try:
         tokenize_path,
     )
 except ImportError as error:
-    raise calls.missing_framework("langgraph", "langgraph", error) from error
+    raise MissingFramework(package="langgraph", extra="langgraph", problem=error) from error
 
 FOLDER = "store"
 """The slugs of all items begin with this segment."""
@@ -33,7 +33,7 @@ FOLDER = "store"
 ITEM, DELETED = "store_item", "deleted_store_item"
 """The type of the page of an item, and its type after the item was deleted."""
 
-MAX_FOUND = 1_000
+MAX_RESULTS = 1_000
 """A search with a query looks at the best items of the whole store, at most this many."""
 
 MAX_TRIES = 20
@@ -64,8 +64,8 @@ class QuaidStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
         """Execute operations on a thread. A cancelled batch stops before its next operation."""
-        given = list(ops)
-        return await calls.in_thread(lambda stop: self._run(given, stop))
+        batch = list(ops)
+        return await calls.in_thread(lambda stop: self._run(batch, stop))
 
     def _run(self, ops: Iterable[Any], stop: Event) -> list[Any]:
         results: list[Any] = []
@@ -120,7 +120,7 @@ class QuaidStore(BaseStore):
         prefix = tuple(op.namespace_prefix)
         if op.query:
             answer = calls.query(
-                self._memory, op.query, type=ITEM, limit=MAX_FOUND, depth="summary", token_budget=10**6
+                self._memory, op.query, type=ITEM, limit=MAX_RESULTS, depth="summary", token_budget=10**6
             )
             scores: dict[str, float | None] = {result.slug: result.score for result in answer.results}
         else:
@@ -129,8 +129,8 @@ class QuaidStore(BaseStore):
         end = op.offset + op.limit
         if not op.filter:
             return list(self._items(slugs[op.offset : end], scores))
-        found = [item for item in self._items(slugs, scores) if _matches(item.value, op.filter)]
-        return found[op.offset : end]
+        items = [item for item in self._items(slugs, scores) if _matches(item.value, op.filter)]
+        return items[op.offset : end]
 
     def _slugs(self) -> Iterator[str]:
         """Yield the slugs of all items, those changed last first."""
@@ -273,8 +273,8 @@ def _matches(value: Any, wanted: Any) -> bool:
 
 
 def _fits(condition: MatchCondition, place: Path) -> bool:
-    if len(place) < len(condition.path):
+    length = len(condition.path)
+    if len(place) < length:
         return False
-    end = len(condition.path) if condition.match_type == "prefix" else None
-    part = place[:end] if end is not None else place[len(place) - len(condition.path) :]
+    part = place[:length] if condition.match_type == "prefix" else place[len(place) - length :]
     return all(pattern in ("*", name) for pattern, name in zip(condition.path, part, strict=True))

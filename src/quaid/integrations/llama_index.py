@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from quaid.errors import MissingFramework
 from quaid.integrations import calls
 from quaid.library import Memory
 from quaid.operations import conversations
@@ -14,7 +15,7 @@ try:
     from llama_index.core.memory import BaseMemoryBlock
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 except ImportError as error:
-    raise calls.missing_framework("llama-index-core", "llama-index", error) from error
+    raise MissingFramework(package="llama-index-core", extra="llama-index", problem=error) from error
 
 CLIENT = "llama-index"
 """The client of the conversations that memory blocks write."""
@@ -60,11 +61,12 @@ class QuaidMemoryBlock(BaseMemoryBlock[str]):
     token_budget: int = Field(default=800, description="At most this many tokens are recalled.")
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:  # noqa: ARG002
-        said = [message.content for message in messages or [] if message.role.value == "user"]
-        if not said or not said[-1]:
+        questions = [message.content for message in messages or [] if message.role.value == "user"]
+        question = questions[-1] if questions else None
+        if not question:
             return ""
         answer = await calls.in_thread(
-            lambda stop: calls.query(self.memory, said[-1] or "", stop, token_budget=self.token_budget)
+            lambda stop: calls.query(self.memory, question, stop, token_budget=self.token_budget)
         )
         texts = [*answer.facts, *(result.text for result in answer.results if answer.strength != "none")]
         return "\n\n".join(texts)

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from quaid.errors import MissingFramework
 from quaid.integrations import calls
 from quaid.library import Memory
 from quaid.operations import conversations
@@ -12,7 +13,7 @@ try:
     from agents import FunctionTool
     from agents.memory.session_settings import SessionSettings
 except ImportError as error:
-    raise calls.missing_framework("openai-agents", "openai-agents", error) from error
+    raise MissingFramework(package="openai-agents", extra="openai-agents", problem=error) from error
 
 CLIENT = "openai-agents"
 """The client of the conversations that sessions write."""
@@ -26,12 +27,12 @@ def function_tools(memory: Memory, tools: str = "core") -> list[FunctionTool]:
 def _function_tool(memory: Memory, entry: dict[str, Any]) -> FunctionTool:
     async def invoke(_: Any, arguments: str) -> str:
         try:
-            given = json.loads(arguments or "{}")
+            values = json.loads(arguments or "{}")
         except ValueError:
-            given = None
-        if not isinstance(given, dict):
+            values = None
+        if not isinstance(values, dict):
             return "The arguments are not a JSON object. Send them again as one."
-        text, _ = await calls.in_thread(lambda stop: calls.call_tool(memory, entry["name"], given, stop))
+        text, _ = await calls.call_tool(memory, entry["name"], values)
         return text  # also of a failed call: the model reads what to do
 
     return FunctionTool(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from quaid.errors import MissingFramework
 from quaid.integrations import calls
 from quaid.library import Memory
 
@@ -11,7 +12,7 @@ try:
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
     from pydantic_core import SchemaValidator, core_schema
 except ImportError as error:
-    raise calls.missing_framework("pydantic-ai-slim", "pydantic-ai", error) from error
+    raise MissingFramework(package="pydantic-ai-slim", extra="pydantic-ai", problem=error) from error
 
 
 class QuaidToolset(AbstractToolset[Any]):
@@ -51,9 +52,7 @@ class QuaidToolset(AbstractToolset[Any]):
         tool: ToolsetTool[Any],  # noqa: ARG002
     ) -> str:
         """Call a tool. The model gets a failure as the result, with what to do next."""
-        text, failed = await calls.in_thread(
-            lambda stop: calls.call_tool(self._memory, name, tool_args, stop)
-        )
+        text, failed = await calls.call_tool(self._memory, name, tool_args)
         if failed:
             raise ToolFailed(text)
         return text

@@ -201,22 +201,26 @@ def decode(line: bytes) -> Any:
         raise RpcError(PARSE_ERROR, "Parse error: the line is not JSON in UTF-8") from None
 
 
+def request_id(value: Any) -> RequestId | None:
+    """Return the value if it may be the ID of a request."""
+    return value if isinstance(value, int | str) and not isinstance(value, bool) else None
+
+
 def parse_message(value: Any) -> tuple[RequestId | None, Message]:
     """Parse a message. Return the ID for the response, and the message."""
     if not isinstance(value, dict):
         return None, RpcError(INVALID_REQUEST, "Invalid request: a message is a JSON object")
-    id = value.get("id")
-    request_id = id if isinstance(id, int | str) and not isinstance(id, bool) else None
+    id = request_id(value.get("id"))
     if value.get("jsonrpc") != "2.0":
-        return request_id, RpcError(INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0"')
+        return id, RpcError(INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0"')
     if "method" not in value and ("result" in value or "error" in value):
         return None, None
     if not isinstance(value.get("method"), str):
-        return request_id, RpcError(INVALID_REQUEST, 'Invalid request: "method" must be text')
-    if "id" in value and request_id is None:
+        return id, RpcError(INVALID_REQUEST, 'Invalid request: "method" must be text')
+    if "id" in value and id is None:
         return None, RpcError(INVALID_REQUEST, 'Invalid request: "id" must be text or a whole number')
     params = {} if value.get("params") is None else value["params"]
-    return request_id, Request(request_id, value["method"], params if isinstance(params, dict) else None)
+    return id, Request(id, value["method"], params if isinstance(params, dict) else None)
 
 
 def result(id: RequestId | None, value: dict[str, Any]) -> dict[str, Any]:

@@ -134,6 +134,14 @@ def log_to_stderr(text: str) -> None:
         pass  # the client has closed our standard error
 
 
+def log_failure(error: Exception, logged: set[str]) -> None:
+    """Log that background work failed, unless `logged` has the message. The text of the error may be private."""
+    problem = f"quaid: background work failed ({type(error).__name__}) and will be retried"
+    if problem not in logged:
+        logged.add(problem)
+        log_to_stderr(problem)
+
+
 def needs_no_memory(request: Request) -> bool:
     """Return True if the request can be answered without the memory, even while another call is using it."""
     return request.method not in METHODS_USING_MEMORY
@@ -472,10 +480,7 @@ class CallThread:
         except QuaidError:
             pass  # the next call fails with the same error and reports it to the client
         except Exception as error:
-            problem = f"quaid: background work failed ({type(error).__name__}) and will be retried"
-            if problem not in self._logged:
-                self._logged.add(problem)
-                log_to_stderr(problem)
+            log_failure(error, self._logged)
         finally:
             self._memory.should_stop = None
 
@@ -509,7 +514,7 @@ def _is_success(answer: Response) -> bool:
     return "error" not in answer and not answer["result"].get("isError")
 
 
-def progress_reporter(call: PendingCall, send: Callable[[Any], None]) -> Progress:
+def progress_reporter(call: PendingCall, send: Callable[[Any], object]) -> Progress:
     """Return a progress callback that notifies the client. Values never decrease, and the rate is limited."""
     token = call.request.meta.get("progressToken")
     is_requested = isinstance(token, int | str) and not isinstance(token, bool)
@@ -626,9 +631,7 @@ def _id_in_line(line: bytes) -> jsonrpc.RequestId | None:
 
 
 def _request_id(message: dict[str, Any]) -> jsonrpc.RequestId | None:
-    id = message.get("id")
-    is_id = isinstance(id, int | str) and not isinstance(id, bool)
-    return id if is_id and isinstance(message.get("method"), str) else None
+    return jsonrpc.request_id(message.get("id")) if isinstance(message.get("method"), str) else None
 
 
 def _handle_message(

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope as Asked, Send
 
 from quaid.config import Settings
 from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooMany, TooSlow, WrongHost
-from quaid.http_server import MAX_HEAD, RequestLimits, ServerAddress
+from quaid.http_server import MAX_HEAD, RequestLimits, ServerAddress, url_host
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, MAX_RAW_LINE_BYTES, decoded_size
 from quaid.operations import service
 from quaid.operations.registry import SCOPES
@@ -41,6 +41,10 @@ class BrowserHost(NamedTuple):
     address: str  # base URL
     secure: bool
     cookie: str
+
+
+def _browser_host(address: str, place: ServerAddress) -> BrowserHost:
+    return BrowserHost(address, place.secure, "__Host-quaid" if place.secure else f"quaid-{place.port}")
 
 
 class BrowserSessions:
@@ -68,19 +72,17 @@ class BrowserSessions:
             hosts = [f"{name or service.web_host_name(settings)}:{place.port}"]
         else:
             hosts = []  # a random name would lead to 127.0.0.1, where another program may listen
-        cookie = "__Host-quaid" if place.secure else f"quaid-{place.port}"
-        self.hosts = {host: BrowserHost(f"{scheme}://{host}", place.secure, cookie) for host in hosts}
+        self.hosts = {host: _browser_host(f"{scheme}://{host}", place) for host in hosts}
         self._local_hosts = place.hosts | self.hosts.keys()
         self._scheme = scheme
         if lan:
-            cookie = "__Host-quaid" if lan.secure else f"quaid-{lan.port}"
-            self.hosts |= {host: BrowserHost(lan.address, lan.secure, cookie) for host in lan.hosts}
+            self.hosts |= {host: _browser_host(lan.address, lan) for host in lan.hosts}
         self.origins = place.origins | {host.address for host in self.hosts.values()}
 
     def accepted_hosts(self, asked: Asked) -> Set[str]:
         """Return the Host values that are accepted on the address at which a request arrived."""
         ip, port = asked.get("server") or ("", 0)
-        own = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+        own = f"{url_host(ip)}:{port}"
         return self.lan.hosts if self.lan and own in self.lan.hosts else self._local_hosts
 
     def origin(self, request: Request) -> str:
@@ -446,11 +448,12 @@ async def _read_body(headers: Headers, receive: Receive, most: int, reserve: Cal
     Raise TooLarge if more than `most` bytes arrive, or if the body has more than MAX_BODY bytes after its
     JSON escapes are decoded.
     """
-    declared = headers.get("content-length", "0")
-    if declared.isascii() and declared.isdigit() and int(declared[:18]) > most:
-        raise TooLarge(what="The body", size=int(declared[:18]), limit=min(most, MAX_BODY))
+    length = headers.get("content-length", "0")
+    declared = int(length[:18]) if length.isascii() and length.isdigit() else 0
+    if declared > most:
+        raise TooLarge(what="The body", size=declared, limit=min(most, MAX_BODY))
     received = bytearray()
-    reserve(int(declared[:18]) if declared.isascii() and declared.isdigit() else 0)
+    reserve(declared)
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
             while True:

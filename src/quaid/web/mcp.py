@@ -398,7 +398,10 @@ async def _call_result(
         request.state.auth.check_again(request)  # the token may have been revoked while the request waited
         if progress is not None:
             publish = brain.progress
-            notify = progress_reporter(PendingCall(message, lambda _: None), send)
+            notify = progress_reporter(
+                PendingCall(message, lambda _: None),
+                lambda news: loop.call_soon_threadsafe(progress.put_nowait, news),
+            )
 
             def both(done: int, total: int, what: str) -> None:
                 publish(done, total, what)
@@ -406,10 +409,6 @@ async def _call_result(
 
             brain.progress = both
         return answer_request(connection, brain, message)
-
-    def send(notification: Any) -> None:
-        if progress is not None:
-            loop.call_soon_threadsafe(progress.put_nowait, notification)
 
     task = asyncio.ensure_future(pool.run(_queue_of(message), work, message.method))
     key = (type(message.id), message.id)
@@ -422,7 +421,7 @@ async def _call_result(
         return failure_response(message, error)
     except asyncio.CancelledError:
         task.cancel()
-        if asyncio.current_task() is not None and asyncio.current_task().cancelling():  # type: ignore[union-attr]
+        if (current := asyncio.current_task()) and current.cancelling():
             raise
         return jsonrpc.failure(message.id, -32800, "Cancelled on request", {"code": "cancelled"})
     finally:

@@ -69,6 +69,7 @@ from quaid.http_server import (
     open_listener,
     parse_address,
     server_address,
+    url_host,
     uvicorn_config,
 )
 from quaid.mcp.server import log_to_stderr
@@ -511,7 +512,7 @@ def _open_lan(settings: Settings, options: ServerOptions, port: int) -> LanListe
     if parse_address(address) is None or address in ANY_ADDRESS:
         problem = f"must be one address of this machine in the network, as in 192.168.1.20, not {address!r}"
         raise InvalidArgument(name="--lan-address", problem=problem)
-    host = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    host = f"{url_host(address)}:{port}"
     url = f"{'http' if options.insecure else 'https'}://{host}"
     place = ServerAddress(port, frozenset({host}), frozenset({url}), url, secure=not options.insecure)
     if options.insecure:
@@ -740,8 +741,7 @@ def _is_same_memory(port: int, settings: Settings, bind: str = LOOPBACK) -> bool
     where = LOOPBACK if bind in ANY_ADDRESS else bind
     try:
         with socket.create_connection((where, port), timeout=PROBE_TIMEOUT) as connection:
-            host = f"[{where}]" if ":" in where else where
-            request = f"GET /health HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
+            request = f"GET /health HTTP/1.1\r\nHost: {url_host(where)}:{port}\r\nConnection: close\r\n\r\n"
             connection.sendall(request.encode())
             return connection.recv(4_096).endswith(expected) or connection.recv(4_096).endswith(expected)
     except OSError:

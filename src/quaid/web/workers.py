@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeVar
 from quaid.app import Brain, ModelCache, make_view_cache, new_calls
 from quaid.config import Settings
 from quaid.errors import Cancelled, NotAllowed, QuaidError, TooMany, UnknownCommand
-from quaid.mcp.server import log_to_stderr
+from quaid.mcp.server import log_failure
 from quaid.operations import dispatch, index
 from quaid.operations.background import ChangeDetector
 from quaid.operations.facts import ContradictionMonitor
@@ -632,17 +632,10 @@ class MaintenanceThread:
             except QuaidError:  # the memory does not exist yet, is locked, or was moved
                 self._ending.wait(RETRY_SECONDS)
             except Exception as error:
-                self._log_failure(error)
+                log_failure(error, self._logged)
                 self._ending.wait(RETRY_SECONDS)
         if self._supervisor is not None:
             self._supervisor.end()
-
-    def _log_failure(self, error: Exception) -> None:
-        """Log a failure once, without any content of pages."""
-        problem = f"quaid: background work failed ({type(error).__name__}) and will be retried"
-        if problem not in self._logged:
-            self._logged.add(problem)
-            log_to_stderr(problem)
 
     def _look(self, brain: Brain) -> None:
         changes, flushed_at = ChangeDetector(), 0.0
