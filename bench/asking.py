@@ -9,7 +9,7 @@ from bench.corpora import Ask, Corpus
 from bench.measures import Quality, judge, mean
 from quaid.embedding.registry import Embedder
 from quaid.model.page import Page
-from quaid.search.ranking import FUSION_STRATEGIES, RankedQuestion, fuse, rank_question
+from quaid.search.candidates import FUSION_STRATEGIES, RankedQuestion, fuse, rank_question
 from quaid.storage import chunks, collections, embedding_queue, page_edits, pages, vector_index, vectors
 from quaid.storage.sqlite.connection import Database, Transaction
 

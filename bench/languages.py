@@ -5,7 +5,7 @@
 The notes in bench/data/languages.txt were not used to choose any weight. --guide names the folder of Debian's
 installation guide (`apt-get download installation-guide-amd64`, unpacked: usr/share/doc/installation-guide-amd64).
 Its sections are found by their headings and by six words of their text, which their pages do not repeat. How much
-meaning counts in a language that a model does not know (search.ranking.meaning_share) was chosen on every second
+meaning counts in a language that a model does not know (search.candidates.meaning_share) was chosen on every second
 section; the others were held out. The multilingual model is measured if its package is installed.
 """
 

@@ -21,8 +21,8 @@ from bench.vectors import Kept
 from quaid.model.page import Page, build_page
 from quaid.search import answer as answers
 from quaid.search.answer import Answer
+from quaid.search.candidates import RankedQuestion
 from quaid.search.conversations import conversation_results
-from quaid.search.ranking import RankedQuestion
 from quaid.storage import collections, embedding_queue, vector_index, vectors
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.storage.sqlite.connection import Database

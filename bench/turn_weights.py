@@ -1,4 +1,4 @@
-"""Learn the weights of the features of turns (search.ranking.TURN_WEIGHTS) from LoCoMo 1-5, and print them.
+"""Learn the weights of the features of turns (search.candidates.TURN_WEIGHTS) from LoCoMo 1-5, and print them.
 
     python -m bench.turn_weights
 
@@ -18,7 +18,7 @@ from bench.corpora import Corpus, data_folder, locomo
 from bench.measures import judge
 from bench.table import show
 from bench.vectors import Kept
-from quaid.search.ranking import (
+from quaid.search.candidates import (
     HIGHEST_SCORE,
     NEIGHBOUR_SHARES,
     TURN_WEIGHTS,

@@ -10,7 +10,7 @@ from quaid.errors import InvalidArgument
 from quaid.model.plain_text import count_tokens
 from quaid.search import answer as answers, text as text_search
 from quaid.search.answer import DEPTHS, Answer, json_text
-from quaid.search.ranking import rank_question
+from quaid.search.candidates import rank_question
 from quaid.storage import chunks, collections
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters

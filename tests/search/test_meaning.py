@@ -11,8 +11,8 @@ from quaid.errors import EmbedderUnavailable
 from quaid.model.page import build_page
 from quaid.search import answer as answers
 from quaid.search.answer import Answer
+from quaid.search.candidates import MeaningLane, rank_question
 from quaid.search.question import find_time_order
-from quaid.search.ranking import MeaningLane, rank_question
 from quaid.storage import chunks, embedding_queue, page_edits, vectors
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters

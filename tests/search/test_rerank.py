@@ -15,7 +15,7 @@ from tests.search.tiny_reranker import write_reranker
 from quaid.errors import EmbedderUnavailable, InvalidModel
 from quaid.search import answer as answers, rerank
 from quaid.search.answer import Answer
-from quaid.search.ranking import rank_question
+from quaid.search.candidates import rank_question
 from quaid.search.rerank import RerankerDescription
 from quaid.storage.sqlite.connection import Database
 

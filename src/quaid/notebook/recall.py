@@ -16,7 +16,7 @@ from quaid.formats import markdown
 from quaid.model import slug as slugs
 from quaid.notebook.layout import DAILY, REFERENCE, RecallHit, RecallResult, folder_exists, folder_missing
 from quaid.search import text as text_search
-from quaid.search.ranking import MeaningLane, RankedQuestion, rank_question
+from quaid.search.candidates import MeaningLane, RankedQuestion, rank_question
 from quaid.search.strength import evidence_score, standing_out, word_share, word_weights
 from quaid.search.text import EXCERPT_WIDTH, STOP_WORDS, ExcerptMarker
 from quaid.storage import chunks, collections, text_index

@@ -28,8 +28,8 @@ from quaid.operations.registry import Arg, op
 from quaid.operations.search import AtLeast, Tag, Type, Wing, search_filters, type_notes
 from quaid.search import answer as answers, conversations, direct_answer, facts as fact_search
 from quaid.search.answer import Answer
+from quaid.search.candidates import FUSION_STRATEGIES, RankedQuestion
 from quaid.search.direct_answer import DirectAnswer
-from quaid.search.ranking import FUSION_STRATEGIES, RankedQuestion
 from quaid.storage import collections, files as durable_files, gaps, pages as page_store, proposals
 from quaid.storage.gaps import Gap
 from quaid.storage.text_index import SearchFilters

@@ -12,9 +12,9 @@ from quaid.model.plain_text import count_tokens
 from quaid.model.slug import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
 from quaid.model.trust import CLASSES, LineTrust, quotes_instructions
 from quaid.search import text as text_search
+from quaid.search.candidates import FUSION_STRATEGIES, RRF_K, RankedQuestion, rank_question
 from quaid.search.facts import OutdatedCheck, OutdatedValue
 from quaid.search.question import TimeOrder
-from quaid.search.ranking import FUSION_STRATEGIES, RRF_K, RankedQuestion, rank_question
 from quaid.search.results import (
     ASKS_FOR_OPEN,
     COMPARABLE,
@@ -23,7 +23,6 @@ from quaid.search.results import (
     TRUST_SHARE,
     Entry,
     LaneTrace,
-    OtherResult,
     ResultBuilder,
     SearchResult,
     shown_pages,
@@ -73,7 +72,7 @@ class Answer(NamedTuple):
     notes: tuple[str, ...]
     lanes: tuple[LaneTrace, ...] = ()
     facts: tuple[str, ...] = ()
-    """Facts that answer the question directly (see `origins.MatchingFacts`)."""
+    """Facts that answer the question directly (see `search.facts.MatchingFacts`)."""
     direct: "DirectAnswer | None" = None
     """The answer in one sentence, if facts or links give one."""
 
@@ -164,7 +163,7 @@ def build_answer(
     depth: str,
     token_budget: int,
     explain: bool,
-    others: Sequence[OtherResult] = (),
+    others: Sequence[Entry] = (),
     facts: Sequence[str] = (),
     outdated: Sequence[OutdatedValue] = (),
     is_answered: bool = False,
@@ -204,24 +203,17 @@ def build_answer(
     if direct and direct.claims:  # the direct answer lists them
         facts = [line for line in facts if not any(claim.value in line for claim in direct.claims)]
     entries = _fit_latest(entries, token_budget)
-    texts = [ServableTexts(entry.result.agent_fields(), *entry[1:4]) for entry in entries]
     notes = _notes(ranked, has_pages=bool(shown) or bool(pages.listing(db, limit=1)))
     sure = direct.line if direct else ""
     extras = count_tokens(json_text(notes)) + count_tokens(json_text({"answer": sure, "facts": list(facts)}))
-    servings = spend_budget(texts, token_budget - RESERVED_TOKENS - extras, depth)
-    served = tuple(
-        entry.result._replace(
-            depth=serving.depth, line=serving.line, content=serving.content, tokens_used=serving.tokens
-        )
-        for entry, serving in zip(entries, servings, strict=False)
-    )
+    served = spend_budget(entries, token_budget - RESERVED_TOKENS - extras, depth)
     strengths = [other.result.strength for other in others]
     if any(entry.result.strength != "none" for entry in entries):
         strengths.append("weak")
     answer = Answer(
         question=_echo(ranked.question),
         strength=strongest(["strong"] if is_answered or direct else [builder.strength(shown), *strengths]),
-        results=served,
+        results=tuple(served),
         total_tokens=0,
         budget_remaining=0,
         notes=tuple(notes + _notes_on_budget(len(served), len(entries) - len(served))),
@@ -259,30 +251,6 @@ This includes the label that MCP adds, and one more note.
 """
 
 
-class ServableTexts(NamedTuple):
-    """The parts of a result that may be returned."""
-
-    fields: dict[str, Any]
-    """The other fields of the result that agents receive."""
-    line: str
-    """The sentence or list entry that answers best."""
-    section: str
-    """The text of the best chunk."""
-    full: str
-    """The text of the page above its timeline, followed by the best chunk if it is from the timeline."""
-
-
-class Serving(NamedTuple):
-    """The parts of a result that fit into the budget."""
-
-    depth: str
-    line: str
-    content: str
-    tokens: int
-    is_cut: bool = False
-    """True if line or content was truncated and contains CUT_MARK."""
-
-
 json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Return compact JSON, as it is sent over MCP."""
 
@@ -292,32 +260,33 @@ def json_tokens(text: str) -> int:
     return count_tokens(encode_basestring(text)[1:-1])
 
 
-def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:
-    """Return, in order, the parts of each result that fit into the budget.
+def spend_budget(entries: Sequence[Entry], budget: int, depth: str = "auto") -> list[SearchResult]:
+    """Return the results of the entries, in order, with the line and the content that fit into the budget.
 
     Every result gets its line before any result gets more text. If there is no space for all lines, long lines
     are shortened. If there is no space for the line of a result even so, this result and all results after it are
     left out.
     """
-    servings: list[Serving] = []
+    results: list[SearchResult] = []
     left = budget
-    frames = [
-        count_tokens(json_text({**texts.fields, "text": ""})) + 1 for texts in results
-    ]  # 1 for the comma
-    longest = _longest_line([json_tokens(texts.line) for texts in results], budget - sum(frames))
-    for texts, frame in zip(results, frames, strict=True):
-        line, is_cut = fit_text(texts.line, min(longest, left - frame), json_tokens)
+    frames = [  # 1 for the comma
+        count_tokens(json_text({**entry.result.agent_fields(), "text": ""})) + 1 for entry in entries
+    ]
+    longest = _longest_line([json_tokens(entry.line) for entry in entries], budget - sum(frames))
+    for entry, frame in zip(entries, frames, strict=True):
+        line, is_cut = fit_text(entry.line, min(longest, left - frame), json_tokens)
         if frame > left or (is_cut and json_tokens(line) < LEAST_LINE):
             break
-        servings.append(Serving("summary", line, "", frame + json_tokens(line), is_cut))
-        left -= servings[-1].tokens
+        tokens = frame + json_tokens(line)
+        results.append(entry.result._replace(depth="summary", line=line, content="", tokens_used=tokens))
+        left -= tokens
     if depth in ("auto", "section"):
-        left = _widen(results, servings, left, "section")
+        left = _widen(entries, results, left, "section")
     if depth == "auto":
-        _widen(results[:FULL_PLACES], servings, left, "full", whole=True)
+        _widen(entries[:FULL_PLACES], results, left, "full", whole=True)
     elif depth == "full":
-        _widen(results, servings, left, "full")
-    return servings
+        _widen(entries, results, left, "full")
+    return results
 
 
 def _longest_line(lines: Sequence[int], budget: int) -> int:
@@ -329,25 +298,26 @@ def _longest_line(lines: Sequence[int], budget: int) -> int:
 
 
 def _widen(
-    results: Sequence[ServableTexts], servings: list[Serving], left: int, depth: str, whole: bool = False
+    entries: Sequence[Entry], results: list[SearchResult], left: int, depth: str, whole: bool = False
 ) -> int:
-    """Replace the text of the servings, in order, by longer text. Return the number of tokens that are left.
+    """Replace the text of the results, in order, by longer text. Return the number of tokens that are left.
 
     With `whole`, a text that does not fit is not cut.
     """
-    for place, (texts, serving) in enumerate(zip(results, servings, strict=False)):
-        text = texts.full if depth == "full" else texts.section
-        spent = json_tokens(serving.content or serving.line)
+    for place, (entry, result) in enumerate(zip(entries, results, strict=False)):
+        text = entry.full if depth == "full" else entry.section
+        spent = json_tokens(result.content or result.line)
         room = left + spent
         least = max(LEAST_SECTION, spent)  # a text that is cut must have more tokens than it replaces
         if not text or ((whole or room < least) and not fits(text, room, json_tokens)):
             continue
-        content, is_cut = _fit_around(text, serving.line, room)
+        content, is_cut = _fit_around(text, result.line, room)
         tokens = json_tokens(content)
         if is_cut and tokens < least:
             continue
-        servings[place] = Serving(depth, serving.line, content, serving.tokens + tokens - spent, is_cut)
-        left -= tokens - spent
+        added = tokens - spent
+        results[place] = result._replace(depth=depth, content=content, tokens_used=result.tokens_used + added)
+        left -= added
     return left
 
 
@@ -362,7 +332,7 @@ def _fit_around(text: str, line: str, tokens: int) -> tuple[str, bool]:
     return (CUT_MARK + rest if rest else ""), True
 
 
-def proposal_results(db: Database, author: str, question: str, limit: int) -> list[OtherResult]:
+def proposal_results(db: Database, author: str, question: str, limit: int) -> list[Entry]:
     """Return the author's own open proposals that have a name or half of the significant words of the question."""
     results = []
     wanted = {(term.literal or term.text).lower() for term in plan_query(question).telling}
@@ -370,15 +340,9 @@ def proposal_results(db: Database, author: str, question: str, limit: int) -> li
         text = proposals.added_text(row.diff)
         score = round(share, 2)
         result = SearchResult(
-            *(row.slug, row.collection or "default", row.summary, "proposal", "", "", "summary", "", ""),
+            *(row.slug, row.collection or "default", row.summary, "proposal"),
             score=score,
-            tokens_used=0,
-            lane="words",
             reason=f"proposal {row.id}, not accepted yet",
-            heading_path="",
-            part="",
-            start_line=1,
-            end_line=1,
             strength="strong" if score >= STRONG_WORDS else "weak",
             rank_score=score,
             date=row.created_at[:10],
@@ -387,8 +351,11 @@ def proposal_results(db: Database, author: str, question: str, limit: int) -> li
             trust="derived",
         )
         statements = split_statements(text)
-        line = max(statements, key=lambda each: sum(word in each.lower() for word in wanted), default=text)
-        results.append(OtherResult(result, line[: text_search.LONGEST_LINE], text.strip()))
+        line = max(statements, key=lambda line: sum(word in line.lower() for word in wanted), default=text)[
+            : text_search.LONGEST_LINE
+        ]
+        text = text.strip()
+        results.append(Entry(result, line, text, text, line_class=CLASSES.index(result.trust)))
     return results
 
 
@@ -429,16 +396,9 @@ def _is_preferred(entry: Entry, other: Entry) -> bool:
     )
 
 
-def _merge(page_entries: list[Entry], others: Sequence[OtherResult]) -> list[Entry]:
-    """Insert each other result before the first page from which on all pages have a lower score."""
-    waiting = [
-        Entry(
-            *(other.result, other.line, other.section, other.section),
-            line_class=CLASSES.index(other.result.trust),
-        )
-        for other in others
-    ]
-    waiting.sort(key=lambda entry: -entry.result.score)
+def _merge(page_entries: list[Entry], others: Sequence[Entry]) -> list[Entry]:
+    """Insert each other entry before the first page from which on all pages have a lower score."""
+    waiting = sorted(others, key=lambda entry: -entry.result.score)
     merged: list[Entry] = []
     for place, entry in enumerate(page_entries):
         strongest = max(later.result.score for later in page_entries[place:])
@@ -567,7 +527,7 @@ def _echo(question: str) -> str:
 
 
 def _notes(ranked: RankedQuestion, *, has_pages: bool) -> list[str]:
-    notes = [str(correction) for correction in ranked.corrections]
+    notes = list(ranked.corrections)
     if isinstance(ranked.meaning, str):
         # Without pages, there is nothing to embed.
         notes += [f"by words only: {ranked.meaning}"] if has_pages else []
@@ -619,7 +579,7 @@ def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFil
     exact = [result for result in results.values() if result.lane == "exact"]
     rest = [result for result in results.values() if result.lane != "exact"]
     strength = answer.strength
-    if any(each.strength == "strong" for each in named):
+    if any(result.strength == "strong" for result in named):
         strength = "strong"
     elif strength == "none":
         strength = "weak"  # a page whose name begins like the input is at least a weak match
@@ -657,15 +617,11 @@ def _named_result(head: PageHead, how: int, other: SearchResult | None) -> Searc
     is_whole = how != PREFIX_MATCH
     return SearchResult(
         *(head.slug, head.collection, head.title, head.type, head.wing, head.room),
-        *("summary", head.summary, ""),
+        summary=head.summary,
         score=1.0 if is_whole else other.score if other else 0.0,
-        tokens_used=0,
         lane="exact" if how == EXACT_MATCH else "name",
         reason=f"{reason}; {other.reason}" if other else reason,
-        heading_path="",
         part="truth",
-        start_line=1,
-        end_line=1,
         strength="strong" if is_whole or (other and other.strength == "strong") else "weak",
         rank_score=1.0 if is_whole else other.rank_score if other else 0.0,
     )

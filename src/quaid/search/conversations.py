@@ -1,7 +1,7 @@
 """Search the turns (messages) of conversations by words and by meaning.
 
 In a search by words alone, turns with all words come first, then turns with all words except stop words, then
-turns with any of the words. With vectors, turns are ranked like chunks (see search.fusion), with
+turns with any of the words. With vectors, turns are ranked like chunks (see search.candidates), with
 conversations in place of pages. A turn is returned only if it contains a word of the question or is close
 enough in meaning, so the result may be empty.
 """
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.embedding.registry import Embedder
 from quaid.model.plain_text import one_line, shorten
 from quaid.model.similarity import fold_question
-from quaid.search.question import find_time_order, names_asked, sought
-from quaid.search.ranking import (
+from quaid.model.trust import CLASSES
+from quaid.search.candidates import (
     EDGE,
     STANDING_FAVOUR,
     WORD_BUDGET,
@@ -29,7 +29,8 @@ from quaid.search.ranking import (
     read_turns,
     turn_features,
 )
-from quaid.search.results import OtherResult, SearchResult
+from quaid.search.question import find_time_order, names_asked, sought
+from quaid.search.results import Entry, SearchResult
 from quaid.search.strength import (
     Found,
     Strength,
@@ -377,7 +378,7 @@ def conversation_results(
     *,
     vectors: "Callable[[], TurnIndex]",
     searched: str = "",
-) -> list[OtherResult]:
+) -> list[Entry]:
     """Return the best turn of each conversation that is at least a weak match, best first.
 
     `searched` is the text to search for, by default the question. If the question asks for the order of several
@@ -406,7 +407,7 @@ def _only_asks(text: str) -> bool:
     return text.rstrip().endswith(("?", "？"))
 
 
-def _turn_result(db: Database, found: TurnEvidence, score: float) -> OtherResult:
+def _turn_result(db: Database, found: TurnEvidence, score: float) -> Entry:
     held, turn = found.conversation, found.turn
     text = turn.text.strip()
     at = max(0, text.find(found.line.strip("…")) - LONGEST_TURN // 4)
@@ -417,15 +418,10 @@ def _turn_result(db: Database, found: TurnEvidence, score: float) -> OtherResult
             line = f"{line} — {reply.role}: {shorten(one_line(reply.text), LONGEST_REPLY_LINE)}"
             section = f"{section}\n\n{reply.role}: {shorten(reply.text.strip(), LONGEST_TURN)}"
     result = SearchResult(
-        *("", "", held.title, "conversation", "", "", "summary", "", ""),
+        *("", "", held.title, "conversation"),
         score=round(score, 2),
-        tokens_used=0,
         lane="both" if len(found.lanes) > 1 else found.lanes[0],
         reason=f"turn {turn.turn} of the conversation, by {turn.role}",
-        heading_path="",
-        part="",
-        start_line=1,
-        end_line=1,
         strength=found.strength,
         rank_score=round(score, 4),
         date=(turn.said_at or held.started_at or "")[:10],
@@ -434,4 +430,4 @@ def _turn_result(db: Database, found: TurnEvidence, score: float) -> OtherResult
         turn=turn.turn,
         trust="observed",
     )
-    return OtherResult(result, line, section)
+    return Entry(result, line, section, section, line_class=CLASSES.index(result.trust))

@@ -16,8 +16,8 @@ from quaid.model.facts import (
 from quaid.model.slug import SPELLED_LETTERS, fold_name
 from quaid.model.trust import CLASSES, PERSON
 from quaid.search import text as text_search
+from quaid.search.candidates import RankedQuestion
 from quaid.search.question import VAGUE_WORDS, name_spans, names_asked, sought
-from quaid.search.ranking import RankedQuestion
 from quaid.search.results import ENTRY_MARK, SUPERSEDED, Entry, SearchResult
 from quaid.search.strength import word_weights
 from quaid.search.text import STOP_WORDS

@@ -735,29 +735,17 @@ _ENDINGS = (
 """A word with one of these endings is an English word if the rest is."""
 
 
-class Correction(NamedTuple):
-    """A word of a question, and the word that was searched for instead."""
-
-    word: str
-    instead: str
-
-    def __str__(self) -> str:
-        return f'searched for "{self.instead}" instead of "{self.word}"'
-
-
-def correct_spelling(db: Database, question: str) -> tuple[str, tuple[Correction, ...]]:
-    """Return a question with misspelled words replaced, and the corrections."""
-    unknown = _unknown_words(db, question)
-    corrections: list[Correction] = []
-    for word in unknown:
-        if len(corrections) == MOST_CORRECTED:
+def correct_spelling(db: Database, question: str) -> tuple[str, tuple[str, ...]]:
+    """Return a question with misspelled words replaced, and a note for each of them."""
+    notes: list[str] = []
+    for word in _unknown_words(db, question):
+        if len(notes) == MOST_CORRECTED:
             break
-        instead = _nearest_word(db, word)
-        if instead:
+        if instead := _nearest_word(db, word):
             instead = instead.capitalize() if word[:1].isupper() else instead
-            corrections.append(Correction(word, instead))
+            notes.append(f'searched for "{instead}" instead of "{word}"')
             question = re.sub(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", instead, question)
-    return question, tuple(corrections)
+    return question, tuple(notes)
 
 
 def _unknown_words(db: Database, question: str) -> list[str]:

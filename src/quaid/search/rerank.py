@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from quaid.embedding.onnx import find_model_file, load_onnxruntime, read_max_tokens, session_options
 from quaid.embedding.remote import RequestFailed, parse_address, request_json
 from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
-from quaid.search.ranking import Ranking
+from quaid.search.candidates import Ranking
 from quaid.storage import chunks, pages
 from quaid.storage.sqlite.connection import Database
 

@@ -26,8 +26,8 @@ from quaid.model.trust import (
     is_superseded,
 )
 from quaid.search import text as text_search
+from quaid.search.candidates import MEANING_SHARE, MeaningLane, RankedQuestion
 from quaid.search.question import names_asked, sought
-from quaid.search.ranking import MEANING_SHARE, MeaningLane, RankedQuestion
 from quaid.search.strength import (
     Found,
     Strength,
@@ -103,29 +103,29 @@ class SearchResult(NamedTuple):
     collection: str
     title: str
     type: str
-    wing: str
-    room: str
-    depth: str
-    """The kind of text in `content`: the best chunk (section), ServableTexts.full (full) or none (summary)."""
-    summary: str
-    content: str
-    score: float
+    wing: str = ""
+    room: str = ""
+    depth: str = "summary"
+    """The kind of text in `content`: Entry.section (section), Entry.full (full) or none (summary)."""
+    summary: str = ""
+    content: str = ""
+    score: float = 0.0
     """The strength of the evidence from 0 to 1 (see search.strength). It is comparable between questions."""
-    tokens_used: int
-    lane: str
+    tokens_used: int = 0
+    lane: str = "words"
     """How the page was found: exact (by name), words, meaning, both, date, or name (see put_named_first)."""
-    reason: str
-    heading_path: str
-    part: str
+    reason: str = ""
+    heading_path: str = ""
+    part: str = ""
     """The part of the page that contains the chunk: truth or timeline.
 
     Line numbers count from 1 within the part.
     """
-    start_line: int
-    end_line: int
-    strength: Strength
+    start_line: int = 1
+    end_line: int = 1
+    strength: Strength = "none"
     """Strength of the evidence for this result alone."""
-    rank_score: float
+    rank_score: float = 0.0
     """The score by which results are ordered. It is not comparable between questions."""
     line: str = ""
     """The best sentence or list entry."""
@@ -197,26 +197,21 @@ class LaneTrace(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A search result with its line, section and full text, one of which is returned, depending on the budget."""
+    """A search result with the texts of which one is returned, depending on the budget."""
 
     result: SearchResult
     line: str
+    """The sentence or list entry that answers best."""
     section: str
+    """The text of the best chunk."""
     full: str
+    """The text of the page above its timeline, followed by the best chunk if it is from the timeline."""
     held: frozenset[str] = frozenset()
     """The words of the question that the result contains."""
     is_named: bool = False
     """True if the question names the page."""
     line_class: int = PERSON
     """The trust class of its best line."""
-
-
-class OtherResult(NamedTuple):
-    """A result that is not a page, with its texts."""
-
-    result: SearchResult
-    line: str
-    section: str
 
 
 class ShownPage(NamedTuple):
@@ -486,9 +481,8 @@ class ResultBuilder:
         judged, score = self._own(shown)
         return SearchResult(
             *(head.slug, head.collection, head.title, head.type, head.wing, head.room),
-            *("summary", fit_text(head.summary, SUMMARY_TOKENS)[0], ""),
+            summary=fit_text(head.summary, SUMMARY_TOKENS)[0],
             score=score,
-            tokens_used=0,
             lane="exact" if exact else self._lane(head.id),
             reason=self._reason(shown),
             heading_path=chunk.heading_path if chunk else "",

@@ -1,4 +1,4 @@
-"""Rank a question: find its candidates by name, words, meaning and date, and combine their scores.
+"""Find the candidates of a question by name, words, meaning and date, and combine their scores.
 
 Filters are applied within each search, so that narrow filters still leave enough candidates. If the model is
 not available, vector search is left out. Names and times in a question raise the scores of pages but never
@@ -29,7 +29,6 @@ from quaid.model.dates import find_dates
 from quaid.search.question import (
     LONGEST_DATED_TEXT,
     VAGUE_WORDS,
-    Correction,
     Entities,
     Period,
     TimeOrder,
@@ -192,7 +191,7 @@ class Evidence(NamedTuple):
     page_words: Mapping[int, float]
     """BM25 of whole pages."""
     cosines: Mapping[int, float]
-    """The similarity in meaning of the chunks that have a vector (see `query.CENTRING`)."""
+    """The similarity in meaning of the chunks that have a vector (see CENTRING)."""
     baseline: float
     """The similarity of an unrelated chunk."""
     lanes: Sequence[Sequence[int]] = ()
@@ -899,7 +898,8 @@ class RankedQuestion(NamedTuple):
     ranking: Ranking
     searched: str = ""
     """The question with corrected spelling, by which the candidates were found."""
-    corrections: tuple[Correction, ...] = ()
+    corrections: tuple[str, ...] = ()
+    """A note for each misspelled word."""
     notes: tuple[str, ...] = ()
     order: TimeOrder | None = None
     """What the question asks about the order of things in time."""

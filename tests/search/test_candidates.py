@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.search.ranking import (
+from quaid.search.candidates import (
     FUSION_STRATEGIES,
     MEANING_SHARE,
     Evidence,
