@@ -10,8 +10,8 @@ import pytest
 
 from quaid.errors import FileTrouble, NotFound
 from quaid.folders import scanner
-from quaid.folders.scanner import LARGEST_FILE, Folder, SkippedEntry
-from quaid.model.sync_plan import ScannedFile, path_key
+from quaid.folders.scanner import LARGEST_FILE, Folder
+from quaid.model.sync_plan import ScannedFile, SkippedEntry, path_key
 
 Fill = Callable[[dict[str, str | bytes]], Path]
 

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from quaid.errors import FileTrouble, NotFound, VersionConflict
 from quaid.folders import attachments, documents, export as exporter, indexer, page_writer, scanner
 from quaid.folders.indexer import SpooledFile
-from quaid.folders.scanner import FILE_FLAGS, FileNote, Folder, Progress, SkippedEntry, printable
+from quaid.folders.scanner import FILE_FLAGS, FileNote, Folder, Progress, printable
 from quaid.folders.sync import FolderRun
 from quaid.formats import foreign_notes, markdown
 from quaid.formats.foreign_notes import (
@@ -31,13 +31,12 @@ from quaid.formats.foreign_notes import (
     ForeignRecord,
     InputFile,
     Item,
-    UnreadPart,
 )
 from quaid.formats.zip_archive import MAX_UNPACKED_BYTES, BrokenArchive, ZipReader, check_sizes
 from quaid.model import slug as slugs
 from quaid.model.dates import timestamp
 from quaid.model.page import Page
-from quaid.model.sync_plan import FileSignature, ScannedFile, path_key
+from quaid.model.sync_plan import FileSignature, ScannedFile, SkippedEntry, path_key
 from quaid.model.trust import IMPORTED
 from quaid.storage import collections, history, page_edits, pages, trust
 from quaid.storage.history import ImportedFile
@@ -164,7 +163,7 @@ class Source:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.skipped: list[UnreadPart] = []
+        self.skipped: list[SkippedEntry] = []
         self.files: list[InputFile] = []
         self._folder: Folder | None = None
         self._open: list[IO[bytes] | ZipReader] = []
@@ -194,7 +193,7 @@ class Source:
                 modified = timestamp(entry.stat.mtime_ns / 1e9)
                 self._add(entry.path, entry.stat.size, modified, partial(_folder_pieces, folder, entry.path))
             elif entry.path != f"{exporter.DATA_FOLDER}/":
-                self.skipped.append(UnreadPart(*entry))
+                self.skipped.append(entry)
 
     def _add(self, path: str, size: int, modified: str, pieces: Callable[[], Iterator[bytes]]) -> None:
         self.files.append(InputFile(path, size, modified, partial(self._read, path, size, pieces), pieces))
@@ -230,7 +229,7 @@ class Source:
         for member in archive.members:
             reason = _refusal(member)
             if reason:
-                self.skipped.append(UnreadPart(printable(member.filename), reason))
+                self.skipped.append(SkippedEntry(printable(member.filename), reason))
             elif member.filename.lower().endswith(".zip"):
                 self._list_inner(archive, member, depth)
             else:
@@ -242,7 +241,7 @@ class Source:
 
         if depth or member.file_size > MAX_INNER_ARCHIVE_BYTES:
             reason = INNER_ARCHIVE if depth else f"larger than {MAX_INNER_ARCHIVE_BYTES:,} bytes"
-            self.skipped.append(UnreadPart(printable(member.filename), reason))
+            self.skipped.append(SkippedEntry(printable(member.filename), reason))
             return
         inner = tempfile.TemporaryFile()  # noqa: SIM115 (closed on exit)
         self._open.append(inner)
@@ -251,7 +250,7 @@ class Source:
                 inner.write(piece)
             self._list_archive(inner, depth + 1)
         except BrokenArchive as error:
-            self.skipped.append(UnreadPart(printable(member.filename), str(error)))
+            self.skipped.append(SkippedEntry(printable(member.filename), str(error)))
 
     def _read(self, path: str, size: int, pieces: Callable[[], Iterator[bytes]], largest: int) -> bytes:
         """Return the bytes of a file. Raise BrokenArchive if it is larger than `largest` or cannot be read."""
@@ -381,7 +380,7 @@ def import_foreign(
     new_uuid: Callable[[], str],
     progress: Progress,
     force: bool = False,
-) -> tuple[ImportReport, tuple[UnreadPart, ...], dict[str, int]]:
+) -> tuple[ImportReport, tuple[SkippedEntry, ...], dict[str, int]]:
     """Import the notes or memories that another program exported, converted to Markdown, in one transaction.
 
     `path` is a folder, a zip archive or a file. A later export of the same source changes only pages whose notes
@@ -416,7 +415,7 @@ class _Conversion:
         self.folder = folder
         self.source = source
         self.created: dict[str, str] = {}
-        self.unread: list[UnreadPart] = []
+        self.unread: list[SkippedEntry] = []
         self._addresses: dict[str, str] = {}  # address of each page by the path that the reader gave
         self._names: dict[str, str] = {}  # address by normalized name
         self._files: dict[str, str] = {}
@@ -450,7 +449,7 @@ class _Conversion:
             for kind, records in self._records.items():
                 records += [record for record in value.get(kind) or [] if isinstance(record, dict)]
         except (ValueError, AttributeError, TypeError) as error:
-            self.unread.append(UnreadPart(path, f"not the links and facts of an export: {error}"))
+            self.unread.append(SkippedEntry(path, f"not the links and facts of an export: {error}"))
 
     def add_all(self, items: Iterable[Item]) -> None:
         """Add what a reader yields."""
@@ -464,7 +463,7 @@ class _Conversion:
             elif isinstance(item, ForeignRecord):
                 self._records[item.kind].append(item.record)
             else:
-                self.unread.append(UnreadPart(printable(item.path), item.reason))
+                self.unread.append(SkippedEntry(printable(item.path), item.reason))
 
     def _add_page(self, page: ForeignPage) -> None:
         path = self.folder.add(page.path, page.data)
@@ -500,7 +499,7 @@ class _Conversion:
             start = self._addresses[link.path]
             if target is None or target == start:
                 reason = "a relation to itself" if target else "a relation to a note that does not exist"
-                self.unread.append(UnreadPart(link.path, f"{reason}; it stays in the text"))
+                self.unread.append(SkippedEntry(link.path, f"{reason}; it stays in the text"))
                 continue
             record = {"from": start, "to": target, "relationship": link.relationship, "context": link.context}
             self._records["links"].append(record)

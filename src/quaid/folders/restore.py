@@ -16,11 +16,11 @@ from quaid.errors import AlreadyExists, FileChanged, FileTrouble, NoPlaceToResto
 from quaid.folders import atomic_write, export as exporter, indexer, page_writer, scanner
 from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.indexer import ID_KEY
-from quaid.folders.scanner import FILE_FLAGS, LARGEST_FILE, PAGE_ENDINGS, Folder, Progress, SkippedEntry
+from quaid.folders.scanner import FILE_FLAGS, LARGEST_FILE, PAGE_ENDINGS, Folder, Progress
 from quaid.folders.sync import INCOMPLETE_REASONS, open_folder
 from quaid.model import page as page_model, slug as slugs
 from quaid.model.page import Page
-from quaid.model.sync_plan import ScannedFile
+from quaid.model.sync_plan import ScannedFile, SkippedEntry
 from quaid.storage import (
     collections,
     erase as erasure,

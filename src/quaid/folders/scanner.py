@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import FileTrouble, NotFound
-from quaid.model.sync_plan import FileKind, FileSignature, ScannedFile
+from quaid.model.sync_plan import FileKind, FileSignature, ScannedFile, SkippedEntry
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -67,11 +67,6 @@ IgnoreCheck = Callable[[str], bool]
 
 def ignore_nothing(_path: str) -> bool:
     return False
-
-
-class SkippedEntry(NamedTuple):
-    path: str  # escaped so that it is printable; the path of a folder that was not entered ends with a slash
-    reason: str
 
 
 def page_endings(kind: str) -> tuple[str, ...]:

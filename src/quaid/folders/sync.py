@@ -26,7 +26,6 @@ from quaid.folders.scanner import (
     Folder,
     IgnoreCheck,
     Progress,
-    SkippedEntry,
     page_endings,
 )
 from quaid.model import dates, slug as slugs, sync_plan
@@ -37,6 +36,7 @@ from quaid.model.sync_plan import (
     LastSeenFile,
     ReadFile,
     ScannedFile,
+    SkippedEntry,
     SyncPlan,
     copied_path,
 )

@@ -20,6 +20,7 @@ from quaid.formats.transcripts import iter_json_list, parse_time
 from quaid.model import page as page_model, slug as slugs
 from quaid.model.page import PAGE_TYPES
 from quaid.model.slug import fold_name
+from quaid.model.sync_plan import SkippedEntry
 
 MAX_NOTE_BYTES = 4 * 1024 * 1024
 MAX_JSON_BYTES = 64 * 1024 * 1024
@@ -83,14 +84,7 @@ class ForeignRecord(NamedTuple):
     record: dict[str, Any]
 
 
-class UnreadPart(NamedTuple):
-    """A file, or a part of one, that could not be read, and why."""
-
-    path: str
-    reason: str
-
-
-Item = ForeignPage | ForeignFact | ForeignLink | ForeignRecord | UnreadPart
+Item = ForeignPage | ForeignFact | ForeignLink | ForeignRecord | SkippedEntry
 Reader = Callable[[list[InputFile]], Iterator[Item]]
 
 
@@ -105,19 +99,19 @@ def make_page(
     return ForeignPage(path, data.replace(b"\0", b""), created, tuple(names))
 
 
-def note_texts(files: list[InputFile], *endings: str) -> Iterator[tuple[InputFile, str] | UnreadPart]:
+def note_texts(files: list[InputFile], *endings: str) -> Iterator[tuple[InputFile, str] | SkippedEntry]:
     """Yield the text of each file with one of these endings, and a reason for the others."""
     for file in files:
         if not file.path.lower().endswith(endings):
-            yield UnreadPart(file.path, OTHER_KIND)
+            yield SkippedEntry(file.path, OTHER_KIND)
             continue
         try:
             text, mended = markdown.decode(file.read(MAX_NOTE_BYTES))
         except ValueError as error:
-            yield UnreadPart(file.path, str(error))
+            yield SkippedEntry(file.path, str(error))
             continue
         if mended and "replaced" in mended:
-            yield UnreadPart(file.path, f"only in part: {mended}")
+            yield SkippedEntry(file.path, f"only in part: {mended}")
         yield file, text
 
 
@@ -149,17 +143,17 @@ def prose_lines(text: str) -> Iterator[str]:
 
 def field_facts(
     path: str, title: str, fields: Iterable[tuple[str, str, str]], created: str
-) -> Iterator[ForeignFact | UnreadPart]:
+) -> Iterator[ForeignFact | SkippedEntry]:
     """Yield facts from triples of a predicate, an object and the line that states them."""
     for number, (key, value, line) in enumerate(fields):
         if number == MAX_FACTS_OF_NOTE:
-            yield UnreadPart(
+            yield SkippedEntry(
                 path, f"only {MAX_FACTS_OF_NOTE} fields become facts; the others stay in the text"
             )
             return
         value = value.strip()
         if len(value) > LONGEST_OBJECT:
-            yield UnreadPart(path, f"the field {key} is too long for a fact; it stays in the text")
+            yield SkippedEntry(path, f"the field {key} is too long for a fact; it stays in the text")
         elif value.strip("[]*_` "):
             yield ForeignFact(path, title, key.strip(), value, created, line.strip()[:1_000])
 
@@ -210,7 +204,7 @@ def _created(front: dict[str, Any]) -> str:
 def read_obsidian(files: list[InputFile]) -> Iterator[Item]:
     """Read an Obsidian vault. The text stays as it is; fields `key:: value` also become facts."""
     for part in note_texts(files, ".md", ".markdown", ".raw/"):
-        if isinstance(part, UnreadPart):
+        if isinstance(part, SkippedEntry):
             if "/.raw/" not in f"/{part.path}":
                 yield part
             continue
@@ -231,7 +225,7 @@ _CONTEXT = re.compile(r"[ \t]*\(([^()]*)\)[ \t]*\Z")
 def read_basic_memory(files: list[InputFile]) -> Iterator[Item]:
     """Read a Basic Memory project: observations become facts, relations become links, permalinks slugs."""
     for part in note_texts(files, ".md", ".markdown"):
-        if isinstance(part, UnreadPart):
+        if isinstance(part, SkippedEntry):
             yield part
             continue
         file, text = part
@@ -273,9 +267,9 @@ def read_logseq(files: list[InputFile]) -> Iterator[Item]:
     notes: list[tuple[InputFile, str]] = []
     wanted = [file for file in files if not f"/{file.path}".startswith(("/logseq/", "/.logseq/"))]
     settings = [file for file in files if file not in wanted]
-    yield from (UnreadPart(file.path, "settings and backups of Logseq") for file in settings)
+    yield from (SkippedEntry(file.path, "settings and backups of Logseq") for file in settings)
     for part in note_texts(wanted, ".md", ".markdown", ".org"):
-        if isinstance(part, UnreadPart):
+        if isinstance(part, SkippedEntry):
             yield part
         elif part[0].path.lower().endswith(".org"):
             yield from _org_pages(*part)
@@ -391,7 +385,7 @@ def read_roam(files: list[InputFile]) -> Iterator[Item]:
     for file in files:
         if not file.path.lower().endswith(".json"):
             reason = "export the graph as JSON" if file.path.lower().endswith((".md", ".edn")) else OTHER_KIND
-            yield UnreadPart(file.path, reason)
+            yield SkippedEntry(file.path, reason)
             continue
         try:
             references: set[str] = set()
@@ -404,11 +398,11 @@ def read_roam(files: list[InputFile]) -> Iterator[Item]:
                         blocks[block["uid"]] = (title, str(block.get("string") or ""))
             for number, page in enumerate(_json_items(file)):
                 if not isinstance(page, dict) or not isinstance(page.get("title"), str):
-                    yield UnreadPart(f"{file.path}[{number}]", "a page without a title")
+                    yield SkippedEntry(f"{file.path}[{number}]", "a page without a title")
                 else:
                     yield from _roam_page(page, blocks)
         except ValueError as error:
-            yield UnreadPart(file.path, str(error))
+            yield SkippedEntry(file.path, str(error))
 
 
 def _roam_blocks(page: Any) -> Iterator[tuple[dict[str, Any], str]]:
@@ -443,7 +437,7 @@ def _roam_page(page: dict[str, Any], blocks: Blocks) -> Iterator[Item]:
         depth, block = waiting.pop()
         text = block.get("string") if isinstance(block, dict) else None
         if not isinstance(text, str):
-            yield UnreadPart(path, "a block without text")
+            yield SkippedEntry(path, "a block without text")
             continue
         if match := _ROAM_ATTRIBUTE.fullmatch(text):
             fields.append((match[1], match[2], text))
@@ -510,10 +504,10 @@ def read_notion(files: list[InputFile]) -> Iterator[Item]:
     names = {file.path for file in files}
     for file in files:
         if file.path.lower().endswith((".html", ".htm")):
-            yield UnreadPart(file.path, 'export from Notion as "Markdown & CSV" instead of HTML')
+            yield SkippedEntry(file.path, 'export from Notion as "Markdown & CSV" instead of HTML')
             continue
         part = next(note_texts([file], ".md", ".csv"))
-        if isinstance(part, UnreadPart):
+        if isinstance(part, SkippedEntry):
             yield part
         elif file.path.lower().endswith(".csv"):
             if f"{file.path[:-4]}_all.csv" not in names:  # that one has the same rows and more
@@ -589,10 +583,10 @@ def _notion_table(source: str, text: str) -> Iterator[Item]:
     try:
         rows = list(csv.reader(text.lstrip("\ufeff").splitlines(keepends=True)))
     except csv.Error as error:
-        yield UnreadPart(source, f"not a table: {error}")
+        yield SkippedEntry(source, f"not a table: {error}")
         return
     if not rows:
-        yield UnreadPart(source, "an empty table")
+        yield SkippedEntry(source, "an empty table")
         return
     width = len(rows[0])
     cells = [[cell.replace("|", "\\|").replace("\n", " ").strip() for cell in row[:width]] for row in rows]
@@ -620,7 +614,7 @@ _ORG_TIME = re.compile(r"[\[<](\d{4}-\d\d-\d\d)(?: [^\s\]>\d]+)?(?: (\d\d:\d\d))
 def read_org_roam(files: list[InputFile]) -> Iterator[Item]:
     """Read org files of org-roam: each file, and each heading with an id, becomes a page."""
     for part in note_texts(files, ".org"):
-        if isinstance(part, UnreadPart):
+        if isinstance(part, SkippedEntry):
             yield part
         else:
             yield from _org_pages(*part)
@@ -631,7 +625,7 @@ def _org_pages(file: InputFile, text: str) -> Iterator[Item]:
     base = f"{slugs.from_path(file.path[: -len('.org')] + '.md')}"
     stem = re.sub(r"^\d{14}-", "", base.rpartition("/")[2])  # the time that org-roam puts before names
     path = "/".join(filter(None, [base.rpartition("/")[0], stem or base]))
-    yield from (UnreadPart(f"{file.path}:{problem.line}", problem.message) for problem in problems)
+    yield from (SkippedEntry(f"{file.path}:{problem.line}", problem.message) for problem in problems)
     yield _org_page(f"{path}.md", page)
     for node in headings:
         yield _org_page(f"{slugs.from_path(f'{path}/{slugs.segment(node.title)}.md')}.md", node)
@@ -699,7 +693,7 @@ def _markdown_link(match: re.Match[str]) -> str:
 def read_apple_notes(files: list[InputFile]) -> Iterator[Item]:
     """Read Apple Notes exported as HTML, one file for each note."""
     for part in note_texts(files, ".html", ".htm"):
-        if isinstance(part, UnreadPart):
+        if isinstance(part, SkippedEntry):
             yield part
             continue
         file, html = part
@@ -708,7 +702,7 @@ def read_apple_notes(files: list[InputFile]) -> Iterator[Item]:
         first = next((line.strip("# *") for line in text.split("\n") if line.strip("# *")), "")
         title = " ".join(reader.title.split()) or first or _stem(file.path)
         if not text:
-            yield UnreadPart(file.path, "a note without text")
+            yield SkippedEntry(file.path, "a note without text")
             continue
         created = next(
             (
@@ -752,7 +746,7 @@ def _listed_memories(source: str, file: InputFile) -> Iterator[Item]:
     try:
         text = markdown.decode(file.read(MAX_NOTE_BYTES))[0]
     except ValueError as error:
-        yield UnreadPart(file.path, str(error))
+        yield SkippedEntry(file.path, str(error))
         return
     for number, line in enumerate(text.split("\n"), 1):
         line = _UNDATED.sub("- ", line)
@@ -762,7 +756,7 @@ def _listed_memories(source: str, file: InputFile) -> Iterator[Item]:
             identifier = sha256(fold_name(words).encode()).hexdigest()[:16]
             yield memory_page(source, words.strip(), identifier, parse_time(dated[1]) if dated else "")
         elif line.strip() and not line.lstrip().startswith(("#", "```")):
-            yield UnreadPart(f"{file.path}:{number}", "neither a list item nor a line `[date] - text`")
+            yield SkippedEntry(f"{file.path}:{number}", "neither a list item nor a line `[date] - text`")
 
 
 def _json_value(file: InputFile) -> Any:
@@ -782,19 +776,19 @@ def read_chatgpt(files: list[InputFile]) -> Iterator[Item]:
             yield from _listed_memories("chatgpt", file)
         if not transcripts.is_export_name(name):
             if not name.endswith((".txt", ".md")):
-                yield UnreadPart(file.path, "no conversations or memories")
+                yield SkippedEntry(file.path, "no conversations or memories")
             continue
         try:
             for number, value in enumerate(_json_items(file)):
                 if not isinstance(value, dict) or not isinstance(value.get("mapping"), dict):
-                    yield UnreadPart(f"{file.path}[{number}]", "not a conversation")
+                    yield SkippedEntry(f"{file.path}[{number}]", "not a conversation")
                     continue
                 for message in _chatgpt_messages(value):
                     yield from _chatgpt_memories(message, seen)
                     if found := _chatgpt_instructions(message, value):
                         instructions = max(instructions, found)
         except ValueError as error:
-            yield UnreadPart(file.path, str(error))
+            yield SkippedEntry(file.path, str(error))
     if instructions[1]:
         title = "Custom instructions for ChatGPT"
         front = {"title": title, "type": "note", "source": "chatgpt", "updated": instructions[0]}
@@ -852,9 +846,9 @@ def read_claude(files: list[InputFile]) -> Iterator[Item]:
                 reader = _claude_memories if name == "memories.json" else _claude_projects
                 yield from reader(file.path, value if isinstance(value, list) else [value])
             except ValueError as error:
-                yield UnreadPart(file.path, str(error))
+                yield SkippedEntry(file.path, str(error))
         elif not transcripts.is_export_name(name) and name != "users.json":
-            yield UnreadPart(file.path, "no conversations, memories or projects")
+            yield SkippedEntry(file.path, "no conversations, memories or projects")
 
 
 def _claude_memories(path: str, values: list[Any]) -> Iterator[Item]:
@@ -866,7 +860,7 @@ def _claude_memories(path: str, values: list[Any]) -> Iterator[Item]:
             written.append((str(key), "What Claude remembers about a project", text))
         texts = [(key, title, text) for key, title, text in written if isinstance(text, str) and text.strip()]
         if not texts:
-            yield UnreadPart(f"{path}[{number}]", "no text of a memory")
+            yield SkippedEntry(f"{path}[{number}]", "no text of a memory")
         for key, title, text in texts:
             changed = parse_time(memories.get("updated_at"))
             front = {
@@ -883,7 +877,7 @@ def _claude_memories(path: str, values: list[Any]) -> Iterator[Item]:
 def _claude_projects(path: str, values: list[Any]) -> Iterator[Item]:
     for number, project in enumerate(values):
         if not isinstance(project, dict) or not isinstance(project.get("name"), str):
-            yield UnreadPart(f"{path}[{number}]", "not a project")
+            yield SkippedEntry(f"{path}[{number}]", "not a project")
             continue
         name = project["name"].strip() or "Untitled"
         base = f"projects/claude/{slugs.segment(name)}-{str(project.get('uuid') or number)[:8]}"
@@ -894,7 +888,7 @@ def _claude_projects(path: str, values: list[Any]) -> Iterator[Item]:
         for place, doc in enumerate(documents):
             title, text = str(doc.get("filename") or f"Document {place + 1}"), doc.get("content")
             if not isinstance(text, str) or not text.strip():
-                yield UnreadPart(f"{path}[{number}].docs[{place}]", f"{title} has no text")
+                yield SkippedEntry(f"{path}[{number}].docs[{place}]", f"{title} has no text")
                 continue
             target = f"{base}/{slugs.segment(title)}-{str(doc.get('uuid') or place)[:8]}"
             front = {"title": title, "id": doc.get("uuid"), "source": "claude"}
@@ -918,23 +912,23 @@ def read_gemini(files: list[InputFile]) -> Iterator[Item]:
         if name.endswith((".txt", ".md")):
             yield from _listed_memories("gemini", file)
         elif name.endswith((".html", ".htm")):
-            yield UnreadPart(file.path, "choose JSON as the format of My Activity in Google Takeout")
+            yield SkippedEntry(file.path, "choose JSON as the format of My Activity in Google Takeout")
         elif not transcripts.is_export_name(file.path) and not (name.endswith(".json") and len(files) == 1):
-            yield UnreadPart(file.path, "no conversations of Gemini")
+            yield SkippedEntry(file.path, "no conversations of Gemini")
 
 
 def read_mem0(files: list[InputFile]) -> Iterator[Item]:
     """Read memories of Mem0: the result of `get_all` or of an export, as a list, an object or JSON lines."""
     for file in files:
         if not file.path.lower().endswith((".json", ".jsonl")):
-            yield UnreadPart(file.path, OTHER_KIND)
+            yield SkippedEntry(file.path, OTHER_KIND)
             continue
         try:
             for number, (key, value) in enumerate(_mem0_records(file)):
                 where = f"{file.path}[{number}]"
                 yield from _mem0_relation(where, value) if key == "relations" else _mem0_memory(where, value)
         except ValueError as error:
-            yield UnreadPart(file.path, str(error))
+            yield SkippedEntry(file.path, str(error))
 
 
 def _mem0_records(file: InputFile) -> Iterator[tuple[str, Any]]:
@@ -973,7 +967,7 @@ def _mem0_memory(where: str, value: Any) -> Iterator[Item]:
         (record[key] for key in ("memory", "data", "text", "content") if isinstance(record.get(key), str)), ""
     )
     if not text.strip():
-        yield UnreadPart(where, "no text of a memory")
+        yield SkippedEntry(where, "no text of a memory")
         return
     identifier = str(record.get("id") or sha256(text.encode()).hexdigest()[:16])
     owners = {key: record.get(key) for key in ("user_id", "agent_id", "app_id", "run_id")}
@@ -992,7 +986,7 @@ def _mem0_relation(where: str, value: Any) -> Iterator[Item]:
     names = [record.get(key) for key in ("source", "relationship", "target")]
     names[2] = names[2] or record.get("destination")
     if not all(isinstance(name, str) and name.strip() for name in names):
-        yield UnreadPart(where, "a relation needs source, relationship and target")
+        yield SkippedEntry(where, "a relation needs source, relationship and target")
         return
     source, relationship, target = (str(name).strip() for name in names)
     sentence = f"{source} {relationship} {target}".replace("_", " ")
@@ -1010,7 +1004,7 @@ def read_jsonl(files: list[InputFile]) -> Iterator[Item]:
     """Read the pages, links and facts of `quaid export --to jsonl`."""
     for file in files:
         if not file.path.lower().endswith(".jsonl"):
-            yield UnreadPart(file.path, OTHER_KIND)
+            yield SkippedEntry(file.path, OTHER_KIND)
             continue
         if file.path.rpartition("/")[2].startswith("conversations"):
             continue
@@ -1018,21 +1012,21 @@ def read_jsonl(files: list[InputFile]) -> Iterator[Item]:
             for number, value in json_lines(file):
                 yield _jsonl_item(f"{file.path}:{number}", value)
         except ValueError as error:
-            yield UnreadPart(file.path, str(error))
+            yield SkippedEntry(file.path, str(error))
 
 
 def _jsonl_item(where: str, value: Any) -> Item:
     if not isinstance(value, dict):
-        return UnreadPart(where, "not a JSON object")
+        return SkippedEntry(where, "not a JSON object")
     kind = value.get("kind")
     record = {key: item for key, item in value.items() if key != "kind"}
     if kind in ("link", "fact"):
         return ForeignRecord(f"{kind}s", record)
     path, text = value.get("path"), value.get("text")
     if kind != "page" or not isinstance(path, str) or not isinstance(text, str):
-        return UnreadPart(where, "neither a page with path and text, nor a link or fact")
+        return SkippedEntry(where, "neither a page with path and text, nor a link or fact")
     if path.startswith("/") or ".." in path.split("/") or not path.endswith((".md", ".markdown")):
-        return UnreadPart(where, "its path is not that of a Markdown file in the export")
+        return SkippedEntry(where, "its path is not that of a Markdown file in the export")
     raw = value.get("raw")
     sidecar = (
         json.dumps({"sources": raw}, ensure_ascii=False).encode() if isinstance(raw, dict) and raw else b""
@@ -1071,14 +1065,14 @@ def read_okf(files: list[InputFile]) -> Iterator[Item]:
     """
     renamed = _okf_renamed(files)
     for part in note_texts(files, ".md"):
-        if isinstance(part, UnreadPart):
+        if isinstance(part, SkippedEntry):
             yield part
             continue
         file, text = part
         text = rename_targets(text, renamed)
         document = markdown.parse(text)
         if document.problem:
-            yield UnreadPart(file.path, f"its front matter is not used: {document.problem}")
+            yield SkippedEntry(file.path, f"its front matter is not used: {document.problem}")
             yield ForeignPage(file.path, text.encode())
         elif _okf_name(file.path) in OKF_RESERVED:
             if OKF_WRITTEN_LIST not in text:
@@ -1098,7 +1092,7 @@ def _okf_renamed(files: list[InputFile]) -> dict[str, str]:
     """Return the paths that pages with a reserved name had before an export, by their path in the bundle."""
     renamed = {}
     for part in note_texts([file for file in files if file.path.endswith(f"{OKF_OTHER_NAME}.md")], ".md"):
-        if not isinstance(part, UnreadPart):
+        if not isinstance(part, SkippedEntry):
             export = markdown.parse(part[1]).frontmatter.get(OKF_EXPORT_KEY)
             if slug := _exported_slug(export):
                 renamed[part[0].path] = f"{slug}.md"
@@ -1124,7 +1118,7 @@ def _okf_reserved_page(path: str, text: str, document: markdown.MarkdownDocument
 def _okf_concept(path: str, text: str, document: markdown.MarkdownDocument) -> Iterator[Item]:
     front, export = dict(document.frontmatter), document.frontmatter.get(OKF_EXPORT_KEY)
     if not str(front.get("type") or "").strip():
-        yield UnreadPart(path, OKF_NO_TYPE)
+        yield SkippedEntry(path, OKF_NO_TYPE)
     created = parse_time(_okf_part(front.get("generated"), "at")) or parse_time(front.get("timestamp"))
     if isinstance(export, dict):
         created = parse_time(export.get("created")) or created

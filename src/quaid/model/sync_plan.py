@@ -73,6 +73,13 @@ class ScannedFile(NamedTuple):
         return path_key(self.path).casefold()
 
 
+class SkippedEntry(NamedTuple):
+    """A file, a folder or a part of a file that is not read, and the reason."""
+
+    path: str  # escaped so that it is printable; the path of a folder that was not entered ends with a slash
+    reason: str
+
+
 class LastSeenFile(NamedTuple):
     """A file as the index last saw it."""
 

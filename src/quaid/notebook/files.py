@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple
 
 from quaid.errors import FileTrouble, InvalidArgument, QuaidError
 from quaid.folders import page_writer
-from quaid.folders.scanner import LARGEST_FILE, SYMLINK, Folder, SkippedEntry
+from quaid.folders.scanner import LARGEST_FILE, SYMLINK, Folder
 from quaid.formats import sections
 from quaid.formats.sections import SectionEdit
-from quaid.model.sync_plan import ScannedFile
+from quaid.model.sync_plan import ScannedFile, SkippedEntry
 from quaid.notebook.layout import REFERENCE, MigratedFile
 from quaid.storage.collections import Collection
 

@@ -41,9 +41,10 @@ from quaid.folders.scanner import DOCUMENT_KINDS, MARKDOWN, PAGE_ENDINGS, SKIPPE
 from quaid.folders.sync import SyncReport, sync_collection
 from quaid.folders.transcripts import TranscriptReport
 from quaid.folders.watcher import DEFAULT_PACE, Watcher, WatchPace
-from quaid.formats.foreign_notes import CONVERSATION_SOURCES, UnreadPart
+from quaid.formats.foreign_notes import CONVERSATION_SOURCES
 from quaid.model import dates, slug as slugs
 from quaid.model.plain_text import count_noun
+from quaid.model.sync_plan import SkippedEntry
 from quaid.operations import golden
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import collections, erase as erasure, history, leases
@@ -904,7 +905,7 @@ class ImportRecord(NamedTuple):
     next_step: str | None = None
     chunking_seconds: float = 0.0
     """The part of `cpu_seconds` in which pages were split into chunks."""
-    unread: tuple[UnreadPart, ...] = ()
+    unread: tuple[SkippedEntry, ...] = ()
     """With --from: what could not be read, and why."""
     reasons: dict[str, int] | None = None
     """With --from: the number of unread parts by reason."""
@@ -990,7 +991,7 @@ def _import(
         "progress": brain.progress,
         "force": force,
     }
-    unread: tuple[UnreadPart, ...] = ()
+    unread: tuple[SkippedEntry, ...] = ()
     reasons: dict[str, int] | None = None
     talks: TranscriptReport | None = None
     if from_ is None:
