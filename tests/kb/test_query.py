@@ -15,9 +15,9 @@ def store(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "kb")
 
 
-def found(store: Folder, context: str, **how: object) -> list[tuple[str, int, tuple[str, ...]]]:
+def found(store: Folder, context: str, **how: object) -> list[tuple[str, float, tuple[str, ...]]]:
     matches = catalogs.query_nodes(store.look(), context, **how)  # type: ignore[arg-type]
-    return [(match.node.path, match.score, match.reasons) for match in matches]
+    return [(match.path, match.score, match.match) for match in matches]
 
 
 def test_each_field_has_its_weight_and_counts_once(store: Folder) -> None:

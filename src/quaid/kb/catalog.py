@@ -423,13 +423,34 @@ STOP_WORDS = frozenset(
 """Words that are ignored in a query, unless it consists only of such words."""
 
 
-class NodeMatch(NamedTuple):
-    node: Node
-    score: int
-    reasons: tuple[str, ...]
-    """Which fields matched: id, title, tag, project, status, summary, body, property."""
-    words: int
-    """Number of query words found in the node."""
+class KbMatch(NamedTuple):
+    title: str
+    id: str
+    summary: str
+    projects: tuple[str, ...]
+    status: str
+    updated: str
+    path: str
+    match: tuple[str, ...]
+    """Matched fields: id, title, tag, project, status, summary, body, property.
+
+    With `semantic` also "meaning", or "words" for inflected forms.
+    """
+    score: float
+    """Sum of the weights of the matching fields; 0 if only vector search found the node."""
+    source: str
+    """Source of the node, which may be a path below raw/."""
+    held: float
+    """Share of the query's words in the node, from 0 to 1."""
+    relevance: float | None = None
+    """Combined score from 0 to 1 if `semantic` was set, like `score` of `query`."""
+
+
+def build_match(node: Node, fields: tuple[str, ...], score: float, held: float) -> KbMatch:
+    return KbMatch(
+        *(node.title, node.id, node.summary, node.projects, node.status, node.updated, node.path),
+        *(fields, score, node.source, held),
+    )
 
 
 def query_words(context: str) -> list[str]:
@@ -451,34 +472,31 @@ def _singular(word: str) -> str:
 
 def query_nodes(
     catalog: Catalog, context: str, *, most: int = MAX_MATCHES, filters: NodeFilters | None = None
-) -> list[NodeMatch]:
+) -> list[KbMatch]:
     """Return up to `most` nodes that pass the filters and match words of the query, best first."""
     words = query_words(context)
     if not words:
         return []
-    matches = []
+    ranked = []
     for file in _files_with_words(catalog, words):
         node = catalog.node(file)
         if filters is None or filters.match(node):
-            match = _match_node(catalog, file, node, words)
-            if match is not None:
-                matches.append(match)
-    matches.sort(key=lambda match: (match.node.title.casefold(), match.node.id))
-    matches.sort(key=_rank, reverse=True)
-    return matches[:most]
+            score, fields, count = _match_node(catalog, file, node, words)
+            if not score:
+                continue
+            # Superseded nodes come last unless found by ID.
+            is_valid = node.status != "superseded" or "id" in fields
+            match = build_match(node, fields, float(score), round(count / len(words), 2))
+            ranked.append(((is_valid, score, count, node.updated), match))
+    ranked.sort(key=lambda item: (item[1].title.casefold(), item[1].id))
+    ranked.sort(key=lambda item: item[0], reverse=True)
+    return [match for _, match in ranked[:most]]
 
 
-def _rank(match: NodeMatch) -> tuple[bool, int, int, str]:
-    """Return the sort key of a match; the best match has the highest.
-
-    Superseded nodes come last unless found by ID.
-    """
-    is_valid = match.node.status != "superseded" or "id" in match.reasons
-    return is_valid, match.score, match.words, match.node.updated
-
-
-def _match_node(catalog: Catalog, file: CatalogFile, node: Node, query_terms: list[str]) -> NodeMatch | None:
-    """Score a node against the words. Return None if it does not match."""
+def _match_node(
+    catalog: Catalog, file: CatalogFile, node: Node, query_terms: list[str]
+) -> tuple[int, tuple[str, ...], int]:
+    """Return the score of a node, 0 if it does not match, the matching fields, and the number of matching words."""
     texts = catalog.texts
     fields = (
         ("id", ID_WEIGHT, {word for word in query_terms if _matches_id(word, node)}),
@@ -501,7 +519,7 @@ def _match_node(catalog: Catalog, file: CatalogFile, node: Node, query_terms: li
         reasons.append("property")
         score += PROPERTY_WEIGHT
         words |= property_words
-    return NodeMatch(node, score, tuple(reasons), len(words)) if score else None
+    return score, tuple(reasons), len(words)
 
 
 def _matches_id(word: str, node: Node) -> bool:

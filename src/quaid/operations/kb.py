@@ -20,7 +20,7 @@ from quaid.kb import (
     setup,
     transaction,
 )
-from quaid.kb.catalog import Catalog
+from quaid.kb.catalog import Catalog, KbMatch
 from quaid.kb.edits import MAX_CAPTURE_BYTES
 from quaid.kb.git import Git
 from quaid.kb.health import CurationReport
@@ -80,29 +80,6 @@ class NodeRecord(NamedTuple):
     status: str
     updated: str
     path: str
-
-
-class KbMatch(NamedTuple):
-    title: str
-    id: str
-    summary: str
-    projects: tuple[str, ...]
-    status: str
-    updated: str
-    path: str
-    match: tuple[str, ...]
-    """Matched fields: id, title, tag, project, status, summary, body, property.
-
-    With `semantic` also "meaning", or "words" for inflected forms.
-    """
-    score: float
-    """Sum of the weights of the matching fields; 0 if only vector search found the node."""
-    source: str
-    """Source of the node, which may be a path below raw/."""
-    held: float = 0.0
-    """Share of the query's words in the node, from 0 to 1."""
-    relevance: float | None = None
-    """Combined score from 0 to 1 if `semantic` was set, like `score` of `query`."""
 
 
 class KbQueryRecord(NamedTuple):
@@ -246,12 +223,7 @@ def kb_query(
         raise InvalidArgument(name="query", problem="is empty; say what it is about")
     filters = NodeFilters(type or "", project or "", status or "")
     most = len(catalog.files) if semantic else limit
-    hits = catalogs.query_nodes(catalog, query, most=most, filters=filters)
-    asked = len(catalogs.query_words(query)) or 1
-    matches = tuple(
-        kb_match(match.node, match.reasons, float(match.score), round(match.words / asked, 2))
-        for match in hits
-    )
+    matches = tuple(catalogs.query_nodes(catalog, query, most=most, filters=filters))
     note = ""
     if semantic:
         matches, note = with_semantic_matches(brain, catalog, query, filters, matches, limit)
@@ -462,13 +434,6 @@ def node_record(node: Node) -> NodeRecord:
     )
 
 
-def kb_match(node: Node, reasons: tuple[str, ...], score: float, held: float = 0.0) -> KbMatch:
-    return KbMatch(
-        *(node.title, node.id, node.summary, node.projects, node.status, node.updated, node.path),
-        *(reasons, score, node.source, held),
-    )
-
-
 def _index_problem(brain: Brain, catalog: Catalog) -> str:
     """Return the problem with the index, or "". The result is cached until a file changes."""
     if catalog.index_problem is None:
@@ -519,7 +484,7 @@ def with_semantic_matches(
     for result in answer.results:
         path = paths.get(result.slug, "")
         if path in nodes and path not in reordered and (result.score >= LEAST_RELEVANCE or path in by_words):
-            had = by_words.get(path) or kb_match(nodes[path], (), 0.0)
+            had = by_words.get(path) or catalogs.build_match(nodes[path], (), 0.0, 0.0)
             more = ("meaning",) if result.lane in ("meaning", "both") else () if had.match else ("words",)
             reordered[path] = had._replace(match=had.match + more, relevance=round(result.score, 4))
     for path, match in by_words.items():
