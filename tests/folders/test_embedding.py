@@ -408,14 +408,14 @@ def test_a_query_after_a_large_import_embeds_none_of_its_chunks(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backfill, "MAX_BACKLOG", 20)
-    pages = [build_page(f"old/{number}", {}, f"# Old {number}", "") for number in range(backfill.MANY_PAGES)]
+    pages = [build_page(f"old/{number}", {}, f"# Old {number}", "") for number in range(chunks.MANY_PAGES)]
     for page in pages:
         db.write(
             lambda tx, page=page: page_edits.save(  # type: ignore[misc]
                 tx, page, uuid=page.slug, now=NOW, expected_version=None, cut=False
             )
         )
-    backfill.cut_pages(db, quiet)
+    chunks.cut_pages(db, quiet)
     assert Backfill(db, Hashes(), now, quiet).embed_few(recent=NOW) == 0
     write(db, 1, "written by hand")
     assert Backfill(db, Hashes(), now, quiet).embed_few(recent=NOW) == 1

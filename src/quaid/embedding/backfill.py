@@ -24,9 +24,6 @@ CHUNKS_LABEL, ENTRIES_LABEL = "Embedding", "Embedding list entries"
 TURNS_LABEL = "Embedding conversations"
 
 
-PAGES_PER_CUT = 200
-"""This many pages are split into chunks per transaction, which takes a fraction of a second."""
-
 MAX_INLINE_CHUNKS, MAX_INLINE_TOKENS = 16, 2_400
 """At most this many chunks and tokens are embedded before a query is answered.
 
@@ -38,9 +35,6 @@ MAX_BACKLOG = 256
 
 NEWEST_CHUNKS = 64
 """If there are more than MAX_BACKLOG, at most this many of the newest chunks without a vector are considered."""
-
-MANY_PAGES = 64
-"""The chunks of this many pages that are split at once, as by an import, are left to the background process."""
 
 INLINE_LOCK_TIMEOUT = 1.0
 """A query waits this many seconds for the write lock, which an import may hold for a long time."""
@@ -194,7 +188,7 @@ class Backfill:
         if coverage.waiting is not None and coverage.lacking <= MAX_BACKLOG:
             pending = queue.by_page(coverage.waiting)
         else:
-            imported = embedding_queue.last_imported_chunk(self._db)
+            imported = chunks.last_imported_chunk(self._db)
             pending = queue.newest(max(after, imported), recent, NEWEST_CHUNKS)
         few = _within_tokens(pending)
         # The ids are passed on, because finding them again would take longer than embedding the chunks.
@@ -220,7 +214,7 @@ class Backfill:
         `slugs` restricts the pages, `limit` the number of chunks. With `insist`, the texts of a rejected
         batch are retried one by one.
         """
-        cut_pages(self._db, self._progress)
+        chunks.cut_pages(self._db, self._progress)
         self._register_model()
         queue = ChunkQueue(self._db, self._embedder.name)
         pending = queue.missing(slugs)[:limit]
@@ -352,18 +346,3 @@ def failure_reason(failure: QuaidError) -> str:
     """Return why a model failed, without the model's name and without the text of a server's response."""
     facts = failure.facts
     return str(facts.get("noted") or facts.get("problem") or failure).rstrip(".")
-
-
-def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
-    """Split the pages that were saved without chunks into chunks. Return the number of pages."""
-    page_ids = chunks.uncut_pages(db)
-    for start in range(0, len(page_ids), PAGES_PER_CUT):
-        progress(start, len(page_ids), "Cutting into chunks")
-        some = page_ids[start : start + PAGES_PER_CUT]
-        db.write(lambda tx, some=some: chunks.write_pages(tx, some))  # type: ignore[misc]
-    if len(page_ids) >= MANY_PAGES:
-        db.write(embedding_queue.record_imported_chunks)
-    if page_ids:
-        text_index.merge_segments(db)
-        progress(len(page_ids), len(page_ids), "Cutting into chunks")
-    return len(page_ids)

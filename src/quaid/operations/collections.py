@@ -9,7 +9,6 @@ from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.embedding.backfill import cut_pages
 from quaid.errors import (
     AlreadyExists,
     AmbiguousSlug,
@@ -47,7 +46,7 @@ from quaid.model.plain_text import count_noun
 from quaid.model.sync_plan import SkippedEntry
 from quaid.operations import golden
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import collections, erase as erasure, history, leases
+from quaid.storage import chunks, collections, erase as erasure, history, leases
 from quaid.storage.collections import Collection, FileProblem
 from quaid.storage.erase import QuarantinedPage
 from quaid.storage.history import ImportBatch
@@ -382,7 +381,7 @@ def _sync(brain: Brain, collection: Collection, **options: Any) -> SyncReport:
             progress=brain.progress,
             **options,
         )
-        cut_pages(brain.db, brain.progress)
+        chunks.cut_pages(brain.db, brain.progress)
         return report
     except (KeyboardInterrupt, Cancelled):  # files are committed in batches, so finished batches are kept
         pages = count_noun(_collection_record(brain, collection).pages, "page")
@@ -1007,7 +1006,7 @@ def _import(
     with suppress(
         KeyboardInterrupt, Cancelled
     ):  # the pages are imported; the next question makes the other chunks
-        cut_pages(brain.db, brain.progress)
+        chunks.cut_pages(brain.db, brain.progress)
     finished = _cpu_seconds()
     next_step = _embedding_hint(brain) if report.import_id else None
     if from_ is None and not documents and 0 < report.files_seen == report.outcomes["left_out"]:

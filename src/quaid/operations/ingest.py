@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from quaid.app import Brain
-from quaid.embedding.backfill import cut_pages
 from quaid.errors import (
     AlreadyExists,
     AmbiguousSlug,
@@ -44,7 +43,7 @@ from quaid.operations import facts, pages
 from quaid.operations.dispatch import MAX_TEXT
 from quaid.operations.facts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import collections, history, links, page_edits, pages as pagess, trust
+from quaid.storage import chunks, collections, history, links, page_edits, pages as pagess, trust
 from quaid.storage.facts import FactChange
 from quaid.storage.history import EarlierIngest, IngestSource
 from quaid.storage.page_edits import SaveResult
@@ -775,7 +774,7 @@ def _ingest_mailbox(brain: Brain, path: str, name: str, force: bool) -> IngestRe
         force=force,
         folder=mailbox,
     )
-    cut_pages(brain.db, brain.progress)
+    chunks.cut_pages(brain.db, brain.progress)
     counts, id_ = report.outcomes, report.import_id
     summary = (
         f"{count_noun(report.files_seen, 'e-mail')}: {counts['new']:,} new, {counts['changed']:,} changed,"

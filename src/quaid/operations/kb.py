@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from quaid.app import Brain
 from quaid.clients import CLIENTS, ClientPaths, config_files
 from quaid.config import Settings
-from quaid.embedding import backfill
 from quaid.errors import FileTrouble, InvalidArgument, QuaidError, StoreLocked, StoreMissing
 from quaid.formats.config_text import UnreadableConfig
 from quaid.kb import (
@@ -37,7 +36,7 @@ from quaid.kb.node import (
 from quaid.kb.transaction import ChangeResult, StoreChange
 from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import collections
+from quaid.storage import chunks, collections
 from quaid.storage.collections import Collection
 from quaid.storage.text_index import SearchFilters
 
@@ -465,7 +464,7 @@ def with_semantic_matches(
     if not os.path.exists(brain.settings.db_path):
         return matches[:most], "By words only: meaning needs a memory, which `quaid init` makes"
     collection = synced_collection(brain)
-    backfill.cut_pages(brain.db, brain.progress)
+    chunks.cut_pages(brain.db, brain.progress)
     embedder, problem = background.question_embedder(brain)
     answer = answers.answer_question(
         brain.db,

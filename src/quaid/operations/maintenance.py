@@ -12,7 +12,6 @@ from quaid import server_socket
 from quaid.app import CLIENT_ONLY, RERANKER_SETTING, Brain
 from quaid.config import OPTIONS, canonical_name, check_folder_list, check_option, environment_variable
 from quaid.embedding import registry as embedders
-from quaid.embedding.backfill import cut_pages
 from quaid.embedding.registry import Embedder
 from quaid.errors import (
     Cancelled,
@@ -345,7 +344,7 @@ def compact(brain: Brain) -> Compacted:
     """Remove unused vectors and merge the write-ahead log into the database file, ready to copy."""
     if brain.db.writable:
         # Otherwise vectors of pages that are not split into chunks yet would count as unused.
-        cut_pages(brain.db, brain.progress)
+        chunks.cut_pages(brain.db, brain.progress)
     return backups.compact(brain.db)
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, NamedTuple
 from quaid.app import Brain
 from quaid.clients import context_limit
 from quaid.config import is_valid_overlap
-from quaid.embedding import backfill
 from quaid.errors import AlreadyExists, InvalidArgument, InvalidConfig, NoNotebook, NotFound
 from quaid.folders import page_writer
 from quaid.folders.page_writer import EditResult, FileText, TextChange
@@ -21,7 +20,7 @@ from quaid.notebook.layout import MigratedFile, RecallResult, SessionPrompt
 from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
 from quaid.operations import background
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, expiry as expired, trust
+from quaid.storage import chunks, collections, expiry as expired, trust
 from quaid.storage.checks import recut_pages
 from quaid.storage.chunks import NOTEBOOK_WINDOW
 from quaid.storage.collections import Collection, IndexedFile
@@ -147,7 +146,7 @@ def recall(
         raise InvalidArgument(name="query", problem="is empty; write what to search for")
     notebook = fresh_notebook(brain)
     if brain.db.writable:
-        backfill.cut_pages(brain.db, brain.progress)
+        chunks.cut_pages(brain.db, brain.progress)
     embedder, problem = background.question_embedder(brain)
     return notebook_recall.search_notebook(
         brain.db,

@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.embedding import backfill
 from quaid.embedding.registry import Embedder
 from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
 from quaid.folders.sync import changed_paths
@@ -30,7 +29,7 @@ from quaid.search import answer as answers, conversations, direct_answer, facts 
 from quaid.search.answer import Answer
 from quaid.search.candidates import FUSION_STRATEGIES, RankedQuestion
 from quaid.search.direct_answer import DirectAnswer
-from quaid.storage import collections, files as durable_files, gaps, pages as page_store, proposals
+from quaid.storage import chunks, collections, files as durable_files, gaps, pages as page_store, proposals
 from quaid.storage.gaps import Gap
 from quaid.storage.text_index import SearchFilters
 
@@ -332,7 +331,7 @@ def query(
     if is_everything:
         _sync_sources(brain)
     if brain.db.writable:
-        backfill.cut_pages(brain.db, brain.progress)  # an import leaves its pages without chunks
+        chunks.cut_pages(brain.db, brain.progress)  # an import leaves its pages without chunks
     budget = token_budget or int(brain.option("default_token_budget"))
     model = background.question_embedder(brain) if query.strip() else (None, "")
     others = (
@@ -488,7 +487,7 @@ def glance(
     Pages with this name come first, then pages whose name contains these words or words that start with them."""
     filters = _filters(brain, type, wing, None, collection, since, until)
     if brain.db.writable:
-        backfill.cut_pages(brain.db, brain.progress)
+        chunks.cut_pages(brain.db, brain.progress)
     model: tuple[Embedder | None, str] = (None, "without the model")
     if query.strip() and not words_only:
         model = background.question_embedder(brain)

@@ -6,6 +6,7 @@ by `updated` or `created` in its front matter, else by its last change; dates ar
 2024-03 for a month.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import chunker, plain_text
@@ -68,6 +69,15 @@ HASH_BYTES = 16
 NOTEBOOK_WINDOW = "notebook_window"
 """Config key that overrides how pages of notebooks are chunked."""
 
+
+PAGES_PER_CUT = 200
+"""This many pages are split into chunks per transaction, which takes a fraction of a second."""
+
+MANY_PAGES = 64
+"""The chunks of this many pages that are split at once, as by an import, are left to the background process."""
+
+LAST_IMPORTED_KEY = "last_imported_chunk"
+"""Key in quaid_config under which the highest chunk id after the last import of many pages is stored."""
 
 UNCUT_COUNTER = "pages_left_uncut"
 """Config key of a counter that leave_uncut() increments.
@@ -151,6 +161,35 @@ def uncut_pages(db: "Database") -> list[int]:
     # This function is called for every search. Checking all pages of a large memory is slow, so the list is
     # cached and updated.
     return db.cached("uncut pages", lambda: _find_uncut(db), lambda seen: _update_uncut(db, seen)).pages
+
+
+def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
+    """Split the pages that were saved without chunks into chunks. Return the number of pages."""
+    page_ids = uncut_pages(db)
+    for start in range(0, len(page_ids), PAGES_PER_CUT):
+        progress(start, len(page_ids), "Cutting into chunks")
+        some = page_ids[start : start + PAGES_PER_CUT]
+        db.write(lambda tx, some=some: write_pages(tx, some))  # type: ignore[misc]
+    if len(page_ids) >= MANY_PAGES:
+        db.write(_record_imported)
+    if page_ids:
+        text_index.merge_segments(db)
+        progress(len(page_ids), len(page_ids), "Cutting into chunks")
+    return len(page_ids)
+
+
+def _record_imported(tx: "Transaction") -> None:
+    """Record that all chunks made so far may come from an import."""
+    tx.execute(
+        "INSERT OR REPLACE INTO quaid_config (key, value) SELECT ?, coalesce(max(id), 0) FROM chunks",
+        (LAST_IMPORTED_KEY,),
+    )
+
+
+def last_imported_chunk(db: "Database") -> int:
+    """Return the highest chunk id after the last import of many pages, or 0."""
+    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_IMPORTED_KEY,))
+    return 0 if row is None else int(row[0])
 
 
 def _find_uncut(db: "Database", above: int = 0, among: str = "[]") -> _UncutPages:

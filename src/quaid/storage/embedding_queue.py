@@ -32,24 +32,6 @@ The lease contains the current run or the last failure.
 LONGEST_PROBLEM = 600  # characters; a message of this length fits into the lease file even with JSON escapes
 
 
-LAST_IMPORTED_KEY = "last_imported_chunk"
-"""Key in quaid_config under which the highest chunk id after the last import of many pages is stored."""
-
-
-def record_imported_chunks(tx: "Transaction") -> None:
-    """Record that all chunks made so far may come from an import."""
-    tx.execute(
-        "INSERT OR REPLACE INTO quaid_config (key, value) SELECT ?, coalesce(max(id), 0) FROM chunks",
-        (LAST_IMPORTED_KEY,),
-    )
-
-
-def last_imported_chunk(db: "Database") -> int:
-    """Return the highest chunk id after the last import of many pages, or 0."""
-    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_IMPORTED_KEY,))
-    return 0 if row is None else int(row[0])
-
-
 class EmbeddingRun(NamedTuple):
     """A process that is embedding now."""
 

@@ -139,7 +139,7 @@ def save(
     """Save a page unless the stored page is identical.
 
     `expected_version` is the version the author had read: 0 if the page must not exist yet, None to skip the check.
-    With `cut=False` the page is left without chunks, which is faster for many pages; `embedding.backfill.cut_pages`
+    With `cut=False` the page is left without chunks, which is faster for many pages; `chunks.cut_pages`
     makes the chunks afterwards.
     """
     collection_id = require_collection_id(tx, collection)
