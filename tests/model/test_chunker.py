@@ -12,7 +12,7 @@ from quaid.model.chunker import (
     STRATEGY_LIMITS,
     Chunk,
     chunk_by_structure as cut,
-    chunk_embedding_text,
+    embedding_text,
 )
 from quaid.model.plain_text import count_tokens
 
@@ -144,10 +144,16 @@ def test_an_empty_page_has_no_chunks() -> None:
 
 def test_embedded_text_has_title_and_headings_once() -> None:
     first, state, _ = cut(PAGE, "")
-    assert chunk_embedding_text("Ada", first) == "Ada\n> Wrote the first program."
-    assert chunk_embedding_text("Ada", state) == "Ada\nState\nFine.\n\n### Engine\n\nIt has a mill."
+    assert embedding_text("Ada", first.heading_path, first.text) == "Ada\n> Wrote the first program."
+    assert (
+        embedding_text("Ada", state.heading_path, state.text)
+        == "Ada\nState\nFine.\n\n### Engine\n\nIt has a mill."
+    )
     entry = cut("", TIMELINE)[4]
-    assert chunk_embedding_text("Ada", entry) == "Ada\nTimeline > 2026-05-01\n### 2026-05-01 — Heading\nbody"
+    assert (
+        embedding_text("Ada", entry.heading_path, entry.text)
+        == "Ada\nTimeline > 2026-05-01\n### 2026-05-01 — Heading\nbody"
+    )
 
 
 LINES = st.lists(

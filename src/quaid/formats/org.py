@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from quaid.errors import InvalidArgument
 from quaid.formats import markdown
 from quaid.model.dates import is_date
+from quaid.model.plain_text import LineCounter, SpanCover
 
 LINK_KINDS = frozenset(
     "id file file+sys file+emacs attachment http https ftp mailto news doi cite info help man shell elisp docview"
@@ -65,10 +66,10 @@ def find_links(text: str, hidden: OrgSpans) -> tuple[list[OrgLink], list[int]]:
     torn: list[int] = []
     if "[[" not in text:
         return _with_plain_ids(text, links, hidden), torn
-    lines = _LineCounter(text)
+    lines = LineCounter(text)
     closed, breaks = _ForwardSearch(text, _CLOSED), _ForwardSearch(text, _BREAK)
-    cover = _SpanCover(hidden)
-    quoted = _SpanCover(list(verbatim_spans(text)))
+    cover = SpanCover(hidden)
+    quoted = SpanCover(list(verbatim_spans(text)))
     end = 0
     for _ in range(MOST_LINKS):
         beginning = _START.search(text, end)
@@ -76,7 +77,7 @@ def find_links(text: str, hidden: OrgSpans) -> tuple[list[OrgLink], list[int]]:
             break
         start = beginning.start()
         end = start + 1
-        if not cover.holds(start) and not quoted.holds(start):
+        if not cover.contains(start) and not quoted.contains(start):
             target = _TARGET.match(text, start + 2)
             stop = target.end() if target else -1
             described = text.startswith("][", stop)
@@ -84,7 +85,7 @@ def find_links(text: str, hidden: OrgSpans) -> tuple[list[OrgLink], list[int]]:
             if target and at >= 0 and not start < breaks.after(start) < at:
                 end = at + 2
                 description = text[stop + 2 : at] if described else ""
-                links.append(_make_link(target[0], description, lines.of(start), start, end))
+                links.append(_make_link(target[0], description, lines.at(start), start, end))
             if text.startswith(("id:", "file:"), start + 2) and (end == start + 1 or "[[" in text[stop:end]):
                 torn.append(start)
     return _with_plain_ids(text, links, hidden), torn
@@ -97,12 +98,12 @@ def _with_plain_ids(text: str, links: list[OrgLink], hidden: OrgSpans) -> list[O
     ]
     if not matches:
         return links
-    lines, cover, quoted = _LineCounter(text), _SpanCover(hidden), _SpanCover(list(verbatim_spans(text)))
-    inside = _SpanCover([(link.start, link.end) for link in links])
+    lines, cover, quoted = LineCounter(text), SpanCover(hidden), SpanCover(list(verbatim_spans(text)))
+    inside = SpanCover([(link.start, link.end) for link in links])
     for match in matches:
         start = match.start()
-        if not (inside.holds(start) or cover.holds(start) or quoted.holds(start)):
-            links.append(OrgLink("id", match[1], "", "", lines.of(start), start, match.end()))
+        if not (inside.contains(start) or cover.contains(start) or quoted.contains(start)):
+            links.append(OrgLink("id", match[1], "", "", lines.at(start), start, match.end()))
     return sorted(links, key=lambda link: link.start)
 
 
@@ -145,18 +146,6 @@ def verbatim_spans(text: str) -> Iterator[tuple[int, int]]:
             yield at, passed
 
 
-class _LineCounter:
-    """Converts offsets to line numbers. Offsets must be given in ascending order."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.line, self.counted = text, 1, 0
-
-    def of(self, start: int) -> int:
-        self.line += self.text.count("\n", self.counted, start)
-        self.counted = start
-        return self.line
-
-
 class _ForwardSearch:
     """Finds the offset of the next match of a pattern, or -1.
 
@@ -171,19 +160,6 @@ class _ForwardSearch:
             match = self.sought.search(self.text, start)
             self.at = match.start() if match else -1
         return self.at
-
-
-class _SpanCover:
-    """Tests whether an offset is within one of the spans. Offsets must be given in ascending order."""
-
-    def __init__(self, spans: OrgSpans) -> None:
-        self.spans, self.passed, self.until = spans, 0, -1
-
-    def holds(self, start: int) -> bool:
-        while self.passed < len(self.spans) and self.spans[self.passed][0] <= start:
-            self.until = max(self.until, self.spans[self.passed][1])
-            self.passed += 1
-        return start < self.until
 
 
 class OrgProblem(NamedTuple):
@@ -291,7 +267,7 @@ class OrgReader:
         self.top = 1 if text.startswith(BOM) else 0
         self.drawer_place = self.top  # offset where a property drawer is allowed
         self.passed = 0  # everything before this offset has been processed
-        self.line, self.counted = 1, 0
+        self.lines = LineCounter(text)
         self.marks: list[tuple[int, str, str, int]] = []  # line start, stars, sign, and offset of the sign
         self._ends: dict[int, int] | None = None
         self.own_ends: set[int] = set()  # starts of the :END: lines that close a drawer
@@ -320,7 +296,7 @@ class OrgReader:
             message = (
                 f"more than {MOST_MARKS:,} headings, keywords and drawers; from here on all is plain text"
             )
-            self._say(self.text.count("\n", 0, beyond[0]) + 1, "too-many-marks", message)
+            self._say(self.lines.at(beyond[0]), "too-many-marks", message)
 
     def _end_of(self, start: int) -> int | None:
         """Return the offset of the line that closes the block or drawer, or None if it is not closed."""
@@ -357,11 +333,6 @@ class OrgReader:
 
     # Lines
 
-    def _line_of(self, start: int) -> int:
-        self.line += self.text.count("\n", self.counted, start)
-        self.counted = start
-        return self.line
-
     def _line_end(self, start: int) -> int:
         end = self.text.find("\n", start)
         return len(self.text) if end < 0 else end
@@ -379,7 +350,7 @@ class OrgReader:
             rest = text[start + level : end]
             if rest[:1] == "\t" or (level > 1 and rest.strip() and "*" not in rest):
                 message = "stars without a space after them make no heading"
-                self._say(self._line_of(start), "no-heading", message)
+                self._say(self.lines.at(start), "no-heading", message)
             return
         body = min(end + 1, len(text))
         planning: dict[str, str] = {}
@@ -389,7 +360,7 @@ class OrgReader:
             body = min(stop + 1, len(text))
         self.drawer_place = body
         fields = _heading_words(text[start + level + 1 : end].strip(" \t\r"), self.open, self.done)
-        self.headings.append([level, *fields, {}, planning, self._line_of(start), start, body])
+        self.headings.append([level, *fields, {}, planning, self.lines.at(start), start, body])
 
     def _hash(self, start: int, at: int) -> None:
         """Handle a line that starts with `#`: a comment, a keyword, or the edge of a block."""
@@ -419,7 +390,7 @@ class OrgReader:
                 f"the {kind} block is not closed before the next heading, so it is plain text;"
                 " a line in it that begins with a star needs a comma before the star"
             )
-            self._say(self._line_of(start), "unclosed-block", message)
+            self._say(self.lines.at(start), "unclosed-block", message)
             return
         argument = self.text[after_name:end].strip()
         self.blocks.append((kind, argument, start, self._line_end(closing)))
@@ -439,16 +410,16 @@ class OrgReader:
             self._property_drawer(start)
         elif name == "END":
             if start not in self.own_ends:
-                self._say(self._line_of(start), "stray-end", ":END: closes no drawer")
+                self._say(self.lines.at(start), "stray-end", ":END: closes no drawer")
         elif name and (closing := self._end_of(start)) is not None:
             self.own_ends.add(closing)
         elif drawer and drawer[1] == name:
             message = f":{name}: is not closed by :END: before the next heading, so it is plain text"
-            self._say(self._line_of(start), "unclosed-drawer", message)
+            self._say(self.lines.at(start), "unclosed-drawer", message)
 
     def _property_drawer(self, start: int) -> None:
         """Parse names and values up to :END:. If a single line is invalid, Emacs ignores the whole drawer."""
-        line = number = self._line_of(start)
+        line = number = self.lines.at(start)
         if start != self.drawer_place:
             self._no_drawer(
                 start, line, f"must stand {'right below its heading' if self.headings else _AT_THE_TOP}"
@@ -480,7 +451,7 @@ class OrgReader:
         closing = self._end_of(start)
         if closing is None:
             message = "the property drawer is not closed by :END:, so it says nothing"
-            self._say(self.line, "unclosed-drawer", message)
+            self._say(self.lines.at(start), "unclosed-drawer", message)
             return
         self.own_ends.add(closing)
         if misplaced:
@@ -572,12 +543,10 @@ def parse(text: str) -> OrgDocument:
     reading.run()
     links, torn = find_links(text, reading.hidden)
     problems = reading.problems
-    line = counted = 0
+    lines = LineCounter(text)
     for at in torn:
-        line, counted = line + text.count("\n", counted, at), at
-        problems.append(
-            OrgProblem(line + 1, "torn-link", "a link begins here that never ends: close it with ]]")
-        )
+        message = "a link begins here that never ends: close it with ]]"
+        problems.append(OrgProblem(lines.at(at), "torn-link", message))
     if "\r\n" in text and text.count("\r\n") != text.count("\n"):
         problems.append(
             OrgProblem(1, "line-ends", "some lines end with CR LF and others with LF; Emacs shows ^M")

@@ -7,12 +7,12 @@ and no line is left out. The statements of a text are its sentences, list entrie
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import NamedTuple
 
 from quaid.model import plain_text, timeline
-from quaid.model.plain_text import TokenMeasure, count_tokens, token_measure
+from quaid.model.plain_text import LineCounter, TokenMeasure, count_tokens, token_measure
 
 _VISIBLE = re.compile(r"\S")
 _LIST_MARK = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+")
@@ -327,13 +327,11 @@ def _parse_strategy(strategy: str) -> tuple[str, int, int]:
     return "page" if across else name, limit, overlap
 
 
-def chunk_embedding_text(title: str, chunk: Chunk) -> str:
-    """Return the text to embed for a chunk: title, headings above it, and its text."""
-    return embedding_text(title, chunk.heading_path, chunk.text)
-
-
 def embedding_text(title: str, heading_path: str, text: str) -> str:
-    """Return the text to embed for a chunk. A leading heading that is already in title or path is dropped."""
+    """Return the text to embed for a chunk: title, headings above it, and its text.
+
+    A leading heading that is already in title or path is dropped.
+    """
     names = [part.lstrip("# ") for part in heading_path.split(" > ")] if heading_path else []
     names_above = {title, *names}
     heading = _LEADING_HEADINGS.match(text) if text[:1] in "# " else None
@@ -448,14 +446,6 @@ def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = 
                 start = heading.start
             looked, above = heading.start, heading.level
     yield _Segment(start, len(text))
-
-
-def _split_note_sections(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
-    """Split notes at headings.
-
-    A heading without text is also a section, because a log entry may be just a heading.
-    """
-    return _split_sections(text, headings, bare=True)
 
 
 def _find_headings(text: str) -> list[MarkdownHeading]:
@@ -598,7 +588,8 @@ def _entry_end(text: str, start: int, limit: int) -> int:
 
 _SPLITTERS: dict[str, Callable[[str, list[MarkdownHeading]], Iterator[_Segment]]] = {
     "section": _split_sections,
-    "window": _split_note_sections,
+    # For notes: a heading without text is also a section, because a log entry may be just a heading.
+    "window": partial(_split_sections, bare=True),
     "paragraph": _split_paragraphs,
     "page": _whole_text,
 }
@@ -615,8 +606,7 @@ def _make_chunks(
     limit: int,
     overlap: int,
 ) -> Iterator[Chunk]:
-    trail = _HeadingPath(headings)
-    line, counted = 1, 0
+    trail, lines = _HeadingPath(headings), LineCounter(text)
     for stretch in stretches:
         ink = _VISIBLE.search(text, stretch.start, stretch.end)
         if ink is None:
@@ -624,11 +614,7 @@ def _make_chunks(
         start = max(stretch.start, text.rfind("\n", stretch.start, ink.start()) + 1)
         end = start + len(text[start : stretch.end].rstrip())
         for first, fresh, last, tokens in split_windows(text, start, end, limit, overlap):
-            line += (
-                text.count("\n", counted, first) if first >= counted else -text.count("\n", first, counted)
-            )
-            counted = first
-            piece = text[first:last]
+            line, piece = lines.at(first), text[first:last]
             path = _chunk_heading_path(text, trail, stretch, fresh)
             yield Chunk(kind, piece, path, line, line + piece.count("\n"), tokens, stretch.date)
 

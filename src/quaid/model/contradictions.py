@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from quaid.model import timeline as timelines
-from quaid.model.dates import find_dates
+from quaid.model.dates import find_dates, whole_date
 from quaid.model.english import (
     IMPLIED_OBJECT,
     OWNER,
@@ -296,13 +296,9 @@ def _agree(one: ResolvedFact, other: ResolvedFact) -> bool:
 
 def _is_date_within(one: str, other: str) -> bool:
     """Return True if both texts are dates and one includes the other, as 1980 includes 1980-07-04."""
-    spans = [find_dates(text) for text in (one, other)]
-    if any(
-        len(date_phrases) != 1 or date_phrases[0].start or date_phrases[0].end < len(text)
-        for date_phrases, text in zip(spans, (one, other), strict=True)
-    ):
+    a, b = whole_date(one), whole_date(other)
+    if a is None or b is None:
         return False
-    a, b = spans[0][0], spans[1][0]
     return (a.first <= b.first and b.last <= a.last) or (b.first <= a.first and a.last <= b.last)
 
 

@@ -143,6 +143,12 @@ def find_dates(text: str) -> list[DatePhrase]:
     return phrases
 
 
+def whole_date(text: str) -> DatePhrase | None:
+    """Return the date that a text consists of, or None."""
+    phrases = find_dates(text)
+    return phrases[0] if phrases and (phrases[0].start, phrases[0].end) == (0, len(text)) else None
+
+
 @cache
 def _day() -> re.Pattern[str]:
     """Return the pattern of days with or without a year. Compiled at first use: it takes 0.5 ms."""

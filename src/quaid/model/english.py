@@ -102,11 +102,7 @@ class Sentence(NamedTuple):
 
 def blank_out_code(text: str) -> str:
     """Replace code and comments with spaces; all other characters keep their offsets."""
-    spans = (
-        [(block.start, block.end) for block in plain_text.find_fences(text)]
-        if "```" in text or "~~~" in text
-        else []
-    )
+    spans = [(block.start, block.end) for block in plain_text.find_fences(text)]
     if "`" in text:
         spans += [match.span() for match in _INLINE_CODE.finditer(text)]
     start = text.find("<!--")

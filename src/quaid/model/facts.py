@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from quaid.errors import InvalidArgument
 from quaid.model import dates, slug as slugs
-from quaid.model.dates import find_dates
+from quaid.model.dates import find_dates, whole_date
 from quaid.model.links import RELATED, GraphLink, normalize_relationship
 from quaid.model.plain_text import replace_wiki_links, shorten, strip_markdown
 from quaid.model.similarity import UNSPACED_LETTERS
@@ -191,13 +191,9 @@ def value_key(text: str) -> str:
 
 
 def _day_key(text: str) -> str:
-    date_phrases = find_dates(text)
-    if (
-        len(date_phrases) == 1
-        and date_phrases[0].exact
-        and (date_phrases[0].start, date_phrases[0].end) == (0, len(text))
-    ):
-        return date_phrases[0].first
+    date = whole_date(text)
+    if date and date.exact:
+        return date.first
     match = _DAY_OF_YEAR.fullmatch(text)
     if not match:
         return ""

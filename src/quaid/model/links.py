@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import dates, slug as slugs
-from quaid.model.plain_text import code_spans, find_fences, shorten, strip_markdown
+from quaid.model.plain_text import LineCounter, SpanCover, code_spans, find_fences, shorten, strip_markdown
 from quaid.model.slug import INDEX_NAMES, LONGEST_NAME, fold_name
 
 if TYPE_CHECKING:
@@ -117,28 +117,23 @@ def _text_references(page: "Page", text: str, part: str) -> list[LinkReference]:
         links = sorted([*links, *_path_links(_base_path(page), text)])
     if "{{" in text and "ref " in text:
         links = sorted([*links, *_shortcode_links(_base_path(page), text)])
-    code = code_spans(text) if links and ("`" in text or "~~~" in text) else []
+    code = SpanCover(code_spans(text) if links and ("`" in text or "~~~" in text) else [])
+    lines = LineCounter(text)
     references = []
     contexts: dict[tuple[int, int], str] = {}  # links on the same line share their context
     named: set[str] = set()
-    line = 1
-    counted = passed = hidden = 0
     for start, end, target in links:
-        while passed < len(code) and code[passed][0] <= start:
-            hidden = max(hidden, code[passed][1])
-            passed += 1
-        if start < hidden or target in named:
+        if code.contains(start) or target in named:
             continue
         if len(named) == MOST_LINKS:
             break
         named.add(target)
-        line += text.count("\n", counted, start)
-        counted = start
         around = _context_span(text, start, end)
         if around not in contexts:
             shown = text[slice(*around)] if len(contexts) < MOST_CONTEXTS else ""
             contexts[around] = _context_text(re.sub(_BULLET, "", shown, count=1))
-        references.append(LinkReference(target, target_key(target), MENTIONS, contexts[around], part, line))
+        reference = (target, target_key(target), MENTIONS, contexts[around], part, lines.at(start))
+        references.append(LinkReference(*reference))
     return references
 
 
@@ -245,18 +240,16 @@ def _page_target(page_slug: str, written: str) -> str:
     Return "" if the address is neither the file of a page nor an absolute path without an extension.
     """
     path = written.partition("#")[0].partition("?")[0]
-    if path.startswith("/") and not path.startswith("//") and not _OTHER_FILE.search(path):
-        if "%" in path:
-            from urllib.parse import unquote
-
-            path = unquote(path)
-        return "" if _PAGE_FILE.search(path) else _site_target(path)
-    if not _PAGE_FILE.search(path) or _SCHEME.match(path) or path.startswith("//"):
+    is_site_path = path.startswith("/") and not path.startswith("//") and not _OTHER_FILE.search(path)
+    is_file = _PAGE_FILE.search(path) and not _SCHEME.match(path) and not path.startswith("//")
+    if not is_site_path and not is_file:
         return ""
     if "%" in path:
         from urllib.parse import unquote
 
         path = unquote(path)
+    if is_site_path:
+        return "" if _PAGE_FILE.search(path) else _site_target(path)
     folder = page_slug.rpartition("/")[0]
     if folder and "/" in path and not path.startswith((".", "/")) and "/../" not in path:
         return f"/{folder}{OR_FROM_ROOT}{slugs.from_path(path)}"
@@ -265,15 +258,21 @@ def _page_target(page_slug: str, written: str) -> str:
 
 def _resolve_path(page_slug: str, path: str) -> str:
     """Return "/" and the slug that a path, relative to the page, leads to; "" if it leaves the collection."""
-    steps = [] if path.startswith("/") else page_slug.split("/")[:-1]
+    steps = _follow([] if path.startswith("/") else page_slug.split("/")[:-1], path)
+    return "/" + slugs.from_path("/".join(steps)) if steps else ""
+
+
+def _follow(folders: list[str], path: str) -> list[str] | None:
+    """Return the folders and the name that a relative path leads to; None if it leaves the root."""
+    steps = [*folders]
     for step in path.split("/"):
         if step == "..":
             if not steps:
-                return ""
+                return None
             steps.pop()
         elif step not in ("", "."):
             steps.append(step)
-    return "/" + slugs.from_path("/".join(steps)) if steps else ""
+    return steps
 
 
 def _context_span(text: str, start: int, end: int) -> tuple[int, int]:
@@ -361,14 +360,9 @@ _RELATIVE_PATH = (
 
 
 def _rebase_path(path: str, old_slug: str, new_slug: str) -> str:
-    steps = old_slug.split("/")[:-1]
-    for step in path.split("/"):
-        if step == "..":
-            if not steps:
-                return path
-            steps.pop()
-        elif step not in ("", "."):
-            steps.append(step)
+    steps = _follow(old_slug.split("/")[:-1], path)
+    if steps is None:
+        return path
     here = new_slug.split("/")[:-1]
     common = 0
     while common < min(len(here), len(steps) - 1) and here[common] == steps[common]:

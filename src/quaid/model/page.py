@@ -14,7 +14,7 @@ from quaid.errors import InvalidArgument, InvalidType
 from quaid.model import dates, links, plain_text, slug as slugs
 from quaid.model.dates import is_date
 from quaid.model.links import LinkReference, find_references
-from quaid.model.plain_text import code_spans, has_cjk, shorten
+from quaid.model.plain_text import SpanCover, code_spans, has_cjk, shorten
 from quaid.model.slug import names_of
 from quaid.model.timeline import TimelineEntry, parse as parse_timeline, summary_hash
 
@@ -264,9 +264,7 @@ def text_tags(text: str) -> tuple[str, ...]:
     Headings, inline code, URLs, anchors, numbers and colour codes are not tags.
     """
     tags: dict[str, None] = {}
-    code: list[tuple[int, int]] | None = None
-    # Number of code spans that start before this tag, and the largest end of these code spans.
-    passed = hidden = 0
+    code: SpanCover | None = None
     line = _TagLine(text)
     for match in islice(re.finditer(_TAG, text), MOST_HASHES):
         start = match.start()
@@ -276,11 +274,8 @@ def text_tags(text: str) -> tuple[str, ...]:
         if spelled in tags or not _is_tag(spelled) or line.says_something_else(start):
             continue
         if code is None:
-            code = code_spans(text) if "`" in text else []
-        while passed < len(code) and code[passed][0] <= start:
-            hidden = max(hidden, code[passed][1])
-            passed += 1
-        if start >= hidden:
+            code = SpanCover(code_spans(text) if "`" in text else [])
+        if not code.contains(start):
             tags[spelled] = None
             if len(tags) == MOST_TAGS_IN_TEXT:
                 break

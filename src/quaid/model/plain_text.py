@@ -58,6 +58,34 @@ def remove_fences(text: str) -> str:
     return "".join([*pieces, text[position:]]) if position else text
 
 
+class LineCounter:
+    """Converts offsets in a text to line numbers, from 1. Only the text after the previous offset is counted."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._line, self._counted = text, 1, 0
+
+    def at(self, offset: int) -> int:
+        if offset >= self._counted:
+            self._line += self._text.count("\n", self._counted, offset)
+        else:
+            self._line -= self._text.count("\n", offset, self._counted)
+        self._counted = offset
+        return self._line
+
+
+class SpanCover:
+    """Tests whether an offset is within one of the sorted spans. Offsets must be given in ascending order."""
+
+    def __init__(self, spans: list[tuple[int, int]]) -> None:
+        self._spans, self._passed, self._until = spans, 0, -1
+
+    def contains(self, offset: int) -> bool:
+        while self._passed < len(self._spans) and self._spans[self._passed][0] <= offset:
+            self._until = max(self._until, self._spans[self._passed][1])
+            self._passed += 1
+        return offset < self._until
+
+
 # At most this many characters of a paragraph are parsed, which bounds the cost of hostile markup.
 _LONGEST_READ = 4000
 
@@ -452,7 +480,7 @@ def has_cjk(text: str) -> bool:
 
 def split_cjk(text: str) -> list[str]:
     """Split text into runs of scripts without word spaces (odd indexes) and other text (even indexes)."""
-    return re.split(f"({_SCRIPTS})", _normalize_cjk(text))
+    return re.split(f"({_SCRIPTS})", re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", text)))
 
 
 def cjk_bigrams(run: str) -> list[str]:
@@ -483,10 +511,6 @@ def _spaced_bigrams(run: str) -> str:
 
 
 _PIECE_LENGTH = 10_000
-
-
-def _normalize_cjk(text: str) -> str:
-    return re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", text))
 
 
 class RuleFile:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from quaid.errors import InvalidArgument
 from quaid.model.dates import check_date, is_date
+from quaid.model.plain_text import LineCounter
 
 _MARK = r"""(?mx)^(?:(?P<hashes>\#{1,6})|(?P<indent>[ ]{0,3})[-*+])[ \t]+
     (?P<bold>\*\*|__)?(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})(?![^\W_]|[/.-]\S)(?P<rest>[^\n]*)$
@@ -44,22 +45,20 @@ class TimelineEntry(NamedTuple):
 def parse(text: str, most: int = MOST_ENTRIES) -> tuple[TimelineEntry, ...]:
     """Return all entries in text order; other text is skipped."""
     entries: list[TimelineEntry] = []
-    line, counted = 1, 0
+    lines = LineCounter(text)
     before: re.Match[str] | None = None  # the start of the entry whose end is being searched
     for mark in re.finditer(_MARK, text):
         dated = mark["date"] and is_date(mark["date"])
         if not dated and not mark["hashes"] and not mark["heading"]:
             continue
         if before:
-            line += text.count("\n", counted, before.start())
-            counted = before.start()
-            entries.append(_parse_entry(before, text[before.end() : mark.start()], line))
+            below = text[before.end() : mark.start()]
+            entries.append(_parse_entry(before, below, lines.at(before.start())))
             if len(entries) == most:
                 return tuple(entries)
         before = mark if dated else None
     if before:
-        line += text.count("\n", counted, before.start())
-        entries.append(_parse_entry(before, text[before.end() :], line))
+        entries.append(_parse_entry(before, text[before.end() :], lines.at(before.start())))
     return tuple(entries)
 
 
@@ -284,7 +283,10 @@ def insert_entries(text: str, more: list[TimelineEntry], like: str = "") -> str:
     if is_text and any(_HEADING.match(piece.text) for piece in more):
         last = len(rows)  # otherwise the free text would become part of an entry that is a heading
     for piece in more:
-        after = len(entries) if order is None else _insert_position(days, piece.date, order)
+        after = len(entries)
+        if order is not None:
+            newer = len(days) - bisect_left(days[::-1], piece.date)
+            after = newer if order else bisect_right(days, piece.date)
         place = last if after == len(entries) else entries[after].line - 1
         places.setdefault(place, []).append(piece.text)
     result: list[str] = []
@@ -344,11 +346,6 @@ def _date_order(days: list[str]) -> bool | None:
     if len(set(days)) < 2:
         return None
     return True if days == sorted(days, reverse=True) else False if days == sorted(days) else None
-
-
-def _insert_position(days: list[str], day: str, newest_first: bool) -> int:
-    """Return the index at which a day is inserted into sorted dates."""
-    return len(days) - bisect_left(days[::-1], day) if newest_first else bisect_right(days, day)
 
 
 def _append_block(rows: list[str], block: str) -> None:

@@ -134,7 +134,7 @@ def best_in_page(db: "Database", page_id: int, expression: str) -> ChunkRow | No
 
 def content_hash(title: str, cut: "Chunk") -> bytes:
     """Return the hash of the text that is embedded for a chunk."""
-    return _hash(chunker.chunk_embedding_text(title, cut))
+    return _hash(chunker.embedding_text(title, cut.heading_path, cut.text))
 
 
 def _hash(text: str) -> bytes:
