@@ -114,7 +114,6 @@ from quaid.operations.overview import DaysRecord as DaysRecord
 from quaid.operations.overview import MapRecord as MapRecord
 from quaid.operations.overview import Mention as Mention
 from quaid.operations.overview import PageTitle as PageTitle
-from quaid.operations.overview import SeenRecord as SeenRecord
 from quaid.operations.overview import TickRecord as TickRecord
 from quaid.operations.overview import TodayRecord as TodayRecord
 from quaid.operations.overview import WingRecord as WingRecord
@@ -137,8 +136,8 @@ from quaid.operations.review import ReviewRecord as ReviewRecord
 from quaid.operations.search import SearchRecord as SearchRecord
 from quaid.operations.service import DaemonRecord as DaemonRecord
 from quaid.operations.service import DaemonStatusRecord as DaemonStatusRecord
+from quaid.operations.service import Login as Login
 from quaid.operations.service import LoginCodeRecord as LoginCodeRecord
-from quaid.operations.service import LoginsRecord as LoginsRecord
 from quaid.operations.service import TokenRecord as TokenRecord
 from quaid.operations.service import TokensRecord as TokensRecord
 from quaid.operations.spaces import InviteRecord as InviteRecord
@@ -788,7 +787,7 @@ class Operations:
         since: What counts as new: a period (24h, 7d, 2w) or a day [since the last visit].
         limit: How many to-dos of each list.
         """
-    def seen(self, *, until: str | None = None, visit: bool = False) -> SeenRecord:
+    def seen(self, *, until: str | None = None, visit: bool = False) -> Named[str]:
         """Mark what changed as seen, so that `quaid today` lists only later changes.
 
         Command: `quaid seen`.
@@ -1944,7 +1943,7 @@ class Operations:
 
         name: Name of the token, as in phone.
         """
-    def login_list(self) -> LoginsRecord:
+    def login_list(self) -> Named[tuple[Login, ...]]:
         """List the browsers that are logged in to the dashboard, the last used first.
 
         Command: `quaid login list`.
@@ -2086,7 +2085,7 @@ class AsyncOperations:
         """Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people."""
     async def today(self, *, since: str | None = None, limit: int = 20) -> TodayRecord:
         """Show what is due, today's log, what changed since you last looked, facts that became false, and what waits."""
-    async def seen(self, *, until: str | None = None, visit: bool = False) -> SeenRecord:
+    async def seen(self, *, until: str | None = None, visit: bool = False) -> Named[str]:
         """Mark what changed as seen, so that `quaid today` lists only later changes."""
     async def tick(self, slug: str, text: str = "", *, line: int | None = None, undo: bool = False, status: str = "open", expected_version: int | None = None) -> TickRecord:
         """Tick a to-do of a page or notebook file, or close a commitment or action item. Only that line is changed."""
@@ -2354,7 +2353,7 @@ class AsyncOperations:
         """List the tokens with their scope, the part of the memory that they see, creation date, expiry and last use."""
     async def token_revoke(self, name: str) -> Named[str]:
         """Revoke a token, or the access of a program. Requests with it are refused at once, and its open streams end."""
-    async def login_list(self) -> LoginsRecord:
+    async def login_list(self) -> Named[tuple[Login, ...]]:
         """List the browsers that are logged in to the dashboard, the last used first."""
     async def login_end(self, id: str = "", *, all: bool = False) -> Named[int]:
         """Log a browser out, or all of them. The next request of the browser is refused."""

@@ -300,7 +300,7 @@ def test_logins_are_listed_and_ended(settings: Settings, brain: Brain) -> None:
         service.begin_session(settings, host, f"Browser {number}", moment - number)
         for number, host in enumerate(hosts)
     ]
-    logins = call(brain, "login list").logins
+    logins = call(brain, "login list").value
     assert [(login.device, login.network) for login in logins] == [
         ("Browser 0", False),
         ("Browser 1", True),
@@ -316,7 +316,7 @@ def test_logins_are_listed_and_ended(settings: Settings, brain: Brain) -> None:
         with pytest.raises(InvalidArgument):
             call(brain, "login end", **wrong)
     assert call(brain, "login end", all=True).value == 2
-    assert call(brain, "login list").logins == ()
+    assert call(brain, "login list").value == ()
 
 
 def test_login_code_gives_a_code_and_a_link(settings: Settings, brain: Brain) -> None:

@@ -273,14 +273,14 @@ def test_phone_logs_in_is_listed_and_logged_out(browser: "Browser", lan: LanProc
     assert answer
     assert answer.status == 401
     assert other.input_value("#code") == ""
-    assert len(call(lan.settings, "login list").logins) == 1
+    assert len(call(lan.settings, "login list").value) == 1
     other.fill("#code", call(lan.settings, "login code", port=lan.port).code)
     other.click("button")
     other.wait_for_url(lan.lan + "/timeline")
     page.goto(lan.lan + "/settings")
     page.click("button:text-is('Log out everywhere')")
     assert page.locator("h1").inner_text() == "You are logged out on every device"
-    assert call(lan.settings, "login list").logins == ()
+    assert call(lan.settings, "login list").value == ()
     for context in (phone, second):
         context.close()
 

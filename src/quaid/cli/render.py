@@ -417,6 +417,12 @@ ROWS: dict[str, Callable[[Any], Sequence[Any]]] = {
     "KbCheck": _kb_check_row,
     "ModelRecord": _model_row,
     "BackupRecord": lambda copy: (copy.path, copy.made_at, format_size(copy.size)),
+    "Login": lambda login: (
+        login.id,
+        login.device,
+        f"since {_day(login.since)}",
+        f"last seen {login.last_seen}",
+    ),
     "Mention": lambda page: (f"{page.title} ({page.slug})", f"names {page.to_title} ({page.to_slug})"),
     "PageTitle": lambda page: (page.name, f"{page.title} ({page.slug})"),
     "Device": lambda device: (
@@ -493,7 +499,6 @@ SENTENCES: dict[str, str | Callable[[Any], str]] = {
         f"Wrote {count_noun(len(record.pages), 'page')} to {record.folder}: {count_noun(record.files, 'file')}"
     ),
     "QuarantineRestoreRecord": "Restored {0.path} as {0.collection}::{0.slug}, version {0.version}",
-    "SeenRecord": "Changes up to {0.seen_until} are seen.",
     "Setting": lambda setting: "" if setting.value is None else str(setting.value),
     "SessionPrompt": lambda prompt: (
         prompt.text
@@ -2620,15 +2625,6 @@ def _tokens(record: Any) -> Lines:
         for token in record.tokens
     ]
     yield from format_table(rows) or ["No tokens. `quaid token create NAME` creates one."]
-
-
-@_renders("LoginsRecord")
-def _logins(record: Any) -> Lines:
-    rows = [
-        (login.id, login.device, f"since {_day(login.since)}", f"last seen {login.last_seen}")
-        for login in record.logins
-    ]
-    yield from format_table(rows) or ["No browser is logged in. `quaid web` opens one that is."]
 
 
 @_renders("DaemonRecord")

@@ -9,7 +9,7 @@ from quaid.model import dates
 from quaid.operations import cleanup, history, pages
 from quaid.operations.registry import Arg, op
 from quaid.storage import activity as store, trust
-from quaid.storage.activity import CallFilter, SessionRow, StoredCall
+from quaid.storage.activity import AgentSession, CallFilter, StoredCall
 from quaid.storage.sqlite.connection import Transaction
 
 MAX_LISTED_CALLS = 1_000
@@ -51,19 +51,6 @@ class AgentCall(NamedTuple):
     proposal: int | None = None
     decision: str | None = None
     """accepted, undone or rejected; None if nobody decided."""
-
-
-class AgentSession(NamedTuple):
-    """The calls over one connection of a client."""
-
-    session: str
-    client: str
-    began_at: str
-    ended_at: str
-    reads: int
-    writes: int
-    failed: int
-    calls: tuple[AgentCall, ...]
 
 
 class ActivityRecord(NamedTuple):
@@ -130,7 +117,8 @@ def activity(
             by_session.setdefault(call.session, []).append(listed)
         names = tuple(store.clients(brain.db))
     return ActivityRecord(
-        *(tuple(_agent_session(row, by_session.get(row.session, [])) for row in rows), total, names),
+        tuple(row._replace(calls=tuple(by_session.get(row.session, ()))) for row in rows),
+        *(total, names),
         *(first, brain.option("log_activity") != "off"),
     )
 
@@ -138,10 +126,6 @@ def activity(
 def _first_day(brain: Brain, since: str) -> str:
     seconds = dates.period_seconds(since)
     return brain.now(-seconds) if seconds is not None else dates.check_date(since, "since")
-
-
-def _agent_session(row: SessionRow, calls: list[AgentCall]) -> AgentSession:
-    return AgentSession(*row, tuple(calls))
 
 
 def _agent_call(brain: Brain, call: StoredCall, with_diff: bool) -> AgentCall:

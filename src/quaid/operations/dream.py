@@ -369,7 +369,7 @@ class _Dream:
     def _links(self) -> Iterator[Suggestion]:
         """Yield pages that name another page in a sentence without a link between the two."""
         db = self._brain.db
-        ids = [page.id for page, _ in links.whole_graph(db, 100_000)[0]]
+        ids = list(links.whole_graph(db, 100_000)[0])
         for start in range(0, len(ids), 100):
             self._brain.progress(start, len(ids), "Looking for links")
             heads = pages.page_heads(db, ids[start : start + 100])

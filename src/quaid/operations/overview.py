@@ -19,6 +19,7 @@ from quaid.operations.search import type_notes
 from quaid.storage import briefing as store, collections, contradictions, links, proposals
 from quaid.storage.briefing import BriefingLine, BriefingPart, DatedFilter, DatedItem, NameCount
 from quaid.storage.collections import Collection
+from quaid.storage.links import MapNode
 from quaid.storage.pages import PageHead, PageRow, count as count_pages, page_heads, pages_with_conflicts
 
 BRIEFING_PARTS = {
@@ -438,11 +439,6 @@ def _is_over(look: store.LastLook, now: str) -> bool:
     return dates.seconds_of(now) - dates.seconds_of(look.visit_started) > VISIT_MINUTES * 60
 
 
-class SeenRecord(NamedTuple):
-    seen_until: str
-    """Changes before this time are no longer listed as new."""
-
-
 @op("owner", examples=("quaid seen",))
 def seen(
     brain: Brain,
@@ -451,7 +447,7 @@ def seen(
         bool,
         Arg(f"Record a look. What it showed counts as seen {VISIT_MINUTES} minutes after the first look."),
     ] = False,
-) -> SeenRecord:
+) -> Named[str]:
     """Mark what changed as seen, so that `quaid today` lists only later changes."""
     now = brain.now()
     if until is not None and not dates.is_timestamp(until):
@@ -465,7 +461,7 @@ def seen(
     else:
         new = store.LastLook(_new_since(brain, look, now), now, until)
     brain.db.write(lambda tx: new.save(tx))
-    return SeenRecord(new.seen_until)
+    return Named("seen_until", new.seen_until, f"Changes up to {new.seen_until} are seen.")
 
 
 def _due_items(
@@ -576,16 +572,10 @@ _WAITING_TEXTS: dict[str, tuple[str, str, str]] = {
 
 def _waiting_items(brain: Brain) -> tuple[WaitingItem, ...]:
     """Return the most important kinds of things that wait for a person."""
-    counts = store.open_counts(brain.db)
-    numbers = {
-        "proposals": counts.proposals,
-        "conflicts": brain.db.cached("conflicts", lambda: len(pages_with_conflicts(brain.db, MAX_ITEMS))),
-        "contradictions": counts.contradictions,
-        "gaps": counts.gaps,
-        "quarantine": counts.quarantined,
-        "expired": counts.expired,
-        "stale": counts.stale,
-    }
+    numbers = store.open_counts(brain.db)
+    numbers["conflicts"] = brain.db.cached(
+        "conflicts", lambda: len(pages_with_conflicts(brain.db, MAX_ITEMS))
+    )
     items = [
         WaitingItem(kind, number, count_noun(number, one, many), cost)  # type: ignore[arg-type]
         for kind, (one, many, cost) in _WAITING_TEXTS.items()
@@ -823,16 +813,6 @@ def wing(
     return WingRecord(wing, nodes, edges, total)
 
 
-class MapNode(NamedTuple):
-    slug: str
-    title: str
-    type: str
-    wing: str
-    updated: str
-    """The day of the last change."""
-    links: int
-
-
 class MapRecord(NamedTuple):
     """The graph of the whole memory, in flat lists, because it may have tens of thousands of links."""
 
@@ -868,9 +848,9 @@ def map_(
 
 
 def _make_map(brain: Brain, limit: int) -> MapRecord:
-    pages, rows, total = links.whole_graph(brain.db, limit)
+    nodes, rows, total = links.whole_graph(brain.db, limit)
     begins = store.link_beginnings(brain.db, rows)
-    places = {page.id: place for place, (page, _) in enumerate(pages)}
+    places = {id: place for place, id in enumerate(nodes)}
     relationships = tuple(sorted({row.relationship for row in rows}))
     numbers = {name: number for number, name in enumerate(relationships)}
     days = {"": 0}
@@ -885,8 +865,7 @@ def _make_map(brain: Brain, limit: int) -> MapRecord:
     for row in rows:
         flat += (places[row.from_id], places[row.to_id], numbers[row.relationship])
         flat += (number_of(begins.get(row.id)), number_of(row.valid_until), number_of(row.valid_from))
-    nodes = tuple(MapNode(*page[1:], count) for page, count in pages)
-    return MapRecord(nodes, relationships, tuple(flat), total)
+    return MapRecord(tuple(nodes.values()), relationships, tuple(flat), total)
 
 
 class Mention(NamedTuple):
@@ -910,7 +889,7 @@ def link_suggestions(
         if wing:
             ids = store.pages_of_wing(brain.db, wing, MAX_NAMES_SEARCHED)
         else:
-            ids = [page.id for page, _ in links.whole_graph(brain.db, MAX_NAMES_SEARCHED)[0]]
+            ids = list(links.whole_graph(brain.db, MAX_NAMES_SEARCHED)[0])
         heads = page_heads(brain.db, ids)
         for id in ids:
             if len(found) >= limit:

@@ -452,10 +452,6 @@ class Login(NamedTuple):
     last_seen: str
 
 
-class LoginsRecord(NamedTuple):
-    logins: tuple[Login, ...]
-
-
 class LoginCodeRecord(NamedTuple):
     code: str
     """The code to type at the login page of the server."""
@@ -466,21 +462,19 @@ class LoginCodeRecord(NamedTuple):
 
 
 @op("owner", command="login list", aliases={"login": {}}, examples=("quaid login list",))
-def login_list(brain: Brain) -> LoginsRecord:
+def login_list(brain: Brain) -> Named[tuple[Login, ...]]:
     """List the browsers that are logged in to the dashboard, the last used first."""
-    sessions = sessions_of(brain.settings, _moment(brain))
-    return LoginsRecord(
-        tuple(
-            Login(
-                session.id[:LOGIN_ID_LENGTH],
-                session.device,
-                not session.host.rpartition(":")[0].endswith("localhost"),
-                _format_minute(session.since),
-                _format_minute(session.last_seen),
-            )
-            for session in sessions
+    logins = tuple(
+        Login(
+            session.id[:LOGIN_ID_LENGTH],
+            session.device,
+            not session.host.rpartition(":")[0].endswith("localhost"),
+            _format_minute(session.since),
+            _format_minute(session.last_seen),
         )
+        for session in sessions_of(brain.settings, _moment(brain))
     )
+    return Named("logins", logins, "No browser is logged in. `quaid web` opens one that is.")
 
 
 @op("owner", command="login end", examples=("quaid login end 3f9a02c1", "quaid login end --all"))

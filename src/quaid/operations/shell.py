@@ -59,7 +59,7 @@ def home_state(brain: Brain) -> HomeRecord:
         return HomeRecord(path, False, clients=clients)
     except QuaidError as error:
         return HomeRecord(path, True, str(error), clients=clients)
-    return HomeRecord(path, True, size=os.path.getsize(path), clients=clients, **counts._asdict())
+    return HomeRecord(path, True, "", os.path.getsize(path), clients=clients, **counts)
 
 
 def _connected_clients(brain: Brain) -> tuple[str, ...]:

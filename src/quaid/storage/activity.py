@@ -5,7 +5,7 @@ Arguments and results are not stored. Pages are stored by id, so that erasing a 
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import slug as slugs
 
@@ -61,7 +61,9 @@ class StoredCall(NamedTuple):
     pages: tuple[CallPage, ...]
 
 
-class SessionRow(NamedTuple):
+class AgentSession(NamedTuple):
+    """The calls over one connection of a client."""
+
     session: str
     client: str
     began_at: str
@@ -69,6 +71,8 @@ class SessionRow(NamedTuple):
     reads: int
     writes: int
     failed: int
+    calls: tuple[Any, ...] = ()
+    """The calls as they are listed, which the database does not set."""
 
 
 class CallFilter(NamedTuple):
@@ -87,7 +91,7 @@ class CallFilter(NamedTuple):
         )
         return sql, (self.client, self.session, self.since, self.until, int(self.writes))
 
-    def sessions(self, db: "Database", limit: int) -> tuple[list[SessionRow], int]:
+    def sessions(self, db: "Database", limit: int) -> tuple[list[AgentSession], int]:
         """Return the sessions with matching calls, latest first, and their number. Counts only those calls."""
         condition, values = self.condition()
         rows = db.rows(
@@ -97,7 +101,7 @@ class CallFilter(NamedTuple):
             (*values, limit),
         )
         (total,) = db.one(f"SELECT count(DISTINCT session) FROM activity WHERE {condition}", values) or (0,)  # noqa: S608
-        return [SessionRow(*row) for row in rows], total
+        return [AgentSession(*row) for row in rows], total
 
 
 def record(tx: "Transaction", calls: Iterable[NewCall], oldest: str) -> None:

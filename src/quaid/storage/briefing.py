@@ -348,20 +348,12 @@ def count_changed(db: "Database", since: str) -> int:
     )
 
 
-class OpenCounts(NamedTuple):
-    """How many things wait for a decision of a person."""
+def open_counts(db: "Database") -> dict[str, int]:
+    """Return how many things of each kind wait for a decision of a person.
 
-    proposals: int
-    contradictions: int
-    gaps: int
-    quarantined: int
-    stale: int
-    """Pages whose text is older than their timeline, as of the last check."""
-    expired: int
-    """Expired pages, lines and facts that are not erased yet."""
-
-
-def open_counts(db: "Database") -> OpenCounts:
+    "stale" are pages whose text is older than their timeline, as of the last check. "expired" are pages, lines and
+    facts that are not erased yet.
+    """
     row = db.one(
         "SELECT (SELECT count(*) FROM proposals WHERE decided_at IS NULL),"
         " (SELECT count(*) FROM contradictions WHERE resolved_at IS NULL AND type <> 'stale'),"
@@ -371,7 +363,8 @@ def open_counts(db: "Database") -> OpenCounts:
         " (SELECT count(*) FROM contradictions WHERE resolved_at IS NULL AND type = 'stale'),"
         " (SELECT count(*) FROM expired)"
     )
-    return OpenCounts(*row) if row else OpenCounts(0, 0, 0, 0, 0, 0)
+    kinds = ("proposals", "contradictions", "gaps", "quarantine", "stale", "expired")
+    return dict(zip(kinds, row or (0,) * len(kinds), strict=True))
 
 
 class LastLook(NamedTuple):

@@ -476,25 +476,26 @@ def edges(
     return list(links_by_id.values())
 
 
-class MapPage(NamedTuple):
+class MapNode(NamedTuple):
     """A page of the whole graph."""
 
-    id: int
-    address: str
+    slug: str
     title: str
     type: str
     wing: str
     updated: str
     """The day of the last change."""
+    links: int = 0
+    """Number of its links."""
 
 
-def whole_graph(db: "Database", limit: int) -> tuple[list[tuple[MapPage, int]], list[GraphLink], int]:
-    """Return the pages with their numbers of links, the links between them, and the number of all pages.
+def whole_graph(db: "Database", limit: int) -> tuple[dict[int, MapNode], list[GraphLink], int]:
+    """Return the pages by their ids, the links between them, and the number of all pages.
 
     The pages with the most links come first. At most `limit` pages are returned.
     """
     pages = {
-        row[0]: MapPage(row[0], address(row[1], row[2]), *row[3:])
+        row[0]: MapNode(address(row[1], row[2]), *row[3:])
         for row in db.rows(
             "SELECT p.id, c.name, p.slug, p.title, p.type, p.wing, substr(p.updated_at, 1, 10)"
             " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id WHERE p.quarantined_at IS NULL"
@@ -510,7 +511,7 @@ def whole_graph(db: "Database", limit: int) -> tuple[list[tuple[MapPage, int]], 
     if len(chosen) < len(pages):
         kept = set(chosen)
         found = [link for link in found if link.from_id in kept and link.to_id in kept]
-    return [(pages[page], counts[page]) for page in chosen], found, len(pages)
+    return {id: pages[id]._replace(links=counts[id]) for id in chosen}, found, len(pages)
 
 
 MAX_MENTIONS = 20

@@ -204,26 +204,12 @@ def count(
     return int(row[0]) if row else 0
 
 
-class MemoryCounts(NamedTuple):
-    pages: int
-    """Visible pages, without the files of notebooks."""
-    notes: int
-    """Files of notebooks."""
-    chunks: int
-    unindexed: int
-    """Pages with text that are not split into chunks yet."""
-    proposals: int
-    contradictions: int
-    gaps: int
-    quarantined: int
-    expired: int
-    """Expired pages, lines and facts that are not erased yet."""
-    due: int
-    """Open commitments and action items that are due."""
+def memory_counts(db: "Database", today: str) -> dict[str, int]:
+    """Return the counts that `quaid` shows, without reading the text of pages.
 
-
-def memory_counts(db: "Database", today: str) -> MemoryCounts:
-    """Return the counts that `quaid` shows, without reading the text of pages."""
+    "pages" are without the files of notebooks, which are "notes". "unindexed" are pages with text that are not split
+    into chunks yet. "due" are open commitments and action items.
+    """
     notes = "collection_id IN (SELECT id FROM collections WHERE kind = 'notebook')"
     row = db.one(
         f"SELECT (SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND NOT {notes}),"  # noqa: S608 (fixed parts)
@@ -239,7 +225,18 @@ def memory_counts(db: "Database", today: str) -> MemoryCounts:
         " - (SELECT count(*) FROM expired WHERE kind = 'page'), (SELECT count(*) FROM expired)"
     )
     assert row is not None
-    return MemoryCounts(*(*row, _count_due(db, today)))
+    names = (
+        "pages",
+        "notes",
+        "chunks",
+        "unindexed",
+        "proposals",
+        "contradictions",
+        "gaps",
+        "quarantined",
+        "expired",
+    )
+    return {**dict(zip(names, row, strict=True)), "due": _count_due(db, today)}
 
 
 def _count_due(db: "Database", today: str) -> int:

@@ -6,7 +6,7 @@ connection to the memory: with the writer lock, in exclusive mode, and without a
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import apsw
 
@@ -36,16 +36,9 @@ PROGRESS_STEPS = 20_000
 Progress = Callable[[int, int, str], None]
 
 
-class ConvertedFile(NamedTuple):
-    """A memory or backup that was encrypted, decrypted or given another key."""
-
-    path: str
-    size: int
-
-
 def convert(
     path: str, key: CipherKey | None, progress: Progress, image_key: str = "", *, is_backup: bool = False
-) -> ConvertedFile:
+) -> None:
     """Replace a memory by a copy with this key, or without encryption if `key` is None.
 
     An encrypted copy holds `image_key`, the key of the images beside it, unless it has one already. A backup has no
@@ -64,7 +57,6 @@ def convert(
         with lock.held():
             _convert(path, key, progress, image_key)
             lock.note(NO_WAL_NOTE)
-    return ConvertedFile(path, file_size(path))
 
 
 def _convert(path: str, key: CipherKey | None, progress: Progress, image_key: str) -> None:
