@@ -7,6 +7,7 @@ server writes a request log, because a URL may contain a question or a code.
 import asyncio
 import errno
 import os
+import signal
 import socket
 import time
 from collections import Counter, OrderedDict
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h11
@@ -137,6 +139,24 @@ def url_host(address: str) -> str:
 
 def _with_port(name: str, port: int) -> str:
     return name if port == 443 or ":" in name.rpartition("]")[2] else f"{name}:{port}"
+
+
+@contextmanager
+def stopping_on_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Stop a server on SIGINT or SIGTERM, also before uvicorn installs its handlers and after it has stopped.
+
+    When uvicorn has stopped, it raises the signal again.
+    """
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def open_listener(bind: str, port: int) -> socket.socket:

@@ -68,16 +68,6 @@ def context_response(event: str, text: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}} if text else {}
 
 
-def message_response(text: str) -> dict[str, Any]:
-    """Return a response that shows a message to the user."""
-    return {"systemMessage": text}
-
-
-def block_response(reason: str) -> dict[str, Any]:
-    """Return a response that keeps the model from stopping, with a reason for the model to act on."""
-    return {"decision": "block", "reason": reason}
-
-
 def tokens_in_use(tail: bytes, size: int) -> int:
     """Estimate the tokens in the context, from the usage figure of the last response and the bytes after it.
 
@@ -221,7 +211,7 @@ def _session_start(event: HookEvent, settings: Settings, client: str | None) -> 
 
 def _pre_compact(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
     _clear_mark(settings, event, "compacted")  # so that the next session start can show the message again
-    yield message_response(PRE_COMPACT_MESSAGE)
+    yield {"systemMessage": PRE_COMPACT_MESSAGE}  # shown to the user
 
 
 def _user_prompt(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
@@ -241,7 +231,7 @@ def _stop(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[
     ):
         return
     if _mark_once(settings, event, "stopped"):
-        yield block_response(STOP_PROMPT)
+        yield {"decision": "block", "reason": STOP_PROMPT}  # the model goes on, with this reason
 
 
 HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[str, Any]]]] = {

@@ -3,9 +3,8 @@
 import getpass
 import json
 import os
-import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from types import FrameType
 from typing import Any
@@ -17,7 +16,13 @@ from quaid.cli.commands import listen_options
 from quaid.cli.parser import CommandLine, load_settings
 from quaid.cli.render import format_table
 from quaid.errors import FileTrouble, InvalidArgument, NotFound
-from quaid.http_server import ListenOptions, open_listener, server_address, uvicorn_config
+from quaid.http_server import (
+    ListenOptions,
+    open_listener,
+    server_address,
+    stopping_on_signals,
+    uvicorn_config,
+)
 from quaid.hub.direct import StoreHub, open_store
 from quaid.hub.replicas import SpaceCopies
 from quaid.hub.server import MAX_CONNECTIONS, build_app
@@ -52,8 +57,9 @@ def run_hub(line: CommandLine, arguments: dict[str, Any]) -> int:
     return run(open_store(place), line, arguments)
 
 
-def _show(line: CommandLine, value: Any, text: Callable[[], Sequence[str]]) -> int:
-    print(json.dumps(to_json(value), ensure_ascii=False, indent=2) if line.as_json else "\n".join(text()))
+def _show(line: CommandLine, value: Any, *text: str) -> int:
+    """Print a value as JSON or as lines of text."""
+    print(json.dumps(to_json(value), ensure_ascii=False, indent=2) if line.as_json else "\n".join(text))
     return 0
 
 
@@ -66,7 +72,7 @@ def _init(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
     """Create the first admin and print an invitation. On a hub with people, change nothing."""
     if any(person.is_admin for person in store.people(OPERATOR)):
         text = f"The hub {store.hub_id} exists already; nothing was changed"
-        return _show(line, {"hub_id": store.hub_id, "created": False}, lambda: [text])
+        return _show(line, {"hub_id": store.hub_id, "created": False}, text)
     name = arguments.get("name") or getpass.getuser()
     store.add_person(name, is_admin=True)
     return _print_invitation(
@@ -98,13 +104,13 @@ def _print_invitation(
     invitation = StoreHub(store, OPERATOR).invite(space, right, person, arguments.get("agent", ""))
     link = format_link(InvitationLink(_hub_url(arguments), invitation.code))
     record = {"hub_id": store.hub_id, "person": person, "link": link, **invitation._asdict()}
-    text = [
+    text = (
         summary,
         "On the new device:",
         f"  quaid join '{link}'" if space else f"  quaid share COLLECTION --hub '{link}'",
         "The link works once, within 24 hours. Send it over a channel that only this person reads.",
-    ]
-    return _show(line, record, lambda: text)
+    )
+    return _show(line, record, *text)
 
 
 def _space_id(store: HubStore, name: str) -> str:
@@ -120,7 +126,7 @@ def _space_id(store: HubStore, name: str) -> str:
 def _people(store: HubStore, line: CommandLine, _: dict[str, Any]) -> int:
     people = store.people(OPERATOR)
     rows = [(person.name, "admin" if person.is_admin else "", person.created_at) for person in people]
-    return _show(line, people, lambda: format_table(rows))
+    return _show(line, people, *format_table(rows))
 
 
 def _spaces(store: HubStore, line: CommandLine, _: dict[str, Any]) -> int:
@@ -129,9 +135,8 @@ def _spaces(store: HubStore, line: CommandLine, _: dict[str, Any]) -> int:
         (space.name, space.id, space.kind, "sealed" if space.sealed else "", f"change {space.last_seq}")
         for space in spaces
     ]
-    return _show(
-        line, spaces, lambda: format_table(rows) or ["There are no spaces yet; `quaid share` makes one"]
-    )
+    lines = format_table(rows) or ["There are no spaces yet; `quaid share` makes one"]
+    return _show(line, spaces, *lines)
 
 
 def _devices(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
@@ -147,7 +152,7 @@ def _devices(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> i
         )
         for device in devices
     ]
-    return _show(line, devices, lambda: format_table(rows))
+    return _show(line, devices, *format_table(rows))
 
 
 def _revoke(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
@@ -160,7 +165,7 @@ def _revoke(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> in
         raise InvalidArgument(name="NAME", problem=f"{problem}: `quaid hub devices` lists them")
     store.revoke_device(OPERATOR, devices[0].id)
     text = f"Revoked {devices[0].name} of {devices[0].person}. What it has copied stays on it."
-    return _show(line, {"revoked": devices[0].id}, lambda: [text])
+    return _show(line, {"revoked": devices[0].id}, text)
 
 
 def _audit(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
@@ -172,7 +177,7 @@ def _audit(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int
             if wrong is None
             else f"Entry {wrong} does not match: the log was changed"
         )
-        _show(line, {"entries": count, "first_mismatch": wrong}, lambda: [text])
+        _show(line, {"entries": count, "first_mismatch": wrong}, text)
         return 0 if wrong is None else 4
     space = _space_id(store, arguments["space"]) if "space" in arguments else ""
     entries = store.audit(OPERATOR, space, arguments.get("after", 0), arguments.get("limit", 100))
@@ -186,7 +191,7 @@ def _audit(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int
         )
         for entry in entries
     ]
-    return _show(line, entries, lambda: format_table(rows))
+    return _show(line, entries, *format_table(rows))
 
 
 def _backup(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
@@ -197,7 +202,7 @@ def _backup(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> in
     if not hasattr(store, "backup"):
         raise InvalidArgument(name="--store", problem="is in PostgreSQL; back it up with pg_dump")
     store.backup(path)
-    return _show(line, {"path": path}, lambda: [f"Wrote {path}"])
+    return _show(line, {"path": path}, f"Wrote {path}")
 
 
 def _serve(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
@@ -230,17 +235,10 @@ def _serve(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int
 
     server = HubServer(uvicorn_config(app, options, MAX_CONNECTIONS))
     print(f"quaid {quaid.__version__}: hub {store.hub_id} at {address.address}", file=sys.stderr, flush=True)
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        """Handle signals before uvicorn does, and after it has stopped, when it raises the signal again."""
-        server.should_exit = True
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        server.run(sockets=[listener])
+        with stopping_on_signals(server):
+            server.run(sockets=[listener])
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         if copies is not None:
             copies.close()
         store.close()

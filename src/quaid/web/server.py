@@ -13,7 +13,6 @@ import io
 import json
 import os
 import re
-import signal
 import socket
 import ssl
 import stat
@@ -69,6 +68,7 @@ from quaid.http_server import (
     open_listener,
     parse_address,
     server_address,
+    stopping_on_signals,
     url_host,
     uvicorn_config,
 )
@@ -671,25 +671,13 @@ def _run_server(
     start_memory_trim()
     server = WebServer(uvicorn_config(app, options))
     server.lan = lan
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        """Handle signals before uvicorn installs its handlers, and after it has stopped.
-
-        When uvicorn has stopped, it raises the signal again.
-        """
-        server.should_exit = True
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with stopping_on_signals(server):
         _announce(settings, place, options)
         if link:
             _show_link(_login_link(settings, port, target), opens, "Open")
         if lan:
             _show_lan(settings, lan)
         server.run(sockets=listeners)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     if not app.state.stopped_cleanly:
         sys.stdout.flush()
         os._exit(0)  # a worker thread hangs; its open transaction is rolled back
