@@ -5,7 +5,7 @@
 Four kinds of questions are asked: some that the memory answers, some on subjects that it does not have (in
 memories of 1,000, 10,000 and 100,000 chunks), some whose page was taken away, and some on a subject that it has
 but without the answer. AUC is the probability that a question with an answer gets a higher score than one
-without. The figures named "dev" were used to choose the limits and weights in quaid.search.strength; those named
+without. The figures named "dev" were used to choose the limits and weights in quaid.search.results; those named
 "test" were not. Everything goes through the real store, the real model and the real pipeline, except that most
 chunks of the largest memories are made up (see `made_up`).
 """

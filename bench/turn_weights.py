@@ -27,7 +27,7 @@ from quaid.search.candidates import (
     turn_features,
     turns_of_chunks,
 )
-from quaid.search.strength import word_weights
+from quaid.search.text import word_weights
 from quaid.storage import chunks, pages, text_index, vector_index
 
 CONVERSATIONS, STEPS, BATCH, RATE, PENALTY, FIRST_SCALE = 5, 300, 64, 0.05, 1e-3, 4.0

@@ -6,9 +6,8 @@ import pytest
 
 from quaid.app import Brain
 from quaid.notebook.layout import RecallHit
-from quaid.notebook.recall import MIN_SCORE
+from quaid.notebook.recall import MIN_SCORE, evidence_score
 from quaid.operations import dispatch
-from quaid.search import strength
 
 
 @pytest.mark.parametrize(
@@ -16,7 +15,7 @@ from quaid.search import strength
     [(1.0, None, 1.0), (0.4, None, 0.4), (0.0, 0.0, 0.0), (1.0, 0.0, 0.5), (1.0, 1.0, 1.0), (0.0, 0.4, 0.3)],
 )
 def test_half_is_words_and_half_is_meaning(share: float, near: float | None, wanted: float) -> None:
-    assert strength.evidence_score(share, near) == wanted
+    assert evidence_score(share, near) == wanted
 
 
 # Real notebooks

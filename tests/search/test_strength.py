@@ -2,27 +2,29 @@
 
 import pytest
 
-from quaid.search.question import names_asked, sought
-from quaid.search.strength import (
+from quaid.search.candidates import (
     MOST_BY_CHANCE,
-    STRONG_SCORE,
     TYPICAL_SPREAD,
+    MeaningLane,
+    by_chance,
+    expected_baseline,
+    standing_out,
+)
+from quaid.search.question import names_asked, sought
+from quaid.search.results import (
+    STRONG_SCORE,
     WEAK_SCORE,
-    Found,
-    Unrelated,
+    Measures,
     attribute_share,
     below_strong,
-    expected_baseline,
     missing_names,
     rate,
-    standing_out,
-    word_share,
-    word_weights,
 )
+from quaid.search.text import word_share, word_weights
 
 
-def found(words: float, meaning: float | None, **more: float) -> Found:
-    return Found(words, words, words, meaning, **more)
+def found(words: float, meaning: float | None, **more: float) -> Measures:
+    return Measures(words, words, words, meaning, **more)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_a_result_without_what_is_asked_for_is_weaker() -> None:
 
 
 def test_words_that_stand_together_and_a_clear_lead_count_more() -> None:
-    apart = Found(words=0.6, near=0.3, bm25=0.4, meaning=0.1)
+    apart = Measures(words=0.6, near=0.3, bm25=0.4, meaning=0.1)
     assert rate(apart._replace(near=0.6))[1] > rate(apart)[1]
     assert rate(apart._replace(bm25=0.6))[1] > rate(apart)[1]
     assert rate(apart._replace(lead=0.5))[1] > rate(apart)[1]
@@ -152,24 +154,27 @@ def test_the_score_has_fixed_limits(meaning: float | None) -> None:
     assert below_strong(1.0) < STRONG_SCORE
 
 
+def excess(cosine: float, baseline: float, chunks: int) -> float | None:
+    lane = MeaningLane("m", None, None, baseline, 0.03, chunks, chunks, chunks, 1.0, None, baseline)
+    return lane.excess(cosine)
+
+
 def test_the_nearest_of_many_unrelated_chunks_is_nearer() -> None:
-    chances = [Unrelated(0.4, 0.03, chunks).by_chance for chunks in (1_000, 10_000, 100_000)]
+    chances = [by_chance(0.03, chunks) for chunks in (1_000, 10_000, 100_000)]
     assert chances == sorted(chances)
     assert chances[2] - chances[0] == pytest.approx(0.065, abs=0.005)
-    few, many = (Unrelated(0.4, 0.03, chunks).excess(0.7) for chunks in (100, 100_000))
+    few, many = (excess(0.7, 0.4, chunks) for chunks in (100, 100_000))
     assert few is not None
     assert many is not None
     assert few > many > 0
 
 
 def test_a_memory_whose_chunks_differ_more_asks_for_more() -> None:
-    assert Unrelated(0.4, 0.04, 1_000).by_chance > Unrelated(0.4, 0.02, 1_000).by_chance
-    assert Unrelated(0.4, 0.5, 1_000).by_chance == MOST_BY_CHANCE
+    assert by_chance(0.04, 1_000) > by_chance(0.02, 1_000)
+    assert by_chance(0.5, 1_000) == MOST_BY_CHANCE
     # A few chunks say little about the spread.
-    assert Unrelated(0.4, 0.0, 1).by_chance == pytest.approx(
-        Unrelated(0.4, TYPICAL_SPREAD, 1).by_chance, abs=0.01
-    )
-    assert Unrelated(0.9, 0.03, 1).excess(0.9) is None
+    assert by_chance(0.0, 1) == pytest.approx(by_chance(TYPICAL_SPREAD, 1), abs=0.01)
+    assert excess(0.9, 0.9, 1) is None
 
 
 @pytest.mark.parametrize(

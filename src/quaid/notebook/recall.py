@@ -16,9 +16,8 @@ from quaid.formats import markdown
 from quaid.model import slug as slugs
 from quaid.notebook.layout import DAILY, REFERENCE, RecallHit, RecallResult, folder_exists, folder_missing
 from quaid.search import text as text_search
-from quaid.search.candidates import MeaningLane, RankedQuestion, rank_question
-from quaid.search.strength import evidence_score, standing_out, word_share, word_weights
-from quaid.search.text import EXCERPT_WIDTH, STOP_WORDS, ExcerptMarker
+from quaid.search.candidates import MeaningLane, RankedQuestion, rank_question, standing_out
+from quaid.search.text import EXCERPT_WIDTH, STOP_WORDS, ExcerptMarker, word_share, word_weights
 from quaid.storage import chunks, collections, text_index
 from quaid.storage.chunks import ChunkRow
 from quaid.storage.collections import Collection
@@ -103,6 +102,16 @@ def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int
             "meaning" if not held[chunk] else "both" if chunk in found_near else "words",
         )
     return worth
+
+
+def evidence_score(words: float, meaning: float | None) -> float:
+    """Return the share of words and the result of `standing_out` as one number from 0 to 1; each counts half.
+
+    If `meaning` is None, only the share of words counts.
+    """
+    if meaning is None:
+        return round(words, 2)
+    return round(min(1.0, (words + min(1.0, 1.5 * meaning)) / 2), 2)
 
 
 def _exact_matches(db: Database, part: str, matched: list[int]) -> list[int]:

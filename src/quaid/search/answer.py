@@ -19,16 +19,17 @@ from quaid.search.results import (
     ASKS_FOR_OPEN,
     COMPARABLE,
     ENTRY_MARK,
+    STRONG_WORDS,
     SUPERSEDED,
     TRUST_SHARE,
     Entry,
     LaneTrace,
     ResultBuilder,
     SearchResult,
+    Strength,
     shown_pages,
     strongest,
 )
-from quaid.search.strength import STRONG_WORDS, Strength
 from quaid.search.text import CUT_MARK, LONGEST_QUERY, NO_FILTERS, STOP_WORDS, fit_text, fits, plan_query
 from quaid.storage import chunks, pages, proposals, text_index
 from quaid.storage.pages import PageHead

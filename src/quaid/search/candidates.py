@@ -38,8 +38,17 @@ from quaid.search.question import (
     find_time_order,
     names_short_period,
 )
-from quaid.search.strength import ENOUGH_CHUNKS, Unrelated, expected_baseline, word_share, word_weights
-from quaid.search.text import NO_FILTERS, STOP_WORDS, QueryPlan, page_scores, plan_query, terms_worth_ranking
+from quaid.search.text import (
+    ENOUGH_CHUNKS,
+    NO_FILTERS,
+    STOP_WORDS,
+    QueryPlan,
+    page_scores,
+    plan_query,
+    terms_worth_ranking,
+    word_share,
+    word_weights,
+)
 from quaid.storage import chunks, pages, text_index, vectors
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters, TextIndex
@@ -82,9 +91,13 @@ class MeaningLane(NamedTuple):
     centred_baseline: float
     """The expected score of an unrelated text."""
 
-    @property
-    def unrelated(self) -> Unrelated:
-        return Unrelated(self.baseline, self.spread, self.compared)
+    def excess(self, cosine: float) -> float | None:
+        """Return how much nearer a chunk is than the nearest unrelated one; negative if it is less near.
+
+        Return None if that is not known (see `standing_out`).
+        """
+        nearness = standing_out(cosine, self.baseline, self.compared)
+        return None if nearness is None else nearness - by_chance(self.spread, self.compared)
 
     def nearest(self, count: int, filters: SearchFilters) -> dict[int, float]:
         """Return the nearest chunks with their scores, best first."""
@@ -131,6 +144,55 @@ def embed_question(
         centred=vector - share * mean,
         centred_baseline=baseline - share * float(mean @ mean),
     )
+
+
+CHANCE = 2.0
+"""The expected nearness of the nearest unrelated chunk, in units of spread times sqrt(2 ln n).
+
+Questions vary most in the directions in which chunks vary too, so this is more than 1.
+"""
+
+TYPICAL_SPREAD, MOST_BY_CHANCE = 0.03, 0.35
+"""The spread that is assumed in a memory of few chunks, and the highest value of `by_chance`."""
+
+
+def by_chance(spread: float, chunks: int) -> float:
+    """Return the value of `standing_out` that the nearest of this many unrelated chunks is expected to reach.
+
+    The nearest of many unrelated chunks is nearer than the nearest of a few, so the same cosine means less in a
+    large memory. For n independent values, the highest is about sqrt(2 ln n) standard deviations above the mean.
+    The standard deviation `spread` is that of the memory itself: the distance of its chunks from their mean,
+    spread evenly over all dimensions. Therefore the limits of `results.rate` hold for memories of any size and
+    for any model.
+    """
+    share = min(1.0, chunks / ENOUGH_CHUNKS)
+    spread = share * spread + (1 - share) * TYPICAL_SPREAD
+    return min(MOST_BY_CHANCE, CHANCE * spread * math.sqrt(2 * math.log(max(chunks, ENOUGH_CHUNKS))))
+
+
+def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
+    """Return how near a chunk is to the question, from 0 (like an unrelated chunk) to 1 (identical).
+
+    `cosine` is the cosine of the chunk, and `baseline` is the result of `expected_baseline`. The baseline is
+    a mean that includes this chunk, so the chunk's share is subtracted from it. Return None if this is the
+    only chunk and the model has no measured cosine of unrelated texts.
+    """
+    if chunks < 2 and baseline == cosine:  # this is the only chunk, and the model has no measured value
+        return None
+    others = baseline if chunks < 2 else (baseline * chunks - cosine) / (chunks - 1)
+    return max(0.0, (cosine - others) / (1 - others)) if others < 1 else 0.0
+
+
+def expected_baseline(mean: float, chunks: int, prior: float | None) -> float:
+    """Return the expected cosine of an unrelated chunk.
+
+    This is the mean over the database, mixed with `prior` if there are few chunks. `prior` is the model's
+    measured cosine of unrelated texts, or None.
+    """
+    if prior is None or chunks >= ENOUGH_CHUNKS:
+        return mean
+    share = chunks / ENOUGH_CHUNKS
+    return share * mean + (1 - share) * prior
 
 
 MEANING_SHARE = 0.55

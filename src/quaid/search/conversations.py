@@ -27,20 +27,11 @@ from quaid.search.candidates import (
     find_standing,
     fuse,
     read_turns,
+    standing_out,
     turn_features,
 )
 from quaid.search.question import find_time_order, names_asked, sought
-from quaid.search.results import Entry, SearchResult
-from quaid.search.strength import (
-    Found,
-    Strength,
-    attribute_share,
-    missing_names,
-    rate,
-    standing_out,
-    word_share,
-    word_weights,
-)
+from quaid.search.results import Entry, Measures, SearchResult, Strength, attribute_share, missing_names, rate
 from quaid.search.text import (
     EXCERPT_WIDTH,
     ROW_BUDGET,
@@ -49,6 +40,8 @@ from quaid.search.text import (
     plan_query,
     stem_text,
     terms_worth_ranking,
+    word_share,
+    word_weights,
 )
 from quaid.storage import conversations, text_index
 from quaid.storage.conversations import ConversationRow, TurnRow
@@ -213,12 +206,12 @@ def _rate_turns(
         ]
         share, meaning = word_share(has, weights), None
         if not isinstance(asked, str):
-            meaning = asked.unrelated.excess(cosines.get(turn_id, asked.baseline))
+            meaning = asked.excess(cosines.get(turn_id, asked.baseline))
         start = scored[turn_id].start
         line = marker.excerpt(turn.text) or " ".join(turn.text[start : start + EXCERPT_WIDTH].split())
         lacks = asked_for is not None and asked_for.kind != "date" and not asked_for.is_in(turn.text)
         strength, score = rate(
-            Found(
+            Measures(
                 *(share, share, share, meaning, missing_names(names, has)),
                 attribute=attribute_share(weights, has, names),
                 lacking=asked_for.weight if asked_for and lacks else 0.0,

@@ -19,8 +19,7 @@ from quaid.search import text as text_search
 from quaid.search.candidates import RankedQuestion
 from quaid.search.question import VAGUE_WORDS, name_spans, names_asked, sought
 from quaid.search.results import ENTRY_MARK, SUPERSEDED, Entry, SearchResult
-from quaid.search.strength import word_weights
-from quaid.search.text import STOP_WORDS
+from quaid.search.text import STOP_WORDS, word_weights
 from quaid.storage import facts, pages, text_index
 from quaid.storage.facts import FactRow
 from quaid.storage.sqlite.connection import Database

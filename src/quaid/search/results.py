@@ -1,8 +1,8 @@
 """Make results of the ranked pages: choose the chunk and the line of each page, rate its evidence and explain it."""
 
 import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from quaid.model import timeline
 from quaid.model.chunker import (
@@ -28,17 +28,7 @@ from quaid.model.trust import (
 from quaid.search import text as text_search
 from quaid.search.candidates import MEANING_SHARE, MeaningLane, RankedQuestion
 from quaid.search.question import names_asked, sought
-from quaid.search.strength import (
-    Found,
-    Strength,
-    attribute_share,
-    below_strong,
-    missing_names,
-    rate,
-    word_share,
-    word_weights,
-)
-from quaid.search.text import NO_FILTERS, STOP_WORDS, TextStems, fit_text
+from quaid.search.text import NO_FILTERS, STOP_WORDS, TextStems, fit_text, word_share, word_weights
 from quaid.storage import chunks, pages, text_index, trust
 from quaid.storage.chunks import ChunkRow
 from quaid.storage.pages import PageHead
@@ -92,6 +82,7 @@ LEAST_STRUCK = 0.3
 WORDS_ADDED = 2
 """An entry is also shown if it has at least this many words of the question that the chosen entries lack."""
 
+Strength = Literal["strong", "weak", "none"]
 STRENGTHS: tuple[Strength, ...] = ("strong", "weak", "none")
 SUPERSEDED = "superseded"
 
@@ -110,7 +101,7 @@ class SearchResult(NamedTuple):
     summary: str = ""
     content: str = ""
     score: float = 0.0
-    """The strength of the evidence from 0 to 1 (see search.strength). It is comparable between questions."""
+    """The strength of the evidence from 0 to 1 (see `rate`). It is comparable between questions."""
     tokens_used: int = 0
     lane: str = "words"
     """How the page was found: exact (by name), words, meaning, both, date, or name (see put_named_first)."""
@@ -383,6 +374,123 @@ def _chunks_with_entries(ranked: RankedQuestion, page_ids: list[int]) -> dict[in
         by_meaning = sorted(ids, key=lambda chunk: -cosines.get(chunk, 0.0))[:CHUNKS_COMPARED]
         best[page] = list(dict.fromkeys(by_score + by_meaning))
     return best
+
+
+STRONG, WEAK = 0.68, 0.0
+"""The limits of the evidence for strong and weak."""
+
+SHARE_WEIGHT, NEAR_WEIGHT, BM25_WEIGHT, MEANING_WEIGHT, LEAD_WEIGHT = 0.25, 0.35, 0.4, 1.0, 0.3
+"""Weights of `words`, `near`, `bm25`, `meaning` and `lead` of Measures."""
+
+NAMES_WEIGHT, SUBJECT_WEIGHT = 0.25, 0.2
+"""This much is subtracted if a result has none of the question's names, or none of its words besides the subject."""
+
+LEAST_ATTRIBUTE = 0.1
+"""A result with a smaller share of the question's words besides its subject is not strong."""
+
+STRONG_WORDS, WEAK_WORDS = 0.6, 0.3
+"""The limits for strong and weak if only words are known."""
+
+NAMES_WEIGHT_OF_WORDS = 0.4
+"""This much is subtracted for missing names if only words are known."""
+
+
+class Measures(NamedTuple):
+    """How a result matches a question. Shares of words are from 0 to 1, and rare words weigh more."""
+
+    words: float
+    """The share of the question's words that it contains."""
+    near: float
+    """The largest share of the question's words in one statement together with its title and heading."""
+    bm25: float
+    """Its BM25 score, divided by the sum of the weights of the question's words."""
+    meaning: float | None
+    """The result of `MeaningLane.excess`, or None if it has no vector."""
+    missing_names: float = 0.0
+    """The share of the question's names that it does not contain."""
+    attribute: float = 1.0
+    """The share of the question's words, other than names and words of the title; 1 if there are no others."""
+    lacking: float = 0.0
+    """`Sought.weight` if the result does not have what the question asks for, otherwise 0."""
+    lead: float = 0.0
+    """For the first result, the difference between its ranking score and that of the second; otherwise 0."""
+
+
+def rate(measures: Measures) -> tuple[Strength, float]:
+    """Return the strength of a result, and its evidence as a number from 0 to 1, comparable between questions.
+
+    The number is at least 0.5 for strong results, and at least 0.24 for weak ones. The evidence is raw instead of
+    rescaled: the question's words in the result, in all, in one statement, and by BM25; how much nearer its chunk is
+    than the nearest of as many unrelated chunks would be; how far the first result is ahead of the second; and
+    whether it has the names in the question, words of the question besides its subject, and what is asked for, such
+    as a phone number. `python -m bench strength` measures the limits, and docs/decisions/076-strength.md has the
+    figures.
+    """
+    limits = _LIMITS
+    if measures.meaning is None:
+        limits, evidence = _WORD_LIMITS, measures.words - NAMES_WEIGHT_OF_WORDS * measures.missing_names
+    else:
+        evidence = (
+            SHARE_WEIGHT * measures.words
+            + NEAR_WEIGHT * measures.near
+            + BM25_WEIGHT * min(1.0, measures.bm25)
+            + MEANING_WEIGHT * measures.meaning
+            + LEAD_WEIGHT * measures.lead
+            - NAMES_WEIGHT * measures.missing_names
+            - SUBJECT_WEIGHT * (1 - measures.attribute)
+        )
+    evidence -= measures.lacking
+    score = round(min(1.0, max(0.0, _scaled(evidence, limits))), 2)
+    if measures.attribute < LEAST_ATTRIBUTE or measures.lacking:
+        score = below_strong(score)
+    strength: Strength = "none"
+    if score >= WEAK_SCORE:
+        strength = "strong" if score >= STRONG_SCORE else "weak"
+    return strength, score
+
+
+STRONG_SCORE, WEAK_SCORE = 0.5, 0.24
+"""The limits of the number that `rate` returns."""
+_LIMITS = (-0.4, WEAK, STRONG, 1.6)
+_WORD_LIMITS = (0.0, WEAK_WORDS, STRONG_WORDS, 1.0)
+"""The evidence for the lowest score, for a weak and a strong result, and for the highest score."""
+
+
+def _scaled(evidence: float, limits: tuple[float, float, float, float]) -> float:
+    """Return the score for some evidence. The limits for weak and strong become WEAK_SCORE and STRONG_SCORE."""
+    least, weak, strong, most = limits
+    if evidence >= strong:
+        return STRONG_SCORE + (1 - STRONG_SCORE) * (evidence - strong) / (most - strong)
+    if evidence >= weak:
+        return WEAK_SCORE + (STRONG_SCORE - WEAK_SCORE - 0.01) * (evidence - weak) / (strong - weak)
+    return (WEAK_SCORE - 0.01) * (evidence - least) / (weak - least)
+
+
+def below_strong(score: float) -> float:
+    """Limit a score to less than the limit for strong, for a result that lacks what the question asks for."""
+    return min(score, STRONG_SCORE - 0.01)
+
+
+def missing_names(names: Mapping[str, float], held: Iterable[str]) -> float:
+    """Return the share of the names that are not in `held`, or 0 if there are none. Rare names count more."""
+    return 1 - word_share(held, names) if names else 0.0
+
+
+_ASKING = frozenset(
+    """tell show give list find explain describe know known remember say said information info note notes detail
+    details overview summary news status latest thing things something anything everything happened""".split()
+)
+"""Words of a question that asks for anything about a subject."""
+
+
+def attribute_share(weights: Mapping[str, float], held: Iterable[str], subject: Collection[str]) -> float:
+    """Return the share of a question's words besides its subject that are in `held`, or 1 if it has no others."""
+    others = {
+        word: weight
+        for word, weight in weights.items()
+        if word not in subject and word.lower() not in _ASKING
+    }
+    return word_share(held, others) if others else 1.0
 
 
 class _ScannedText(NamedTuple):
@@ -723,14 +831,14 @@ class ResultBuilder:
         if isinstance(self._ranked.meaning, MeaningLane) and self._cosines:
             cosine = self._cosines.get(shown.chunk.id) if shown.chunk else None
             # A chunk that is not embedded yet is rated by words alone.
-            meaning = None if cosine is None else self._ranked.meaning.unrelated.excess(cosine)
-        judged, score = rate(self._found(shown, meaning))
+            meaning = None if cosine is None else self._ranked.meaning.excess(cosine)
+        judged, score = rate(self._measures(shown, meaning))
         if judged == "strong" and candidates.periods and not self._is_of_time(shown):
             # A result may be wrong if it is not from the period in the question.
             return "weak", below_strong(score)
         return judged, score
 
-    def _found(self, shown: ShownPage, meaning: float | None) -> Found:
+    def _measures(self, shown: ShownPage, meaning: float | None) -> Measures:
         """Return the measures from which `rate` computes the strength of a result."""
         scanned, bm25 = self._scan(shown), 0.0
         if shown.chunk:
@@ -740,7 +848,7 @@ class ResultBuilder:
         lacking = 0.0
         if self._sought and not (self._sought.kind == "date" and shown.date):
             lacking = 0.0 if self._sought.is_in(scanned.around) else self._sought.weight
-        return Found(
+        return Measures(
             words=self._share(shown),
             near=0.0 if self._has_only_stop_words else scanned.near,
             bm25=bm25,

@@ -7,9 +7,10 @@ pages are ranked. Excerpts are made with the tokenizer of the index, because FTS
 times as long.
 """
 
+import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from quaid.model.dates import fold_days
@@ -397,6 +398,30 @@ def match_stems(stemmer: Stemmer, text: str, stems: frozenset[str]) -> list[tupl
         word = raw[start:end].lower().decode("utf-8", "replace")
         matches.append((characters, stem, word not in STOP_WORDS))
     return matches
+
+
+ENOUGH_CHUNKS = 50
+"""So many chunks tell reliably how common a word is, and how near an unrelated chunk is to a question."""
+
+LEAST_WEIGHT = 0.1
+"""A word has at least this weight, however many chunks contain it."""
+
+
+def word_weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
+    """Return the weight of each word of a question, by the number of chunks that contain it.
+
+    In a small database even a rare word may be in every chunk, so the total is at least ENOUGH_CHUNKS.
+    """
+    total = max(total, ENOUGH_CHUNKS)
+    return {
+        word: max(LEAST_WEIGHT, math.log((total + 0.5) / (count + 0.5))) for word, count in counts.items()
+    }
+
+
+def word_share(held: Iterable[str], weight: Mapping[str, float]) -> float:
+    """Return the share of a question's words that are in `held`. Each word counts by its weight."""
+    every = sum(weight.values())
+    return sum(weight[word] for word in set(held) if word in weight) / every if every else 0.0
 
 
 def is_mistakable(stemmer: Stemmer, part: str) -> bool:

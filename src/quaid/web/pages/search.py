@@ -61,7 +61,7 @@ GOOD_RECALL = 0.5
 GOOD_SHARE, NEAR_SHARE = 0.6, 0.3
 """A node with at least GOOD_SHARE of the question's words is a strong match, with NEAR_SHARE a weak one.
 
-quaid.search.strength has the same limits for pages (STRONG_WORDS, WEAK_WORDS).
+quaid.search.results has the same limits for pages (STRONG_WORDS, WEAK_WORDS).
 """
 KB_COLLECTION = "kb"
 MAX_QUESTION = 2_000
