@@ -126,7 +126,7 @@ def test_reused_ids_do_not_hide_a_missing_turn(db: Database) -> None:
     known = embedding_queue.embedded_range(db, EmbeddedRange(), everything)
     assert known is not None
     (conversation,) = conversations.find_by_session(db, "a")
-    db.write(lambda tx: conversations.remove(tx, conversation.id, NOW))
+    db.write(lambda tx: conversation.remove(tx, NOW))
     say(db, "b", "Other words on the same rows of the table.")
     assert embedding_queue.embedded_range(db, known, everything) is None
     assert vectors.active_model(db) is not None

@@ -269,7 +269,7 @@ def test_a_removed_conversation_stays_out_until_it_is_wanted_again(brain: Brain,
     file.write_text(line("one", 1))
     read(brain, file)
     (held,), *_ = conversations.list_all(brain.db, 10)
-    brain.db.write(lambda tx: conversations.remove(tx, held.id, brain.now()))
+    brain.db.write(lambda tx: held.remove(tx, brain.now()))
     with file.open("a") as more:
         more.write(line("two", 2))
     report = read(brain, file)

@@ -50,9 +50,10 @@ def test_validate_sees_wrong_words(db: Database, sql: str, problem: str) -> None
 
 
 def test_the_words_of_a_removed_conversation_go(db: Database) -> None:
-    added = add(db, "engines weave")
+    add(db, "engines weave", session="s")
     add(db, "looms", session="t")
-    db.write(lambda tx: conversations.remove(tx, added.conversation, NOW))
+    (conversation,) = conversations.find_by_session(db, "s")
+    db.write(lambda tx: conversation.remove(tx, NOW))
     assert {term for term, _, _ in words(db)} == {"loom"}
     assert conversations.list_all(db, 0)[1:] == (1, 1)
     assert add(db, "engines weave").removed

@@ -123,13 +123,14 @@ def test_turns_are_not_among_chunks_and_their_mean_is_their_own(db: Database) ->
 
 
 def test_a_conversation_takes_the_vectors_along_that_no_other_needs(db: Database) -> None:
-    a = say(db, "a", *[sentence(number) for number in range(300)])
+    say(db, "a", *[sentence(number) for number in range(300)])
     say(db, "b", sentence(7), "Something that only this conversation has.")
     embed(db)
     index = TurnIndex(db)
     query = np.ones(WIDTH, np.float32)
     index.nearest(MODEL, query, 10)
-    db.write(lambda tx: conversations.remove(tx, a, NOW))
+    (conversation,) = conversations.find_by_session(db, "a")
+    db.write(lambda tx: conversation.remove(tx, NOW))
     assert db.rows("SELECT count(*) FROM turn_vectors") == [(2,)]
     assert TurnQueue(db, MODEL).coverage() == (2, 2)
     assert len(index.nearest(MODEL, query, 10)) == 2  # whoever held them in memory lets go, too
@@ -137,10 +138,11 @@ def test_a_conversation_takes_the_vectors_along_that_no_other_needs(db: Database
 
 
 def test_a_vector_that_comes_after_its_conversation_went_is_not_kept(db: Database) -> None:
-    a = say(db, "a", sentence(1))
+    say(db, "a", sentence(1))
     queue = TurnQueue(db, MODEL)
     (waiting,) = queue.texts(queue.missing())
-    db.write(lambda tx: conversations.remove(tx, a, NOW))
+    (conversation,) = conversations.find_by_session(db, "a")
+    db.write(lambda tx: conversation.remove(tx, NOW))
     result = [(waiting.content_hash, vector(waiting.content_hash))]
     assert db.write(lambda tx: queue.store(tx, result, NOW)) == 0
     assert db.rows("SELECT 1 FROM turn_vectors") == []

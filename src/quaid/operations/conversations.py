@@ -289,7 +289,7 @@ def conversations_remove(
     done, problem = yes and not dry_run, ""
     if done:
         now = brain.now()
-        brain.db.write(lambda tx: store.remove(tx, row.id, now))
+        brain.db.write(lambda tx: row.remove(tx, now))
         problem = erasure.vacuum_and_checkpoint(brain.db)
     return ConversationRemoveRecord(done, row, ask=not dry_run, problem=problem)
 
@@ -326,17 +326,16 @@ def _masked_item(value: Any) -> Any:
 
 def session_items(brain: Brain, client: str, session: str, limit: int | None = None) -> list[Any]:
     """Return the items of a session, oldest first. `limit` keeps the last ones."""
-    return [json.loads(item) for _, item in store.session_items(brain.db, client, session, limit)]
+    conversation = store.find_session(brain.db, client, session)
+    return [json.loads(item) for _, item in conversation.items(brain.db, limit)] if conversation else []
 
 
 def pop_session_item(brain: Brain, client: str, session: str) -> Any:
     """Remove the last item of a session and return it, or None if there is none."""
 
     def work(tx: Transaction) -> str | None:
-        for turn, item in store.session_items(brain.db, client, session, 1):
-            store.remove_turn(tx, turn)
-            return item
-        return None
+        conversation = store.find_session(brain.db, client, session)
+        return conversation.pop_item(tx, brain.db) if conversation else None
 
     item = brain.db.write(work)
     return None if item is None else json.loads(item)
@@ -349,7 +348,7 @@ def clear_session(brain: Brain, client: str, session: str) -> None:
     def work(tx: Transaction) -> None:
         conversation = store.find_session(brain.db, client, session)
         if conversation is not None:
-            store.remove(tx, conversation, now)
+            conversation.remove(tx, now)
 
     brain.db.write(work)
 

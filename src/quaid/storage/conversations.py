@@ -199,6 +199,38 @@ class ConversationRow(NamedTuple):
             LearnedPage(slugs.address(collection, slug), title, why) for collection, slug, title, why in rows
         ]
 
+    def items(self, db: "Database", limit: int | None = None) -> list[tuple[int, str]]:
+        """Return the turns that have an item, in order, as (turn id, item). `limit` keeps the last ones."""
+        rows = db.rows(
+            "SELECT i.turn_id, i.item FROM conversation_turns AS t JOIN session_items AS i ON i.turn_id = t.id"
+            " WHERE t.conversation_id = ? ORDER BY t.turn DESC LIMIT ?",
+            (self.id, -1 if limit is None else limit),
+        )
+        return rows[::-1]
+
+    def pop_item(self, tx: "Transaction", db: "Database") -> str | None:
+        """Delete the last turn that has an item, with its index entries, and return the item, or None."""
+        for turn, item in self.items(db, 1):
+            tx.execute("DELETE FROM conversation_turns WHERE id = ?", (turn,))
+            return item
+        return None
+
+    def remove(self, tx: "Transaction", now: str) -> None:
+        """Delete the turns of a conversation, with their index entries and vectors.
+
+        The row of the conversation is kept, so that reading its transcript again does not restore it.
+        """
+        tx.pragma("secure_delete", "ON")
+        tx.execute("DELETE FROM conversation_turns WHERE conversation_id = ?", (self.id,))
+        # Deleted words stay in the segments of the index until the segments are merged.
+        tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('optimize')")
+        vectors.purge_turn_vectors(tx)
+        tx.execute(
+            "UPDATE conversations SET removed_at = ?, title = '', project = '', started_at = NULL, ended_at = NULL,"
+            " masked = 0 WHERE id = ?",
+            (now, self.id),
+        )
+
     def read_turns(self, db: "Database", first: int, limit: int) -> list[TurnRow]:
         """Return up to `limit` turns of a conversation from position `first` on, in order."""
         rows = db.rows(
@@ -406,28 +438,13 @@ def find_by_session(db: "Database", session: str, limit: int = 10) -> list[Conve
     return []
 
 
-def session_items(
-    db: "Database", client: str, session: str, limit: int | None = None
-) -> list[tuple[int, str]]:
-    """Return the turns of a session that have an item, in order, as (turn id, item). `limit` keeps the last ones."""
-    rows = db.rows(
-        "SELECT i.turn_id, i.item FROM conversations AS c JOIN conversation_turns AS t ON t.conversation_id = c.id"
-        " JOIN session_items AS i ON i.turn_id = t.id WHERE c.client = ? AND c.session = ?"
-        " ORDER BY t.turn DESC LIMIT ?",
-        (client, session, -1 if limit is None else limit),
+def find_session(db: "Database", client: str, session: str) -> ConversationRow | None:
+    """Return the conversation of a client with exactly this session id, also if it was removed."""
+    row = db.one(
+        f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE client = ? AND session = ?",  # noqa: S608
+        (client, session),
     )
-    return rows[::-1]
-
-
-def find_session(db: "Database", client: str, session: str) -> int | None:
-    """Return the id of a conversation."""
-    row = db.one("SELECT id FROM conversations WHERE client = ? AND session = ?", (client, session))
-    return int(row[0]) if row else None
-
-
-def remove_turn(tx: "Transaction", turn: int) -> None:
-    """Delete one turn with its item and index entries."""
-    tx.execute("DELETE FROM conversation_turns WHERE id = ?", (turn,))
+    return ConversationRow(*row) if row else None
 
 
 MIN_SOURCE_NAME = 8
@@ -476,20 +493,3 @@ def list_transcripts(
         values,
     )
     return [TranscriptState(*row) for row in rows]
-
-
-def remove(tx: "Transaction", conversation: int, now: str) -> None:
-    """Delete the turns of a conversation, with their index entries and vectors.
-
-    The row of the conversation is kept, so that reading its transcript again does not restore it.
-    """
-    tx.pragma("secure_delete", "ON")
-    tx.execute("DELETE FROM conversation_turns WHERE conversation_id = ?", (conversation,))
-    # Deleted words stay in the segments of the index until the segments are merged.
-    tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('optimize')")
-    vectors.purge_turn_vectors(tx)
-    tx.execute(
-        "UPDATE conversations SET removed_at = ?, title = '', project = '', started_at = NULL, ended_at = NULL,"
-        " masked = 0 WHERE id = ?",
-        (now, conversation),
-    )
