@@ -108,7 +108,7 @@ def activity(
     calls = CallFilter(client, session, first, last, writes)
     with brain.db.reading():
         rows, total = calls.sessions(brain.db, limit)
-        stored = store.calls_of_sessions(brain.db, [row.session for row in rows], calls, MAX_LISTED_CALLS)
+        stored = calls.calls(brain.db, [row.session for row in rows], MAX_LISTED_CALLS)
         budget = MAX_DIFFS if diffs else 0
         by_session: dict[str, list[AgentCall]] = {}
         for call in stored:
@@ -173,8 +173,7 @@ def activity_accept(
         ids = [_require_write(brain, id).id]
     else:
         calls = CallFilter(session=session, writes=True)
-        stored = store.calls_of_sessions(brain.db, [session or ""], calls, store.MAX_CALLS)
-        ids = [call.id for call in stored]
+        ids = [call.id for call in calls.calls(brain.db, [session or ""], store.MAX_CALLS)]
         if not ids:
             raise NotFound(what="session", name=session, hint=" `quaid activity --writes` lists them.")
     lines = [added for call_id in ids for added in _added_lines(brain, call_id)]

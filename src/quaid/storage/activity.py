@@ -103,6 +103,16 @@ class CallFilter(NamedTuple):
         (total,) = db.one(f"SELECT count(DISTINCT session) FROM activity WHERE {condition}", values) or (0,)  # noqa: S608
         return [AgentSession(*row) for row in rows], total
 
+    def calls(self, db: "Database", sessions: Sequence[str], limit: int) -> list[StoredCall]:
+        """Return the newest matching calls of these sessions, newest first, with their pages."""
+        condition, values = self.condition()
+        matching = (
+            f"(SELECT * FROM activity WHERE {condition} AND session IN (SELECT value FROM json_each(?6))"  # noqa: S608
+        )
+        return _select_calls(
+            db, matching + " ORDER BY id DESC LIMIT ?7) AS a", (*values, json.dumps(sessions), limit)
+        )
+
 
 def record(tx: "Transaction", calls: Iterable[NewCall], oldest: str) -> None:
     """Store calls, and delete those before `oldest` and those beyond MAX_CALLS."""
@@ -137,40 +147,25 @@ def record(tx: "Transaction", calls: Iterable[NewCall], oldest: str) -> None:
     )
 
 
-def calls_of_sessions(
-    db: "Database", names: Sequence[str], calls: CallFilter, limit: int
-) -> list[StoredCall]:
-    """Return the newest matching calls of these sessions, newest first, with their pages."""
-    condition, values = calls.condition()
+def find_call(db: "Database", call_id: int) -> StoredCall | None:
+    return next(iter(_select_calls(db, "activity AS a WHERE a.id = ?", (call_id,))), None)
+
+
+def _select_calls(db: "Database", source: str, values: tuple[object, ...]) -> list[StoredCall]:
+    """Return the calls of a table, or of a query, named a, with their pages."""
     rows = db.rows(
         "SELECT a.id, a.session, a.tool, a.is_write, a.outcome, a.called_at, a.ms, a.proposal_id,"  # noqa: S608
-        " coalesce(a.decision, (SELECT p.decision FROM proposals AS p WHERE p.id = a.proposal_id))"
-        f" FROM (SELECT * FROM activity WHERE {condition}"
-        " AND session IN (SELECT value FROM json_each(?6)) ORDER BY id DESC LIMIT ?7) AS a",
-        (*values, json.dumps(names), limit),
+        f" coalesce(a.decision, (SELECT p.decision FROM proposals AS p WHERE p.id = a.proposal_id)) FROM {source}",
+        values,
     )
-    return _with_pages(db, rows)
-
-
-def find_call(db: "Database", call_id: int) -> StoredCall | None:
-    rows = db.rows(
-        "SELECT a.id, a.session, a.tool, a.is_write, a.outcome, a.called_at, a.ms, a.proposal_id,"
-        " coalesce(a.decision, (SELECT p.decision FROM proposals AS p WHERE p.id = a.proposal_id))"
-        " FROM activity AS a WHERE a.id = ?",
-        (call_id,),
-    )
-    return next(iter(_with_pages(db, rows)), None)
-
-
-def _with_pages(db: "Database", rows: Sequence[tuple[object, ...]]) -> list[StoredCall]:
     pages: dict[int, list[CallPage]] = {}
-    for call_id, collection, slug, *values in db.rows(
+    for call_id, collection, slug, *rest in db.rows(
         "SELECT w.value, c.name, p.slug, p.title, l.first_version, l.last_version, p.version FROM json_each(?) AS w"
         " CROSS JOIN activity_pages AS l ON l.activity_id = w.value JOIN pages AS p ON p.id = l.page_id"
         " JOIN collections AS c ON c.id = p.collection_id WHERE p.quarantined_at IS NULL ORDER BY p.slug",
         (json.dumps([row[0] for row in rows]),),
     ):
-        page = CallPage(slugs.address(collection, slug), *values)
+        page = CallPage(slugs.address(collection, slug), *rest)
         pages.setdefault(call_id, []).append(page)
     return [
         StoredCall._make((*row[:3], bool(row[3]), *row[4:], tuple(pages.get(int(str(row[0])), ()))))
