@@ -258,10 +258,10 @@ def test_forgetting_everything_leaves_a_sound_memory(db: Database) -> None:
 
 def test_a_sample_is_known_again_by_the_model_that_made_it(db: Database) -> None:
     use(db, A)
-    assert vectors.sample_vector(db, A.name) is None
+    assert vectors.require_model(db, A.name).sample(db) is None
     write(db, "a", "some words")
     embed(db, A)
-    sample = vectors.sample_vector(db, A.name)
+    sample = vectors.require_model(db, A.name).sample(db)
     assert sample
     text, vector = sample
     assert vectors.cosine_to_stored(A.embed_passages([text])[0], vector) > 0.999

@@ -763,7 +763,7 @@ class ImportRun(FolderRun):
             if past.slug:
                 self._has_page(path, past.slug)
         self._assign_slugs()
-        with trust.at_most(tx, IMPORTED):
+        with trust.written_as(tx, IMPORTED, at_most=True):
             for batch in self.batches():
                 if batch and batch[0].page is None:
                     self._write_other(tx, batch[0])

@@ -298,7 +298,12 @@ def export_quarantined(
             durable_files.sync_file(os.path.join(target, path))
         for folder in {os.path.dirname(os.path.join(target, path)) for path in paths}:
             durable_files.sync_folder(folder)
-    db.write(lambda tx: erasure.mark_exported(tx, chosen, os.path.abspath(target), now))
+
+    def record(tx: Transaction) -> None:
+        for hidden in chosen:
+            hidden.mark_exported(tx, os.path.abspath(target), now)
+
+    db.write(record)
     return QuarantineExportRecord(target, tuple(hidden.slug for hidden in chosen), len(paths))
 
 

@@ -550,7 +550,7 @@ class SyncRun(FolderRun):
         self._make_way(tx, items)
         # Files are those of the person, unless the caller has just written them, even if an agent asked for the sync.
         for own in sorted({self._class(item) for item in items}):
-            with trust.at_most(tx, PERSON) if self.authored else trust.written_as(tx, own):
+            with trust.written_as(tx, PERSON, at_most=True) if self.authored else trust.written_as(tx, own):
                 self.write_pages(tx, [item for item in items if self._class(item) == own])
         for page_id, slug in self.vacated.items():
             # A page that could not be written still has its temporary slug.
@@ -808,7 +808,7 @@ class SyncRun(FolderRun):
         before = dates.shift_date(self.now[:10], -erasure.QUARANTINE_DAYS)
         for page in erasure.quarantined_pages(tx, self.collection.id, before=before):
             if page.is_safe:
-                erasure.discard_page(tx, page.id)
+                page.discard(tx)
                 self.counts["discarded"] += 1
             else:
                 self.note(page.slug, QUARANTINE_NOTE)

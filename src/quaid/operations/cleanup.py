@@ -526,7 +526,7 @@ def delete_page(brain: Brain, target: EraseTarget, expected_version: int | None 
     images = _images_of(target)
     page.run(expected_version)
     for name in images:
-        if not pages.any_page_contains(db, name):
+        if not pages.any_page_contains(db, name, without_file=True):
             attachments.remove(db.path, name)
     return DeletedPage(target, page, tuple(before), _purge_on_hub(brain, collection.name))
 

@@ -785,7 +785,7 @@ def quarantine_discard(
 
         def discard(tx: "Transaction") -> None:
             for candidate in going:
-                erasure.discard_page(tx, candidate.id)
+                candidate.discard(tx)
 
         brain.db.write(discard)
     discarded, kept_slugs = (
@@ -1155,7 +1155,7 @@ def sample_remove(brain: Brain) -> SampleRemoveRecord:
 
     def discard(tx: "Transaction") -> None:
         for page in waiting:
-            erasure.discard_page(tx, page.id)
+            page.discard(tx)
 
     brain.db.write(discard)
     with translate_os_errors(folder):

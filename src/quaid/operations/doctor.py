@@ -34,6 +34,7 @@ from quaid.operations.models import model_check
 from quaid.operations.registry import Arg, op
 from quaid.operations.service import daemon_status, owner_token_path, token_list
 from quaid.storage import SCHEMA_VERSION, collections, expiry, history, spaces as shared_spaces
+from quaid.storage.briefing import open_counts
 from quaid.storage.checks import Violation, is_text_index_damage
 from quaid.storage.collections import Collection
 from quaid.storage.sqlite import backup, connection
@@ -556,7 +557,7 @@ def _folders(brain: Brain) -> Iterator[DoctorFinding]:
 
 def _expiry(brain: Brain) -> Iterator[DoctorFinding]:
     rules = ", ".join(f"{rule.setting} {rule.period}" for rule in expiry.retention_rules(brain.db))
-    hidden = expiry.count_expired(brain.db)
+    hidden = open_counts(brain.db)["expired"]
     if hidden:
         detail = f"{count_noun(hidden, 'expired thing')}, erased after {brain.option(expiry.GRACE_SETTING)}"
         yield DoctorFinding(

@@ -600,7 +600,7 @@ def contradictions_(
     """List the open contradictions with both quotes, as `quaid check` last found them."""
     with brain.db.reading():
         listed, total, _ = contradictions.listing(brain.db, None, None, limit)
-        last, changed = contradictions.last_check(brain.db), contradictions.changed_pages(brain.db)
+        last, changed = contradictions.last_check(brain.db)
     return ContradictionsRecord(tuple(listed), total, last, changed)
 
 
@@ -651,10 +651,8 @@ class ContradictionMonitor:
 
     def _is_fresh(self, brain: Brain) -> bool:
         """Return True if another process has checked the memory today and nothing has changed since."""
-        last = contradictions.last_check(brain.db)
-        return (
-            last is not None and last[:10] == brain.now()[:10] and not contradictions.changed_pages(brain.db)
-        )
+        last, changed = contradictions.last_check(brain.db)
+        return last is not None and last[:10] == brain.now()[:10] and not changed
 
     def _check(self, brain: Brain, today: str) -> None:
         began, now = time.thread_time(), brain.now()

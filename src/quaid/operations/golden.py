@@ -192,7 +192,7 @@ def guard(
     write only through the database. Without golden questions, with `force`, and inside another rehearsal, it is just
     applied.
     """
-    if force or brain.rehearsal is not None or not brain.db.writable or not store.count(brain.db):
+    if force or brain.rehearsal is not None or not brain.db.writable or not store.listing(brain.db):
         return change()
     questions = store.listing(brain.db)
     passing = {result.id for result in ask_all(brain, questions).results if result.passed}

@@ -139,7 +139,7 @@ class Ingestion:
 
         What is written has the trust class of the source, or that of the caller if that is lower.
         """
-        with trust.at_most(tx, class_of_source(self.source.ref, self.source.kind)):
+        with trust.written_as(tx, class_of_source(self.source.ref, self.source.kind), at_most=True):
             return self._run(tx)
 
     def _run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":
@@ -1009,7 +1009,7 @@ def attachment(
     """Return an image of a page in base64."""
     import base64
 
-    if brain.settings.only and not pagess.mentions(brain.db, name):
+    if brain.settings.only and not pagess.any_page_contains(brain.db, name):
         raise NotFound(what="image", name=name, hint="")
     root, inside = _image_folder(brain, slug, make=False)
     data = attachments.read(root, inside, name, _image_key(brain, inside))

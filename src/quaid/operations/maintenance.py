@@ -47,7 +47,7 @@ from quaid.storage import (
     proposals,
     vectors,
 )
-from quaid.storage.briefing import Stats
+from quaid.storage.briefing import Stats, open_counts
 from quaid.storage.checks import Violation, rebuild_derived_rows as rebuilt, recut_pages
 from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun, TurnQueue
 from quaid.storage.pages import count as count_pages
@@ -163,7 +163,7 @@ def status(brain: Brain) -> StatusRecord:
         resident=server_socket.is_listening(brain.settings.home, db.path),
         proposals=proposals.count_open(db),
         spaces=shared_states(db),
-        expired=expiry.count_expired(db),
+        expired=open_counts(db)["expired"],
         retention=tuple((rule.setting, rule.period) for rule in expiry.retention_rules(db)),
     )
     return record._replace(next_steps=tuple(_next_steps(record)))
@@ -451,7 +451,7 @@ def config_set(
 
     def work(tx: Transaction) -> None:
         if key.startswith(expiry.RETENTION) and value == "off":
-            collections.remove_setting(tx, key)
+            collections.set_setting(tx, key, None)
             return
         collections.set_setting(tx, key, value)
         if key == "log_opened" and value == "off":

@@ -223,7 +223,7 @@ def _refuse_other_model(brain: Brain, description: ModelDescription) -> None:
     if model is None:
         return
     other = model.dimensions != description.dimensions
-    sample = None if other else vectors.sample_vector(brain.db, model.name)
+    sample = None if other else model.sample(brain.db)
     if sample is not None:
         text, stored = sample
         (vector,) = embedders.open_embedder(description, model_surroundings(brain)).embed_passages([text])
@@ -347,7 +347,7 @@ def embeddings_use(
         raise EmbedderUnavailable(
             name=name, problem=problem, remedy=f"`quaid model check {name}` tells more; nothing was changed"
         )
-    if not force and brain.model_name != name and golden_store.count(brain.db):
+    if not force and brain.model_name != name and golden_store.listing(brain.db):
         made, total = embedding_queue.ChunkQueue(brain.db, name).coverage()
         if total - made > backfill.MAX_INLINE_CHUNKS:
             raise GoldenUnchecked(name=name, missing=total - made)

@@ -1,5 +1,6 @@
 """Views across all pages: the briefing, today, dated items, wings (top-level categories) and titles; tick a to-do."""
 
+import json
 from collections.abc import Iterator
 from datetime import date
 from typing import Annotated, Literal, NamedTuple
@@ -121,7 +122,7 @@ def briefing(
         }
         if notebook is not None:
             parts["todos"] = _todos(brain, notebook, horizon, limit)
-        erasures = proposals.waiting_erasures(brain.db)
+        erasures = _waiting_erasures(brain)
         parts["review"] = _waiting(brain, limit)
         unworded = parts.pop("unworded").total
         pages = count_pages(brain.db)
@@ -153,16 +154,25 @@ def _todos(brain: Brain, notebook: Collection, horizon: str, limit: int) -> Brie
     Checkboxes of files other than the list of to-dos count only if they name a day.
     """
     items: list[BriefingLine] = []
-    for slug, text in store.checklist_pages(brain.db, notebook.id):
-        for item in sections.list_items(text):
-            is_todo = item.box == " " or (item.box is None and slug == store.TODO_LIST)
+    pages = sorted(store.checklists(brain.db, notebook.id), key=lambda page: page.slug)
+    for page in pages:
+        for item in sections.list_items(f"{page.truth}\n{page.timeline}"):
+            is_todo = item.box == " " or (item.box is None and page.slug == store.TODO_LIST)
             if not is_todo or not item.text or item.text.startswith("~~"):
                 continue
             day = dates.due_day_of(item.text)
-            if day <= horizon and (day or slug == store.TODO_LIST):
-                items.append(BriefingLine(slugs.address(notebook.name, slug), day, "open", item.text))
+            if day <= horizon and (day or page.slug == store.TODO_LIST):
+                items.append(BriefingLine(page.address, day, "open", item.text))
     items.sort(key=lambda item: item.day or "9999")
     return BriefingPart(tuple(items[:limit]), len(items))
+
+
+def _waiting_erasures(brain: Brain) -> frozenset[str]:
+    """Return the addresses of pages and the sentences that open proposals want to erase."""
+    waiting = (
+        json.loads(row.arguments) for row in proposals.open_proposals(brain.db) if row.tool == "memory_forget"
+    )
+    return frozenset(str(own.get("slug") or own.get("query") or "") for own in waiting) - {""}
 
 
 def _waiting(brain: Brain, limit: int) -> BriefingPart:
@@ -263,7 +273,7 @@ def _threads(pages: BriefingPart, limit: int) -> BriefingPart:
 
 def _last_check_note(brain: Brain) -> str:
     """Return a note with the date of the last check, which found the listed contradictions."""
-    last = contradictions.last_check(brain.db)
+    last, _ = contradictions.last_check(brain.db)
     when = f"as of the last check, {last[:10]}" if last else "unknown before the first check"
     return f"contradictions are {when}; `quaid check` finds new ones"
 
@@ -408,13 +418,15 @@ def today(
     if notebook is not None:
         fresh_notebook(brain)
     with brain.db.reading():
-        look = store.read_last_look(brain.db)
+        look = store.LastLook.read(brain.db)
         start = _window_start(brain, since, now) if since else _new_since(brain, look, now)
-        erasures = proposals.waiting_erasures(brain.db)
+        erasures = _waiting_erasures(brain)
         due, later, undated = _due_items(brain, day, erasures)
         changed = store.changed_pages(brain.db, start, MAX_CHANGES_READ)
         changed = [page for page in changed if page.slug not in erasures]
-        total = store.count_changed(brain.db, start) if len(changed) >= MAX_CHANGES_READ else len(changed)
+        total = (
+            count_pages(brain.db, changed_since=start) if len(changed) >= MAX_CHANGES_READ else len(changed)
+        )
         return TodayRecord(
             *(day, start, now, look.loaded_at if look else ""),
             *(tuple(due[:limit]), len(due), tuple(later[:limit]), len(later)),
@@ -452,7 +464,7 @@ def seen(
     now = brain.now()
     if until is not None and not dates.is_timestamp(until):
         raise InvalidArgument(name="until", problem=f"must be a time as in {now}, not {until!r}")
-    look = store.read_last_look(brain.db)
+    look = store.LastLook.read(brain.db)
     until = min(until or now, now)
     if not visit:
         new = store.LastLook(until, now, until)
@@ -490,7 +502,7 @@ def _due_items(
 
 def _checklist_items(brain: Brain) -> Iterator[DueItem]:
     """Yield the open to-dos of the notebook's list, and the open checkboxes with a day of all other pages."""
-    pages = store.all_checklists(brain.db)
+    pages = store.checklists(brain.db)
     files = collections.paths_of_pages(brain.db, [page.page_id for page in pages if page.is_notebook])
     for page in pages:
         is_list = page.is_notebook and page.slug == store.TODO_LIST

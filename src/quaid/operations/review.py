@@ -19,7 +19,7 @@ from quaid.model.slug import aliases, fold_name
 from quaid.notebook import layout
 from quaid.operations import cleanup, corrections, dispatch, golden, pages
 from quaid.operations.registry import Arg, Operation, op
-from quaid.storage import collections, pages as page_store, proposals, trust
+from quaid.storage import collections, pages as page_store, proposals
 from quaid.storage.proposals import ChangedRow, ProposalRow
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _write_or_propose_change(brain: Brain, operation: Operation, arguments: dict
     if (modes.get(f"client.{brain.agent.lower()}") or modes.get(MODE_SETTING)) == "direct":
         return operation.function(brain, **arguments)
     try:
-        with trust.guarding(brain.db):
+        with brain.db.guarding():
             return operation.function(brain, **arguments)
     except TextOfPerson:
         change = _rehearse(brain, lambda: operation.function(brain, **arguments))

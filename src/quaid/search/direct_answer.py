@@ -320,7 +320,7 @@ def _page_entity(db: "Database", page_id: int) -> _Entity | None:
     head = pages.page_heads(db, [page_id]).get(page_id)
     if head is None:
         return None
-    keys = {*facts.names_of_page(db, page_id), fold_name(head.title), fold_name(head.slug)}
+    keys = {*pages.page_names(db, [page_id]), fold_name(head.title), fold_name(head.slug)}
     return _Entity(head.title, head.slug, page_id, address(head.collection, head.slug), frozenset(keys))
 
 

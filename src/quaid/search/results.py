@@ -261,7 +261,7 @@ def shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[ShownP
     openings = ranked.candidates.openings
     exact = {page: openings[page] for page in ranked.candidates.named.exact if page in openings}
     best = {**ranked.ranking.best, **exact}
-    labels = pages.kinds_and_statuses(db, page_ids)
+    labels = pages.page_labels(db, page_ids)
     notes = [page for page in page_ids if page in labels and labels[page][0] == NOTEBOOK_KIND]
     more = _chunks_with_entries(ranked, [page for page in notes if page in best and page not in exact])
     if days_asked := set(DAY_WORD.findall(fold_days(ranked.question))):
@@ -286,17 +286,17 @@ def shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[ShownP
     rows |= _chunks_with_text(db, ranked, minor)
     dates = chunks.chunk_dates(db, {row.id: (row.page_id, row.position) for row in rows.values()})
     texts = pages.page_texts(db, page_ids)
-    days = pages.truth_days(db, [page for page in page_ids if page in texts and texts[page][1]])
     shown = []
     for page in page_ids:
         if page in heads:
             row = rows.get(page)
             date = dates.get(row.id, "") if row else ""
             truth, timeline = texts[page]
+            kind, status, day = labels[page]
             others = tuple(other for other in loaded if other.id in more.get(page, ()) and other != row)
             shown.append(
                 ShownPage(
-                    *(heads[page], row, truth, date, *labels[page], timeline, days.get(page, ""), others),
+                    *(heads[page], row, truth, date, kind, status, timeline, day if timeline else "", others),
                     classes=classes.get(page, ALL_BY_PERSON),
                 )
             )

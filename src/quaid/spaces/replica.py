@@ -548,7 +548,7 @@ class Replica:
         for page in erasure.quarantined_pages(tx, self._id, before=before):
             state = self.space.page_state(tx, page.uuid)
             if state is not None and state.deleted:
-                erasure.discard_page(tx, page.id)
+                page.discard(tx)
                 self.space.clear(tx, page.uuid)
 
     def _forget_state(self, uuid: str, tx: Transaction) -> None:

@@ -229,16 +229,6 @@ def briefing_parts(
     return parts
 
 
-def checklist_pages(db: "Database", collection_id: int) -> list[tuple[str, str]]:
-    """Return slug and text of the pages of a notebook that may have open to-dos, without the daily logs."""
-    return db.rows(
-        "SELECT slug, compiled_truth || char(10) || timeline FROM pages WHERE collection_id = ?"
-        " AND quarantined_at IS NULL AND slug NOT GLOB 'daily/*' AND (slug = ?"
-        " OR instr(compiled_truth, '[ ]') OR instr(timeline, '[ ]')) ORDER BY slug",
-        (collection_id, TODO_LIST),
-    )
-
-
 class ChecklistPage(NamedTuple):
     """A page with open checkboxes, or the notebook's list of to-dos."""
 
@@ -253,10 +243,10 @@ class ChecklistPage(NamedTuple):
     timeline: str
 
 
-def all_checklists(db: "Database") -> list[ChecklistPage]:
-    """Return the pages of all collections that may have open to-dos, without the daily logs of notebooks.
+def checklists(db: "Database", collection_id: int | None = None) -> list[ChecklistPage]:
+    """Return the pages of one or all collections that may have open to-dos, without the daily logs of notebooks.
 
-    Which pages these are is cached, because that reads every text; only pages changed since then are read again.
+    Finding them in all collections reads every text, so their ids are cached; only changed pages are read again.
     """
 
     def compute() -> tuple[str, list[int]]:
@@ -268,6 +258,8 @@ def all_checklists(db: "Database") -> list[ChecklistPage]:
         )
         return _latest_update(db), sorted({*known[1], *(page.page_id for page in changed)})
 
+    if collection_id is not None:
+        return _read_checklists(db, "p.collection_id = :collection", {"collection": collection_id})
     _, ids = db.cached("checklists", compute, update)
     return _read_checklists(db, "p.id IN (SELECT value FROM json_each(:ids))", {"ids": str(ids)})
 
@@ -276,7 +268,7 @@ def _latest_update(db: "Database") -> str:
     return _first_value(db, "SELECT max(updated_at) FROM pages WHERE quarantined_at IS NULL") or ""
 
 
-def _read_checklists(db: "Database", where: str, values: dict[str, str] = {}) -> list[ChecklistPage]:  # noqa: B006
+def _read_checklists(db: "Database", where: str, values: dict[str, str | int] = {}) -> list[ChecklistPage]:  # noqa: B006
     rows = db.rows(
         f"SELECT p.id, {_ADDRESS}, p.slug, p.title, c.kind = 'notebook', p.frontmatter = '{{}}', p.compiled_truth,"  # noqa: S608
         f" p.timeline FROM {_PAGES} WHERE {where} AND p.quarantined_at IS NULL AND (instr(p.compiled_truth, '[ ]')"
@@ -341,13 +333,6 @@ def changed_pages(db: "Database", since: str, limit: int) -> list[ChangedPage]:
     return pages
 
 
-def count_changed(db: "Database", since: str) -> int:
-    """Return the number of visible pages that were changed since a time."""
-    return int(
-        db.rows("SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND updated_at >= ?", (since,))[0][0]
-    )
-
-
 def open_counts(db: "Database") -> dict[str, int]:
     """Return how many things of each kind wait for a decision of a person.
 
@@ -376,6 +361,12 @@ class LastLook(NamedTuple):
     loaded_at: str
     """The last time in the visit at which the changes were shown."""
 
+    @classmethod
+    def read(cls, db: "Database") -> "LastLook | None":
+        """Return the stored times, or None if the owner never looked."""
+        row = db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_LOOK_KEY,))
+        return cls(*str(row[0]).split()) if row else None
+
     def save(self, tx: "Transaction") -> None:
         tx.execute(
             "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (LAST_LOOK_KEY, " ".join(self))
@@ -384,11 +375,6 @@ class LastLook(NamedTuple):
 
 LAST_LOOK_KEY = "last_look"
 """Key in quaid_config under which the fields of LastLook are stored, separated by spaces."""
-
-
-def read_last_look(db: "Database") -> LastLook | None:
-    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_LOOK_KEY,))
-    return LastLook(*str(row[0]).split()) if row else None
 
 
 DATED_KINDS = ("entry", "log", "page", "due", "link", "fact")

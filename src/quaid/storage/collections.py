@@ -20,16 +20,16 @@ def get_setting(db: "Database", key: str) -> str | None:
     return None if row is None else row[0]
 
 
-def set_setting(tx: "Transaction", key: str, value: str) -> None:
+def set_setting(tx: "Transaction", key: str, value: str | None) -> None:
+    """Store the value of a setting, or remove the setting if the value is None."""
+    if value is None:
+        tx.execute("DELETE FROM config WHERE key = ?", (key,))
+        return
     tx.execute(
         "INSERT INTO config (key, value) VALUES (?, ?)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (key, value),
     )
-
-
-def remove_setting(tx: "Transaction", key: str) -> None:
-    tx.execute("DELETE FROM config WHERE key = ?", (key,))
 
 
 def list_settings(db: "Database") -> list[tuple[str, str]]:

@@ -201,14 +201,6 @@ def state_of_pages(db: "Database") -> tuple[int, int]:
     return (int(row[0]), int(row[1])) if row else (0, 0)
 
 
-def changed_pages(db: "Database") -> int:
-    """Return how many pages changed after the last check of the whole memory; all if there was none."""
-    row = db.one(
-        "SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND updated_at > ?", (last_check(db) or "",)
-    )
-    return int(row[0]) if row else 0
-
-
 def _load_snapshot(
     db: "Database",
     today: str,
@@ -357,10 +349,14 @@ def current_findings(db: "Database", today: str) -> list[tuple[ContradictionFind
     ]
 
 
-def last_check(db: "Database") -> str | None:
-    """Return the time of the last check of the whole memory, or None."""
+def last_check(db: "Database") -> tuple[str | None, int]:
+    """Return the time of the last check of the whole memory, or None, and how many pages changed since."""
     row = db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_CHECK_KEY,))
-    return str(row[0]) if row else None
+    last = str(row[0]) if row else None
+    (changed,) = db.one(
+        "SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND updated_at > ?", (last or "",)
+    ) or (0,)
+    return last, changed
 
 
 def record(

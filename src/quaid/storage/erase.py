@@ -63,6 +63,19 @@ class QuarantinedPage(NamedTuple):
         """Return True if discarding the page loses nothing, because its data was in its file or was exported."""
         return self.exported_to is not None or not self.is_only_here
 
+    def mark_exported(self, tx: "Transaction", path: str, now: str) -> None:
+        """Record that the page was exported to `path`."""
+        tx.execute(
+            "INSERT OR REPLACE INTO quarantine_exports (page_id, collection_id, slug, quarantined_at, exported_at,"
+            " path) SELECT id, collection_id, slug, quarantined_at, ?, ? FROM pages"
+            " WHERE id = ? AND quarantined_at = ?",
+            (now, path, self.id, self.quarantined_at),
+        )
+
+    def discard(self, tx: "Transaction") -> None:
+        """Delete the page with its history. Raw bytes that an import still refers to are kept."""
+        _discard_page(tx, self.id)
+
 
 def quarantine_page(
     tx: "Transaction", page_id: int, now: str, keep: "frozenset[int] | set[int]" = frozenset()
@@ -99,17 +112,7 @@ def quarantined_pages(
     return [QuarantinedPage(*row) for row in rows]
 
 
-def mark_exported(tx: "Transaction", pages: list[QuarantinedPage], path: str, now: str) -> None:
-    """Record that pages were exported to `path`."""
-    tx.executemany(
-        "INSERT OR REPLACE INTO quarantine_exports (page_id, collection_id, slug, quarantined_at, exported_at, path)"
-        " SELECT id, collection_id, slug, quarantined_at, ?, ? FROM pages WHERE id = ? AND quarantined_at = ?",
-        [(now, path, page.id, page.quarantined_at) for page in pages],
-    )
-
-
-def discard_page(tx: "Transaction", page_id: int) -> None:
-    """Delete a page with its history. Raw bytes that an import still refers to are kept."""
+def _discard_page(tx: "Transaction", page_id: int) -> None:
     names = links.detach_page(tx, page_id)
     tx.execute(
         "UPDATE raw_imports SET page_id = NULL, is_active = 0 WHERE page_id = ?"
@@ -138,7 +141,7 @@ def remove_collection(tx: "Transaction", db: "Database", collection_id: int, now
         if page_id in only_here:
             links.resolve_again(tx, _names_of(tx, page_id))
         else:
-            discard_page(tx, page_id)
+            _discard_page(tx, page_id)
     if not only_here:
         tx.execute("DELETE FROM raw_imports WHERE collection_id = ?", (collection_id,))
         tx.execute("DELETE FROM collections WHERE id = ?", (collection_id,))
@@ -149,7 +152,7 @@ def discard_collection(tx: "Transaction", collection_id: int) -> None:
     """Delete a collection without a folder, its pages and their history."""
     rows = tx.rows("SELECT id FROM pages WHERE collection_id = ?", (collection_id,))
     for (page_id,) in rows:
-        discard_page(tx, page_id)
+        _discard_page(tx, page_id)
     tx.execute("DELETE FROM raw_imports WHERE collection_id = ?", (collection_id,))
     tx.execute("DELETE FROM collections WHERE id = ?", (collection_id,))
 

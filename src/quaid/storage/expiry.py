@@ -339,12 +339,6 @@ def expired_lines(db: "Database", page_id: int) -> frozenset[str]:
     return frozenset(dates.line_words(str(text)) for (text,) in rows)
 
 
-def count_expired(db: "Database") -> int:
-    """Return the number of hidden pages, lines and facts that have expired."""
-    row = db.one("SELECT count(*) FROM expired")
-    return int(row[0]) if row else 0
-
-
 def expired_page(
     db: "Database", slug: str, collection: str, *, anywhere: bool = True
 ) -> tuple[str, str] | None:

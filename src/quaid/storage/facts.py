@@ -697,8 +697,7 @@ def _find_subject(db: "Database", text: str) -> FactSubject:
         if not rows:
             raise NotFound(what="subject", name=repr(name), hint=_similar_names(db, key))
         return FactSubject(rows[-1].subject, None, None, (key,))
-    keys = [name for (name,) in db.rows("SELECT name FROM page_names WHERE page_id = ?", (page[0],))]
-    mine = tuple(key for key in keys if _page_meant_by(db, key) == page[0])
+    mine = tuple(key for key in pages.page_names(db, [page[0]]) if _page_meant_by(db, key) == page[0])
     return FactSubject(page[2], page[1], page[0], mine)
 
 
@@ -798,7 +797,7 @@ def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[Fact
         own = read_facts(db, whom.page_id)
         # On its own page, a subject may be called by part of its name. Facts about other subjects are
         # skipped.
-        parts = person_name_parts(whom.name) | set(names_of_page(db, whom.page_id))
+        parts = person_name_parts(whom.name) | set(pages.page_names(db, [whom.page_id]))
         rows |= {row.id: row for row in own if row.subject_key in parts}
         turned = facts_with_object(db, [whom.name, whom.slug or "", *_spoken_names(db, whom.page_id)])
         rows |= {row.id: row for row in turned}
@@ -806,15 +805,10 @@ def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[Fact
     return [_fact_line(row, texts[row.page_id], past) for row in rows.values() if row.page_id in texts]
 
 
-def names_of_page(db: "Database", page_id: int) -> list[str]:
-    """Return the normalized names of a page."""
-    return [name for (name,) in db.rows("SELECT name FROM page_names WHERE page_id = ?", (page_id,))]
-
-
 def _spoken_names(db: "Database", page_id: int) -> list[str]:
     """Return the aliases of a page as written, with case and accents, and all normalized names of the page."""
     row = db.one("SELECT frontmatter FROM pages WHERE id = ?", (page_id,))
-    return [*(aliases(json.loads(row[0])) if row else ()), *names_of_page(db, page_id)]
+    return [*(aliases(json.loads(row[0])) if row else ()), *pages.page_names(db, [page_id])]
 
 
 class _PageText(NamedTuple):

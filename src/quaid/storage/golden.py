@@ -28,11 +28,6 @@ class OpenedResult(NamedTuple):
     last_at: str
 
 
-def count(db: "Database") -> int:
-    row = db.one("SELECT count(*) FROM golden_questions")
-    return int(row[0]) if row else 0
-
-
 def add(tx: "Transaction", question: str, page_ids: list[int], within: int, now: str) -> int:
     """Store a question with its expected pages, or replace those of the same question. Return its id."""
     [(question_id,)] = tx.execute(

@@ -185,9 +185,17 @@ def pages_with_conflicts(db: "Database", limit: int) -> list[PageRow]:
     return [page for page in found if page is not None]
 
 
-def mentions(db: "Database", text: str) -> bool:
-    """Return True if the text of a visible page contains a text. All pages may be read."""
-    return bool(db.one("SELECT 1 FROM pages WHERE instr(compiled_truth || timeline, ?) LIMIT 1", (text,)))
+def any_page_contains(db: "Database", text: str, *, without_file: bool = False) -> bool:
+    """Return True if a page contains these characters. All pages may be read.
+
+    With `without_file`, only pages that are not in an attached folder count.
+    """
+    row = db.one(
+        "SELECT 1 FROM pages p JOIN collections c ON c.id = p.collection_id WHERE (NOT ?2 OR c.root_path IS NULL)"
+        " AND (instr(p.compiled_truth, ?1) OR instr(p.timeline, ?1)) LIMIT 1",
+        (text, without_file),
+    )
+    return row is not None
 
 
 def count(
@@ -197,9 +205,10 @@ def count(
     tag: str | None = None,
     wing: str | None = None,
     collection: str | None = None,
+    changed_since: str | None = None,
 ) -> int:
     """Count the visible pages that match these filters."""
-    where, params = _page_filters(type, tag, wing, collection)
+    where, params = _page_filters(type, tag, wing, collection, changed_since)
     row = db.one(f"SELECT count(*) FROM pages WHERE {where}", params)  # noqa: S608 (fixed parts)
     return int(row[0]) if row else 0
 
@@ -280,13 +289,14 @@ def require_collection_id(tx: "Transaction", name: str) -> int:
 
 
 def _page_filters(
-    type: str | None, tag: str | None, wing: str | None, collection: str | None
+    type: str | None, tag: str | None, wing: str | None, collection: str | None, since: str | None = None
 ) -> "tuple[str, Row]":
     conditions = {
         "collection_id = (SELECT id FROM collections WHERE name = ?)": collection,
         "type = ?": type,
         "wing = ?": wing,
         "id IN (SELECT page_id FROM tags WHERE tag = ?)": tag,
+        "updated_at >= ?": since,
     }
     used = {part: value for part, value in conditions.items() if value is not None}
     return " AND ".join(["quarantined_at IS NULL", *used]), tuple(used.values())
@@ -695,16 +705,6 @@ def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
         yield from rows
 
 
-def any_page_contains(db: "Database", text: str) -> bool:
-    """Return True if a page without a file, also one in quarantine, contains these characters."""
-    row = db.one(
-        "SELECT 1 FROM pages p JOIN collections c ON c.id = p.collection_id"
-        " WHERE c.root_path IS NULL AND (instr(p.compiled_truth, ?) OR instr(p.timeline, ?)) LIMIT 1",
-        (text, text),
-    )
-    return row is not None
-
-
 def namesake_and_distinct_pairs(db: "Database") -> tuple[list[tuple[int, int, str]], set[tuple[int, int]]]:
     """Return the pairs of visible pages that share a title or alias, and the pairs marked as distinct.
 
@@ -829,29 +829,20 @@ def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
     return {row[0]: PageHead(*row) for row in rows}
 
 
-def kinds_and_statuses(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
-    """Return, by page id, the kind of the page's collection and the lower-case `status` of its front matter."""
+def page_labels(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str, str]]:
+    """Return, by page id, the kind of the page's collection, its lower-case `status`, and the day of its text.
+
+    That is the day of the last change of the compiled truth (the text above the timeline), or "" if the timeline
+    changed later.
+    """
     rows = db.rows(
-        "SELECT p.id, c.kind, iif(instr(p.frontmatter, '\"status\"'), p.frontmatter ->> '$.status', '')"
+        "SELECT p.id, c.kind, iif(instr(p.frontmatter, '\"status\"'), p.frontmatter ->> '$.status', ''),"
+        " iif(p.timeline_updated_at > p.truth_updated_at, '', substr(p.truth_updated_at, 1, 10))"
         " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
         " WHERE p.id IN (SELECT value FROM json_each(?))",
         (str(page_ids),),
     )
-    return {page_id: (kind, str(status or "").lower()) for page_id, kind, status in rows}
-
-
-def truth_days(db: "Database", page_ids: list[int]) -> dict[int, str]:
-    """Return the day of the last change of the compiled truth (the text above the timeline), by page id.
-
-    It is "" if the timeline changed later.
-    """
-    return dict(
-        db.rows(
-            "SELECT id, iif(timeline_updated_at > truth_updated_at, '', substr(truth_updated_at, 1, 10)) FROM pages"
-            " WHERE id IN (SELECT value FROM json_each(?))",
-            (str(page_ids),),
-        )
-    )
+    return {page_id: (kind, str(status or "").lower(), day) for page_id, kind, status, day in rows}
 
 
 def page_texts(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:

@@ -86,12 +86,6 @@ def count_open(db: "Database") -> int:
     return int(row[0]) if row else 0
 
 
-def waiting_erasures(db: "Database") -> frozenset[str]:
-    """Return the addresses of pages and the sentences that open proposals want to erase."""
-    waiting = [json.loads(row.arguments) for row in open_proposals(db) if row.tool == "memory_forget"]
-    return frozenset(str(own.get("slug") or own.get("query") or "") for own in waiting) - {""}
-
-
 def require(db: "Database", proposal_id: int) -> ProposalRow:
     """Return a proposal, open or decided. Raise NotFound if there is none with this id."""
     row = db.one(f"SELECT {_COLUMNS} FROM proposals WHERE id = ?", (proposal_id,))  # noqa: S608 (fixed)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from quaid.errors import TextOfPerson
@@ -166,16 +166,6 @@ def guard(tx: "Transaction", trust: int) -> None:
         raise TextOfPerson
 
 
-@contextmanager
-def guarding(db: "Database") -> Iterator[None]:
-    """Refuse writes of an agent that change or end something of the person, with TextOfPerson."""
-    db.connection.guarded = True
-    try:
-        yield
-    finally:
-        db.connection.guarded = False
-
-
 def guard_lines(db: "Database | Transaction", page_id: int, old: str, new: str) -> None:
     """Raise TextOfPerson if an agent is about to remove or change lines of the person, or to let them expire."""
     tx: Any = getattr(db, "connection", db)
@@ -193,15 +183,10 @@ def guard_front(tx: "Transaction", page_id: int, old: dict[str, Any], new: dict[
         guard(tx, of_page(tx, page_id).highest)
 
 
-def at_most(tx: "Transaction", trust: int) -> AbstractContextManager[None]:
-    """Give what is written meanwhile at most this class."""
-    return written_as(tx, max(tx.trust, trust))
-
-
 @contextmanager
-def written_as(tx: "Transaction", trust: int) -> Iterator[None]:
-    """Give what is written meanwhile this class, whoever asked for it."""
-    before, tx.trust = tx.trust, trust
+def written_as(tx: "Transaction", trust: int, *, at_most: bool = False) -> Iterator[None]:
+    """Give what is written meanwhile this class. With `at_most`, a lower class of the caller is kept."""
+    before, tx.trust = tx.trust, max(tx.trust, trust) if at_most else trust
     try:
         yield
     finally:

@@ -263,6 +263,16 @@ class EmbeddingModel(NamedTuple):
     vec_table: str
     active: bool
 
+    def sample(self, db: "Database") -> tuple[str, bytes] | None:
+        """Return the embedded text and the vector of any chunk that has a vector from this model, or None."""
+        row = db.one(
+            f"SELECT p.title, c.heading_path, c.chunk_text, v.vector FROM {self.vec_table} AS v"  # noqa: S608 (checked)
+            " CROSS JOIN chunks AS c ON c.content_hash = v.content_hash CROSS JOIN pages AS p ON p.id = c.page_id"
+            " WHERE v.model = ? LIMIT 1",
+            (self.name,),
+        )
+        return (embedding_text(*row[:3]), row[3]) if row else None
+
 
 _MODEL_SQL = "SELECT name, dimensions, vec_table, active FROM embedding_models"
 
@@ -338,18 +348,6 @@ def vector_tables(tx: "apsw.Connection") -> list[str]:
     """Return the names of all vector tables."""
     names = tx.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     return [str(name) for (name,) in names if _VECTOR_TABLE.fullmatch(str(name))]
-
-
-def sample_vector(db: "Database", model: str) -> tuple[str, bytes] | None:
-    """Return the embedded text and the vector of any chunk that has a vector from this model, or None."""
-    table = require_model(db, model).vec_table
-    row = db.one(
-        f"SELECT p.title, c.heading_path, c.chunk_text, v.vector FROM {table} AS v"  # noqa: S608 (checked)
-        " CROSS JOIN chunks AS c ON c.content_hash = v.content_hash CROSS JOIN pages AS p ON p.id = c.page_id"
-        " WHERE v.model = ? LIMIT 1",
-        (model,),
-    )
-    return (embedding_text(*row[:3]), row[3]) if row else None
 
 
 def cosine_to_stored(raw: bytes, stored: bytes) -> float:

@@ -15,7 +15,8 @@ import stat
 import time
 from _thread import RLock
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
 
 import apsw
@@ -943,6 +944,15 @@ class Database:
         self.connection.author, self.connection.agent, self.connection.device = author, agent, device
         if not self.connection.in_transaction:  # a transaction may have lowered it for a part of its writes
             self.connection.trust = trust
+
+    @contextmanager
+    def guarding(self) -> Iterator[None]:
+        """Refuse writes of an agent that change or end something of the person, with TextOfPerson."""
+        self.connection.guarded = True
+        try:
+            yield
+        finally:
+            self.connection.guarded = False
 
     def take_written(self) -> list[tuple[int, int, bool]]:
         """Return page id, version, and whether the text changed, of the versions written since the last call."""
