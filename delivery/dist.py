@@ -30,6 +30,7 @@ CARRIED = (
     "quaid/clients/kb_instructions.md",
     "quaid/skills/setup/SKILL.md",
     "quaid/operations/demo_memory.txt",
+    "quaid/cli/demo.toml",
     "quaid/cli/generated/quaid.bash",
     "data/share/man/man1/quaid.1",
     "data/share/man/man1/ai-kb.1",

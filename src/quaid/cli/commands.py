@@ -659,81 +659,6 @@ COMMANDS: dict[str, LocalCommand] = {
 }
 
 
-# Facts that the sample pages do not contain. Some of them follow each other in time, and some contradict each
-# other.
-FACTS = (
-    "people/ines-karvonen lives_in Turku --valid-from 2019-08-01 --source dinner"
-    ' --evidence-text "She lives in Turku"',
-    "people/ines-karvonen lives_in Galway --valid-from 2026-02-01 --source letter",
-    'meetings/2026-09-24-trial lives_in Cork --subject "Ines Karvonen" --source call --valid-from 2026-09-24'
-    ' --evidence-text "Ines joined from her home in Cork"',
-    "companies/saltmarsh employee_count 3 --valid-from 2024-09-01 --source letter",
-    "companies/saltmarsh employee_count 7 --valid-from 2026-09-01 --source visit",
-)
-REMEMBERED = (
-    "Ines prefers letters to calls, and answers at night",
-    "buy kelp film, string and stamps",
-    "Bartholomew's telephone is for emergencies only",
-)
-LOGGED = ("Called Nkechi: the trial begins in January", "Proofs of the repair book are on the table")
-QUESTIONS = (
-    (
-        "Where did we write about kelp and bread?",
-        ("search", "kelp bread", "--limit", "3"),
-        "Words, any words: pages with all of them come first. No model is needed for this.",
-    ),
-    (
-        "Why is gas no longer used for drying?",
-        ("query", "why is gas no longer used for drying?", "--limit", "3"),
-        "A question by meaning: the decision has only one word of the question, so the evidence is called weak. Each"
-        "\n   answer says which words it holds, how near it is in meaning, and on which lines it rests.",
-    ),
-    (
-        "Who is Ines?",
-        ("get", "people/ines-karvonen"),
-        "A page: current truth above the line, below it what happened, newest first. It is markdown, and yours.",
-    ),
-    (
-        "Where did she live on the evening when we met?",
-        ("facts", "Ines Karvonen", "--as-of", "2025-01-22"),
-        "A fact has a first and a last day, and its source. On that evening it was Turku.",
-    ),
-    (
-        "And now? Does everybody agree?",
-        ("check", "people/ines-karvonen"),
-        "Turku, then Galway is not a contradiction: she moved. Galway and Cork at the same time is one, so both are"
-        "\n   quoted, and it stays open until you settle it.",
-    ),
-    (
-        "What has a banker to do with a brewer?",
-        ("path", "people/elio-varga", "people/amara-teixeira"),
-        "The shortest way over links: his credit union lent to Saltmarsh, whose dryers take the heat of her brewery.",
-    ),
-    (
-        "Who worked at the credit union in the summer of 2025?",
-        ("graph", "companies/northgate-credit", "--as-of", "2025-07-01", "--depth", "1"),
-        "The graph as it was on a day: Marguerite works there; Elio, who came in 2026, does not yet. Mentions have no"
-        "\n   dates, so they are always shown.",
-    ),
-    (
-        "What do we know about submarine cables?",
-        ("query", "repair of submarine telephone cables in the Pacific", "--limit", "1"),
-        "A memory has to say when it does not know; the closest results are marked as such. Such questions are"
-        "\n   counted, without their words: quaid gaps.",
-    ),
-    (
-        "What did I tell my agent about Ines?",
-        ("recall", "how to reach Ines"),
-        "The notebook: markdown files that you and your agents write, found by words and by meaning.",
-    ),
-    (
-        "What would an agent be told at the start of a session?",
-        ("prompt",),
-        "What it should always know (contacts, preferences) and the last days of the log; --token-budget limits it.",
-    ),
-)
-
-
 NEXT_STEPS = """
 Your own: quaid init, then quaid import YOUR-NOTES or quaid put, and quaid connect CLIENT lets an agent use it
 (quaid help connect names them). quaid doctor says what is next."""
@@ -767,10 +692,14 @@ def run_demo(settings: Settings, folder: str | None, whole: bool, as_json: bool)
 
 
 def _run_questions(place: str, whole: bool) -> int:
+    import tomllib
+
+    with open(os.path.join(os.path.dirname(__file__), "demo.toml"), "rb") as file:
+        demo = tomllib.load(file)
     _isolate_environment(place)
     print("Making a sample memory in a separate folder; your own data is not read or changed …", flush=True)
     begun = time.monotonic()
-    pages = _build_memory(place)
+    pages = _build_memory(place, demo)
     without_meaning = _run_silently("embed") != 0  # prints the reason on standard error
     seconds, size = time.monotonic() - begun, os.path.getsize(os.path.join(place, "memory.db")) / 1e6
     print(f"{pages} pages: people, companies, meetings over two years, with facts, links and a notebook.")
@@ -779,15 +708,15 @@ def _run_questions(place: str, whole: bool) -> int:
         print("So search by meaning does not show here: every question is answered by its words.")
     print("Ten questions to it.")
     asks = not whole and sys.stdin.isatty() and sys.stdout.isatty()
-    for number, (question, words, explanation) in enumerate(QUESTIONS, 1):
+    for number, step in enumerate(demo["questions"], 1):
         if asks and not _continues():
             break
-        shown = " ".join(f'"{word}"' if " " in word else word for word in words)
-        print(f"\n{number}. {question}\n\n$ quaid {shown}", flush=True)
-        status = main(list(words))
+        shown = " ".join(f'"{word}"' if " " in word else word for word in step["words"])
+        print(f"\n{number}. {step['question']}\n\n$ quaid {shown}", flush=True)
+        status = main(step["words"])
         if status > 1:  # status 1 means that a check found something
             return status
-        print(f"\n   {explanation}", flush=True)
+        print(f"\n   {step['explanation']}", flush=True)
     return 0
 
 
@@ -816,8 +745,8 @@ def _isolate_environment(place: str) -> None:
     os.environ.update(HOME=place, QUAID_DB=os.path.join(place, "memory.db"))
 
 
-def _build_memory(place: str) -> int:
-    """Create pages, facts and a notebook. Return the number of pages."""
+def _build_memory(place: str, demo: dict[str, Any]) -> int:
+    """Create pages, and the facts and notes of demo.toml. Return the number of pages."""
     notes = os.path.join(place, "notes")
     from quaid.operations.collections import sample_pages
 
@@ -830,10 +759,10 @@ def _build_memory(place: str) -> int:
     for words in (
         ("init",),
         ("import", notes),
-        *(("assert", *split(fact)) for fact in FACTS),
+        *(("assert", *split(fact)) for fact in demo["facts"]),
         ("notebook", "init", os.path.join(place, "notebook")),
-        *(("remember", text) for text in REMEMBERED),
-        *(("log", text) for text in LOGGED),
+        *(("remember", text) for text in demo["remembered"]),
+        *(("log", text) for text in demo["logged"]),
     ):
         if _run_silently(*words):
             raise RuntimeError(f"quaid {' '.join(words)} failed")
