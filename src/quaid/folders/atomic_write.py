@@ -49,8 +49,7 @@ def _entered(folder: Folder, path: str, *, make: bool = False) -> Iterator[tuple
     quaid.errors.
     """
     with translate_os_errors(os.path.join(folder.root, path)):
-        parent, _, name = path.rpartition("/")
-        yield folder.enter(parent, make=make), name
+        yield folder.enter_parent(path, make=make)
 
 
 def create_file(folder: Folder, path: str, data: bytes, token: str) -> None:
@@ -297,13 +296,12 @@ def settle_leftover(folder: Folder, path: str, name_to_keep: str = "saved.md") -
     `name_to_keep` if its hash matches neither of the two prefixes in its name. The caller must hold the
     writer lock. Return a note if the file was kept or could not be handled, else None.
     """
-    parent, _, name = path.rpartition("/")
-    match = _LEFTOVER_NAME.fullmatch(name)
+    match = _LEFTOVER_NAME.fullmatch(path.rpartition("/")[2])
     assert match is not None
     token, ours, theirs = match.groups()
     try:
         with translate_os_errors(path):
-            place = folder.enter(parent)
+            place, name = folder.enter_parent(path)
             digest = hashlib.sha256(folder.read(path)).hexdigest() if ours else ""
             if not ours or digest.startswith((ours, theirs)):
                 os.unlink(name, dir_fd=place)
@@ -360,11 +358,10 @@ class FolderWriter(Folder):
 
         Missing parent folders are created. Raise FileTrouble if the path leads out of the folder.
         """
-        parent, _, name = path.rpartition("/")
         if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
             raise FileTrouble(path=path, problem="leads out of the folder; it was not written")
         with translate_os_errors(os.path.join(self.root, path)):
-            self._put(self.enter(parent, make=True), name, data)
+            self._put(*self.enter_parent(path, make=True), data)
         self._made.append(path)
         self.written.append(path)
 

@@ -281,10 +281,10 @@ def run_child() -> None:
 def _convert(documents: Any, request: dict[str, Any], stream: "LimitedStream", sink: IO[bytes]) -> None:
     kind, name = request["kind"], request["name"]
     source: Any = stream if kind == "mbox" else io.BytesIO(stream.read(-1))
-    found = documents.read(kind, name, source)
+    converted = documents.read(kind, name, source)
     if kind == "mbox" and request["merged"]:
-        found = iter([documents.merge(documents.stem(name), found)])
-    for document in found:
+        converted = iter([documents.merge(documents.stem(name), converted)])
+    for document in converted:
         parts = list(document.parts)
         text = documents.render(document._replace(parts=parts), _origin(kind, name)) if parts else ""
         front = document.frontmatter

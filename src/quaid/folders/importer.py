@@ -143,11 +143,7 @@ SOURCES_WITH_DATA = ("obsidian", "okf")
 MAX_INNER_ARCHIVE_BYTES = 1024**3
 """Maximum size in bytes of an archive inside an archive. Notion splits large exports in this way."""
 
-COPY_SIZE = 1 << 20
-READABLE_ENDINGS = (
-    *(".md", ".markdown", ".org", ".txt", ".html", ".htm", ".csv", ".json", ".jsonl"),
-    ".zip",
-)
+READABLE_ENDINGS = (".md", ".markdown", ".org", ".txt", ".html", ".htm", ".csv", ".json", ".jsonl", ".zip")
 UNSAFE_NAME = "its name leads out of the archive"
 INNER_ARCHIVE = "archive inside an archive inside an archive"
 
@@ -278,18 +274,15 @@ class Source:
 
 def _folder_pieces(folder: Folder, path: str) -> Iterator[bytes]:
     """Yield the bytes of a file below a folder. Raise BrokenArchive if it cannot be read."""
-    parent, _, name = path.rpartition("/")
     try:
-        with os.fdopen(os.open(name, FILE_FLAGS, dir_fd=folder.enter(parent)), "rb") as file:
-            while piece := file.read(COPY_SIZE):
-                yield piece
+        yield from folder.pieces(path)
     except OSError as error:
         raise BrokenArchive(f"cannot be read ({error.strerror})") from None
 
 
 def _file_pieces(file: IO[bytes]) -> Iterator[bytes]:
     file.seek(0)
-    while piece := file.read(COPY_SIZE):
+    while piece := file.read(scanner.PIECE_BYTES):
         yield piece
 
 
@@ -572,9 +565,8 @@ class ImportRun(FolderRun):
         self.seen: set[str] = set()  # paths of earlier imports that still exist in the folder
         self.paths: set[str] = set()  # paths of all files to be imported
         self.carried: dict[str, ImportedFile] = {}  # files with unchanged content
-        self.claims: list[
-            tuple[str, str]
-        ] = []  # path and requested slug of each page file in the spool, sorted by path
+        self.claims: list[tuple[str, str]] = []
+        """Path and requested slug of each page file in the spool, sorted by path."""
         self.fresh: set[str] = set()  # page files that no import has seen, by path without extension
         self.different: set[str] = set()  # page files to import again, by path without extension
         self.links_file: tuple[bytes, str] | None = None  # bytes and hash of the links-and-facts file
@@ -791,10 +783,9 @@ class ImportRun(FolderRun):
         """Return the file with its page under the slug of the last import, else under the assigned slug."""
         past = self._past_page_file(item.path)
         slug = past.slug if past and past.slug else self.assigned[item.path]
-        assert item.page is not None
-        if item.page.slug == slug:
+        if item.parsed_page.slug == slug:
             return item
-        return item._replace(page=indexer.with_slug(item.page, slug), derived=None)
+        return item._replace(page=indexer.with_slug(item.parsed_page, slug), derived=None)
 
     def is_new(self, item: SpooledFile) -> bool:
         past = self._past_page_file(item.path)
@@ -803,12 +794,11 @@ class ImportRun(FolderRun):
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
         files = [(page_id, 1, item.path, item.data, item.content_hash) for page_id, item in items]
         self.files.add_files(tx, files)
-        for _, item in items:
-            assert item.page is not None
-            self._has_page(item.path, item.page.slug)
-            self.written.add(item.page.slug)
-            self.new.add(item.page.slug)
         for page_id, item in items:
+            slug = item.parsed_page.slug
+            self._has_page(item.path, slug)
+            self.written.add(slug)
+            self.new.add(slug)
             self._set_created(tx, page_id, item)
 
     def _set_created(self, tx: Transaction, page_id: int, item: SpooledFile) -> None:
@@ -816,12 +806,11 @@ class ImportRun(FolderRun):
             page_edits.set_created(tx, page_id, created)
 
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
-        assert item.page is not None
         past = self._past_page_file(item.path)
         if past and past.slug:
-            self._write_again(tx, item, item.page, past)
+            self._write_again(tx, item, item.parsed_page, past)
         else:
-            self._write_first(tx, item, item.page)
+            self._write_first(tx, item, item.parsed_page)
 
     def _write_first(self, tx: Transaction, item: SpooledFile, made: Page) -> None:
         try:

@@ -16,7 +16,6 @@ import select
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from quaid.errors import FileTrouble, InvalidSlug
@@ -232,7 +231,7 @@ def assign_slugs(claims: Iterable[tuple[str, str]], taken: Iterable[str] = ()) -
 
 def suffixed_slug(address: str, path: str, taken: set[str]) -> str:
     """Return a slug that is not in `taken`: the address with a suffix that is always the same for a path."""
-    mark = sha256(path_key(path).encode()).hexdigest()
+    mark = digest(path_key(path).encode())
     for length in range(MIN_SUFFIX_LENGTH, len(mark) + 1):
         name = f"{address[: slugs.LONGEST - length - 1].rstrip('/-')}-{mark[:length]}"
         if name not in taken:
@@ -340,7 +339,8 @@ def is_helper_worthwhile(done: int, waiting: int) -> bool:
     return (
         done >= FILES_BEFORE_HELPER
         and waiting >= MIN_FILES_FOR_HELPER
-        and _can_start_helper()
+        and os.name == "posix"
+        and bool(sys.executable)
         and cpu_count() > 1
     )
 
@@ -349,10 +349,6 @@ def cpu_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _can_start_helper() -> bool:
-    return os.name == "posix" and bool(sys.executable)
 
 
 class ParserProcess:
@@ -409,8 +405,6 @@ class ParserProcess:
             yield None
 
     def _read(self, place: int, size: int) -> bytes:
-        import select
-
         assert self._process.stdout
         while self._parsed_to < place + size:
             if not select.select([self._process.stdout], [], [], HELPER_TIMEOUT)[0]:
@@ -485,6 +479,12 @@ class SpooledFile(NamedTuple):
     """Data derived from the page, such as its names and links."""
     problem: str = ""
     """The note about a page file that could not be parsed, or ""."""
+
+    @property
+    def parsed_page(self) -> Page:
+        """The page of a file that was parsed."""
+        assert self.page is not None
+        return self.page
 
 
 class Spool:
@@ -590,7 +590,6 @@ def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
 
     The data is derived here, so that an error in a file occurs before its page is written.
     """
-
     notes: tuple[str, ...] = ()
     if plain is None:
         page, notes, _ = parse_file(item.path, item.data)

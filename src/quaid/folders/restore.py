@@ -16,7 +16,7 @@ from quaid.errors import AlreadyExists, FileChanged, FileTrouble, NoPlaceToResto
 from quaid.folders import atomic_write, export as exporter, indexer, page_writer, scanner
 from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.indexer import ID_KEY
-from quaid.folders.scanner import FILE_FLAGS, LARGEST_FILE, PAGE_ENDINGS, Folder, Progress
+from quaid.folders.scanner import LARGEST_FILE, PAGE_ENDINGS, Folder, Progress
 from quaid.folders.sync import INCOMPLETE_REASONS, open_folder
 from quaid.model import page as page_model, slug as slugs
 from quaid.model.page import Page
@@ -475,7 +475,7 @@ class AuditRun:
             where = file.path or file.slug
             if file.raw_id is None or file.raw_hash is None:
                 self.say("bytes", where, "no bytes are kept of it; it could not be restored")
-            elif hashlib.sha256(history.version_bytes(self.db, file.raw_id)).hexdigest() != file.raw_hash:
+            elif indexer.digest(history.version_bytes(self.db, file.raw_id)) != file.raw_hash:
                 self.say("bytes", where, "the bytes that are kept of it are damaged")
             elif file.content_hash is not None and file.raw_hash != file.content_hash:
                 self.say("bytes", where, "the bytes that are kept of it are not those that were last read")
@@ -686,11 +686,9 @@ def _read_folder(root: str, progress: Progress) -> FolderContents:
 
 
 def _oversized_page(folder: Folder, scanned: ScannedFile) -> tuple[tuple[str, str], ComparedPage]:
-    parent, _, name = scanned.path.rpartition("/")
     whole = hashlib.sha256()
-    with os.fdopen(os.open(name, FILE_FLAGS, dir_fd=folder.enter(parent)), "rb") as file:
-        while block := file.read(1 << 20):
-            whole.update(block)
+    for piece in folder.pieces(scanned.path):
+        whole.update(piece)
     why = f"too large: {scanned.stat.size:,} bytes, and {LARGEST_FILE:,} are allowed"
     claim = (scanned.path, slugs.from_path(scanned.path))
     return claim, ComparedPage(scanned.path, {}, whole.hexdigest(), "", 0, why)

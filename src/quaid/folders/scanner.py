@@ -40,6 +40,7 @@ SPECIAL_NAMES = ("index.md", "schema.md", "readme.md")  # at the root, in any le
 SKIPPED_FOLDERS = ("node_modules",)
 LARGEST_FILE = 4 * 1024 * 1024
 MIN_READ_BYTES = 64 * 1024
+PIECE_BYTES = 1024 * 1024
 NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 FOLDER_FLAGS = os.O_RDONLY | NO_LINK | getattr(os, "O_DIRECTORY", 0)
 # Without O_NONBLOCK, opening a named pipe that has no writer would block forever.
@@ -172,8 +173,8 @@ class Folder:
 
     def stat(self, path: str) -> os.stat_result:
         """Return the result of lstat() for a path. Raise OSError if a parent folder is a symlink."""
-        parent, _, name = path.rpartition("/")
-        return os.stat(name, dir_fd=self.enter(parent), follow_symlinks=False)
+        parent, name = self.enter_parent(path)
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
 
     def _link_on_the_way(self, parent: str) -> str:
         """Return the first symlink among the parent folders, or ""."""
@@ -189,8 +190,8 @@ class Folder:
 
     def read(self, path: str, largest: int = LARGEST_FILE) -> bytes:
         """Return the bytes of a file, at most `largest` + 1 of them. Raise OSError if it cannot be read."""
-        parent, _, name = path.rpartition("/")
-        handle = os.open(name, FILE_FLAGS, dir_fd=self.enter(parent))
+        parent, name = self.enter_parent(path)
+        handle = os.open(name, FILE_FLAGS, dir_fd=parent)
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
@@ -198,6 +199,18 @@ class Folder:
             return _read_up_to(handle, largest + 1, status.st_size)
         finally:
             os.close(handle)
+
+    def pieces(self, path: str) -> Iterator[bytes]:
+        """Yield the bytes of a file of any size in pieces. Raise OSError if it cannot be read."""
+        parent, name = self.enter_parent(path)
+        with os.fdopen(os.open(name, FILE_FLAGS, dir_fd=parent), "rb") as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+
+    def enter_parent(self, path: str, *, make: bool = False) -> tuple[int, str]:
+        """Return the handle of a file's folder, valid until the next call, and the name of the file."""
+        parent, _, name = path.rpartition("/")
+        return self.enter(parent, make=make), name
 
     def enter(self, parent: str, *, make: bool = False) -> int:
         """Return the handle of a folder below the root, valid until the next call.

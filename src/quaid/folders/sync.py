@@ -197,8 +197,8 @@ class FolderRun(ABC):
             if self.is_new(item):
                 if self.slugs_in_use is None:
                     self.slugs_in_use = self.find_slugs_in_use(tx, items[place:])
-                if _page_of(item).slug not in self.slugs_in_use:
-                    self.slugs_in_use.add(_page_of(item).slug)
+                if item.parsed_page.slug not in self.slugs_in_use:
+                    self.slugs_in_use.add(item.parsed_page.slug)
                     together.append(item)
                     continue
             self._add_pages(tx, together)
@@ -213,7 +213,7 @@ class FolderRun(ABC):
 
     def find_slugs_in_use(self, tx: Transaction, items: list[SpooledFile]) -> set[str]:
         """Return the slugs requested by these files that cannot be given to a new page."""
-        return self.collection.taken_slugs(tx, {item.path: _page_of(item).slug for item in items})
+        return self.collection.taken_slugs(tx, {item.path: item.parsed_page.slug for item in items})
 
     @abstractmethod
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
@@ -234,11 +234,11 @@ class FolderRun(ABC):
             self._add_pages(tx, [item])
 
     def _add(self, tx: Transaction, items: list[SpooledFile]) -> None:
-        new = [NewPage(_page_of(item), self.new_uuid(), item.derived) for item in items]
+        new = [NewPage(item.parsed_page, self.new_uuid(), item.derived) for item in items]
         ids = page_edits.add_pages(tx, self.collection, new, self.now)
         self.keep_new(tx, list(zip(ids, items, strict=True)))
         for page_id, item in zip(ids, items, strict=True):
-            self.count_page(page_id, _page_of(item))
+            self.count_page(page_id, item.parsed_page)
         self.counts["new"] += len(items)
 
     def apply_sidecar(
@@ -277,11 +277,6 @@ class FolderRun(ABC):
         pages.write_raw_data(tx, page_id, changed, self.now, gone)
         self.counts["raw_data"] += len(changed)
         return bool(changed or gone)
-
-
-def _page_of(item: SpooledFile) -> Page:
-    assert item.page is not None
-    return item.page
 
 
 class SyncReport(NamedTuple):
@@ -563,7 +558,7 @@ class SyncRun(FolderRun):
         """Return the trust class of a file. A node of the knowledge base names the agent that wrote it."""
         if self.collection.kind == "documents":
             return IMPORTED
-        creator = _page_of(item).frontmatter.get("created_by") if self.collection.kind == "kb" else None
+        creator = item.parsed_page.frontmatter.get("created_by") if self.collection.kind == "kb" else None
         return PERSON if creator in (None, "human") else DERIVED
 
     def _make_way(self, tx: Transaction, items: list[SpooledFile]) -> None:
@@ -572,7 +567,7 @@ class SyncRun(FolderRun):
         moving = {old.page_id for _, old in (self.opened[item.path] for item in items) if old and old.page_id}
         for item in items:
             _, old = self.opened[item.path]
-            slug = _page_of(item).slug
+            slug = item.parsed_page.slug
             holder = self.collection.slug_holder(tx, slug) if old else None
             if holder is None or old is None or holder.page_id == old.page_id:
                 continue
@@ -606,7 +601,7 @@ class SyncRun(FolderRun):
         if self._is_overtaken(tx, read):
             return
         page_id = old.page_id if old else None
-        page = self._with_free_slug(tx, _page_of(item), item.path, page_id)
+        page = self._with_free_slug(tx, item.parsed_page, item.path, page_id)
         if old is not None and old.path != item.path:
             self.collection.forget_files(tx, old.path, old.page_id)
         uuid = read.page_uuid
