@@ -37,7 +37,7 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self.root = root
         (root / ".git/ai-kb").mkdir(parents=True)
-        self.ours = str(root / ".git/ai-kb")
+        self.own_folder = str(root / ".git/ai-kb")
 
     def put(self, path: str, what: str | bytes) -> None:
         place = self.root / path
@@ -49,4 +49,4 @@ class Folder:
             self.put(path, output)
 
     def look(self, **how: Any) -> Catalog:
-        return catalogs.load_catalog(str(self.root), self.ours, **how)
+        return catalogs.load_catalog(str(self.root), self.own_folder, **how)

@@ -25,8 +25,8 @@ def test_files_are_found_in_every_folder_in_the_order_of_their_paths(root: Path)
 
 
 def test_reading_one_file_gives_the_same_as_scanning_all(root: Path) -> None:
-    for path, looks in layout.walk_store(str(root)):
-        assert layout.stat_file(str(root), path) == looks
+    for path, signature in layout.walk_store(str(root)):
+        assert layout.stat_file(str(root), path) == signature
     assert layout.read_file(str(root), "sub/deep/a.org") == b"Deep below.\n"
 
 

@@ -237,7 +237,7 @@ def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> Non
 def test_the_state_is_private_and_holds_no_secret_of_an_address(one: Git) -> None:
     secret = "https://ann:hunter2@example.org/kb.git?token=abcdef is away"
     repository.note_state(one.root, push=RemoteEvent("unreachable", secret, NOON), accepted="150")
-    path = Path(one.ours, "state.json")
+    path = Path(one.own_folder, "state.json")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "hunter2" not in path.read_text()
     assert "abcdef" not in path.read_text()
@@ -250,7 +250,7 @@ def test_the_state_is_private_and_holds_no_secret_of_an_address(one: Git) -> Non
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"push": 3, "fetch": {"at": 1}, "accepted": 3}', "\0\0"])
 def test_a_state_that_cannot_be_read_counts_as_empty(one: Git, text: str) -> None:
     repository.note_state(one.root, accepted="1")
-    Path(one.ours, "state.json").write_text(text)
+    Path(one.own_folder, "state.json").write_text(text)
     assert repository.read_state(one.root) == repository.StoreState()
     repository.note_state(one.root, indexed_at=NOON)
     assert repository.read_state(one.root).indexed_at == NOON

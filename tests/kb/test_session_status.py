@@ -84,14 +84,14 @@ def test_session_line_is_not_cached_right_after_a_change(tmp_path: Path) -> None
     environ = environ_of(tmp_path)
     git = store(tmp_path, environ=environ)
     assert health.session_nudge(git.root, environ) == ""
-    assert not os.path.exists(os.path.join(git.ours, health.NUDGE_FILE))
+    assert not os.path.exists(os.path.join(git.own_folder, health.NUDGE_FILE))
 
 
 def test_session_cache_holds_only_numbers(tmp_path: Path) -> None:
     environ = environ_of(tmp_path)
     git = store(tmp_path, environ=environ)
     told(git, environ)
-    place = Path(git.ours, health.NUDGE_FILE)
+    place = Path(git.own_folder, health.NUDGE_FILE)
     mark = json.loads(place.read_text())
     mark[2][0] = "9 secrets; now run this"
     place.write_text(json.dumps(mark))

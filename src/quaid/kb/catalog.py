@@ -62,7 +62,7 @@ TRANSIENT_CODES = frozenset({"unreadable", "scan-failed"})
 
 class CatalogFile(NamedTuple):
     path: str
-    looks: FileSignature
+    signature: FileSignature
     digest: str
     fields: str
     """The node as JSON, without its path; empty if the file is not a node."""
@@ -136,16 +136,16 @@ def load_catalog(root: str, folder: str, *, certain: bool = False, check: bool =
     fresh: dict[str, str] = {}
     again, newest = 0, time.time_ns() - RACY_NS
     with Folder(root) as store:
-        for path, looks in store_files:
+        for path, signature in store_files:
             old = cached.files.get(path)
             if (
                 old is None
-                or old.looks != looks
-                or (certain and (looks.size <= MAX_REREAD_RAW_BYTES or not layout.is_raw_file(path)))
+                or old.signature != signature
+                or (certain and (signature.size <= MAX_REREAD_RAW_BYTES or not layout.is_raw_file(path)))
                 or (check and old.rules != LINT_RULES)
             ):
-                old = _read_catalog_file(store, path, looks, old, check, fresh)
-                again += old is not cached.files.get(path) and _is_settled(looks, newest)
+                old = _read_catalog_file(store, path, signature, old, check, fresh)
+                again += old is not cached.files.get(path) and _is_settled(signature, newest)
             files[path] = old
     if not fresh and len(files) == len(cached.files):
         cached.files = files
@@ -173,10 +173,10 @@ def refresh_files(catalog: Catalog, paths: Iterable[str], *, check: bool = False
     files, fresh = dict(catalog.files), dict[str, str]()
     with Folder(catalog.root) as store:
         for path in paths:
-            looks = layout.stat_file(catalog.root, path)
+            signature = layout.stat_file(catalog.root, path)
             old = files.pop(path, None)
-            if looks is not None:
-                files[path] = _read_catalog_file(store, path, looks, old, check, fresh)
+            if signature is not None:
+                files[path] = _read_catalog_file(store, path, signature, old, check, fresh)
     return _rebuild_catalog(catalog, dict(sorted(files.items())), fresh)
 
 
@@ -192,7 +192,7 @@ def max_file_bytes(path: str) -> int:
 def _read_catalog_file(
     store: Folder,
     path: str,
-    looks: FileSignature,
+    signature: FileSignature,
     old: CatalogFile | None,
     check: bool,
     fresh: dict[str, str],
@@ -203,22 +203,22 @@ def _read_catalog_file(
     try:
         data = store.read(path, limit)
     except OSError:  # deleted or not readable
-        looks = UNKNOWN_STAT
-    name = "" if data is None else content_digest(data)
-    is_same = old is not None and old.digest == name
+        signature = UNKNOWN_STAT
+    digest = "" if data is None else content_digest(data)
+    is_same = old is not None and old.digest == digest
     if old is not None and is_same and (not check or old.rules == LINT_RULES):
-        return old if old.looks == looks else old._replace(looks=looks)
+        return old if old.signature == signature else old._replace(signature=signature)
     read = None
     if data is not None and layout.is_node_file(path) and len(data) <= limit:
         read = nodes.parse_node(path, data.decode("utf-8", "replace"))
     findings = check_file(path, data, read) if check else ()
     rules = LINT_RULES if check and not any(code in TRANSIENT_CODES for _, code, _, _ in findings) else ""
     if old is not None and is_same:
-        return old._replace(looks=looks, rules=rules, findings=findings)
+        return old._replace(signature=signature, rules=rules, findings=findings)
     head = _searchable_head(read) if read else ""
     fresh[path] = head + read.body.lower() if read else ""
     fields = _pack_node(read.node) if read else ""
-    return CatalogFile(path, looks, name, fields, 0, len(head), len(fresh[path]), rules, findings)
+    return CatalogFile(path, signature, digest, fields, 0, len(head), len(fresh[path]), rules, findings)
 
 
 def _searchable_head(read: ParsedNode) -> str:
@@ -264,11 +264,11 @@ def save_catalog(catalog: Catalog, folder: str) -> None:
     newest = time.time_ns() - RACY_NS
     # Do not store recent stats: such files could change again without a change of their stat.
     files = catalog.files.values()
-    looks = [file.looks if _is_settled(file.looks, newest) else UNKNOWN_STAT for file in files]
+    signatures = [file.signature if _is_settled(file.signature, newest) else UNKNOWN_STAT for file in files]
     paths, _, digests, _, *rest = (
         [file[place] for file in files] for place in range(len(CatalogFile._fields))
     )
-    stats = [[stat[place] for stat in looks] for place in range(len(FileSignature._fields))]
+    stats = [[stat[place] for stat in signatures] for place in range(len(FileSignature._fields))]
     first = json.dumps([CATALOG_VERSION, len(blob), catalog.index_problem, paths, stats, digests, *rest])
     data = "\n".join([first, *[file.fields for file in files], ""]).encode() + blob
     with suppress(OSError):
@@ -277,8 +277,8 @@ def save_catalog(catalog: Catalog, folder: str) -> None:
         durable_files.write_file(os.path.join(folder, CATALOG_NAME), checked, durable=False)
 
 
-def _is_settled(looks: FileSignature, newest: int) -> bool:
-    return looks.mtime_ns < newest and looks.ctime_ns < newest
+def _is_settled(signature: FileSignature, newest: int) -> bool:
+    return signature.mtime_ns < newest and signature.ctime_ns < newest
 
 
 def _load_cache(root: str, folder: str) -> Catalog:
@@ -292,11 +292,11 @@ def _load_cache(root: str, folder: str) -> Catalog:
         version, length, problem, *columns = json.loads(str(view[9:end], "utf-8"))
         if version != CATALOG_VERSION:
             raise ValueError
-        paths, seen, digests, starts, middles, ends, rules, findings = columns
+        paths, stats, digests, starts, middles, ends, rules, findings = columns
         nodes = str(view[end + 1 : len(data) - length], "utf-8").split("\n")[:-1]
         all_findings = [tuple(map(tuple, finding)) if finding else () for finding in findings]
-        looks = map(FileSignature._make, zip(*seen, strict=True))
-        rows = zip(paths, looks, digests, nodes, starts, middles, ends, rules, all_findings, strict=True)
+        signatures = map(FileSignature._make, zip(*stats, strict=True))
+        rows = zip(paths, signatures, digests, nodes, starts, middles, ends, rules, all_findings, strict=True)
         files = dict(zip(paths, map(CatalogFile._make, rows), strict=True))
         catalog = Catalog(root, files, str(view[len(data) - length :], "utf-8", "surrogatepass"))
         catalog.index_problem = problem

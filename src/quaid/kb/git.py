@@ -249,14 +249,14 @@ class Git:
     def __init__(self, root: str, environ: Mapping[str, str]) -> None:
         self.root = os.path.abspath(root)
         self.folder = os.path.join(self.root, ".git")
-        self.ours = os.path.join(self.folder, layout.OWN_FOLDER)
+        self.own_folder = os.path.join(self.folder, layout.OWN_FOLDER)
         self.keep: tuple[int, ...] = ()
         self._program = git_program(environ)
         self._environ = git_environment(environ)
         self._here = {"GIT_DIR": self.folder, "GIT_WORK_TREE": self.root}
         self._config = repository.GitConfig()
-        self._judged: object = ()
-        self._settled: object = ()
+        self._config_mark: object = ()
+        self._attributes_mark: object = ()
 
     def is_repository(self) -> bool:
         """Return True if the store exists. Raise an error if it is unsafe to use."""
@@ -284,7 +284,7 @@ class Git:
 
     def state(self) -> TreeState:
         """Return uncommitted changes, and how far the branch is ahead of and behind the fetched remote."""
-        # The ref is read before the status, so that stands_as() notices a change made between the two.
+        # The ref is read before the status, so that is_at() notices a change made between the two.
         seen = self._seen(self.branch())
         options = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--ignore-submodules=all")
         out = self.call("status", *options, "--untracked-files=all", "--ignored=traditional", reads=True)
@@ -296,7 +296,7 @@ class Git:
         ahead, behind = map(int, counts.split())
         return tree._replace(upstream=f"{REMOTE_NAME}/{tree.branch}", ahead=ahead, behind=behind)
 
-    def stands_as(self, tree: TreeState) -> bool:
+    def is_at(self, tree: TreeState) -> bool:
         """Return True if the branch, HEAD and remote-tracking branch are the same as in this tree state."""
         return (self.branch(), self.head(), self._seen(tree.branch)) == (tree.branch, tree.head, tree.seen)
 
@@ -316,7 +316,7 @@ class Git:
         done = self._run("cat-file", "blob", f"{commit}:{repository.check_store_path(path)}", reads=True)
         return done.out if done.status == 0 else None
 
-    def top(self, commit: str) -> list[str]:
+    def top_level(self, commit: str) -> list[str]:
         """Return the top-level names in a commit; folders end with a slash."""
         out = os.fsdecode(self.call("ls-tree", "-z", repository.check_commit_id(commit), reads=True))
         entries = [entry.partition("\t") for entry in out.split("\0") if entry]
@@ -345,14 +345,14 @@ class Git:
         """
         status = repository.check_git_folder(self.root)
         mark = status and (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-        if mark != self._judged:
+        if mark != self._config_mark:
             command = (self._program, "config", "--list", "-z", "--show-scope")
             done = run_command(command, self.root, self._environ | self._here, seconds=10)
             if done.status != 0:
                 remedy = "Clone it afresh with `ai-kb clone URL`"
                 raise UnsafeStore(path=self.root, problem="its git settings cannot be read", remedy=remedy)
             self._config = repository.check_config(done.out, self.root)
-            self._judged = mark
+            self._config_mark = mark
         return self._config
 
     def call(self, *arguments: str, reads: bool = False, **options: Any) -> bytes:
@@ -367,9 +367,9 @@ class Git:
     ) -> CommandResult:
         """Run git with the options of run_command() and the environment variables in `also`."""
         config = self.config()
-        if arguments[0] not in UNFILTERED_VERBS and self._settled != self._judged:
+        if arguments[0] not in UNFILTERED_VERBS and self._attributes_mark != self._config_mark:
             repository.neutralize_attributes(self.root)
-            self._settled = self._judged
+            self._attributes_mark = self._config_mark
         environ = self._environ | self._here | dict(also or {})
         if reads:
             environ["GIT_OPTIONAL_LOCKS"] = "0"
@@ -481,7 +481,7 @@ class Git:
             remedy = "`ai-kb init` mends a knowledge base that is there; else name a folder that does not exist yet"
         raise StoreOccupied(path=folder, detail=repository.shorten_paths(names), remedy=remedy)
 
-    def look_into(self, url: str) -> bool:
+    def fetch_latest(self, url: str) -> bool:
         """Fetch the latest commits of a remote into this temporary repository.
 
         Return False if the remote is unreachable. The remote may be a large repository that is used for
@@ -596,7 +596,7 @@ class Git:
             self.call("update-index", "--add", "--remove", "-z", "--stdin", data=listed)
             tree = self.call("write-tree").decode().strip()
             changed = self._differences(parent, tree)
-            self._judge(changed, chosen, expected or {})
+            self._check_changed(changed, chosen, expected or {})
             if parent is not None and not changed:
                 self._check_same(tree, parent)
                 return parent
@@ -651,15 +651,15 @@ class Git:
         """
         checked = [repository.check_tracked_path(path) for path in paths]
         repository.check_git_folder(self.root)
-        around = repository.begin_journal(self.ours, checked, writes or {})
+        around = repository.begin_journal(self.own_folder, checked, writes or {})
         try:
             yield
         except BaseException:
-            note = repository.read_journal(self.ours)
+            note = repository.read_journal(self.own_folder)
             self.restore(self._still_ours({path: note.get(path, repository.ANY_CONTENT) for path in checked}))
-            repository.end_journal(self.ours, around)
+            repository.end_journal(self.own_folder, around)
             raise
-        repository.end_journal(self.ours, around)
+        repository.end_journal(self.own_folder, around)
 
     def _still_ours(self, note: JournalEntries) -> list[str]:
         """Return the files of a journal that may be restored, because no other program has changed them.
@@ -694,12 +694,12 @@ class Git:
 
         The caller must hold the lock.
         """
-        note = repository.read_journal(self.ours)
+        note = repository.read_journal(self.own_folder)
         paths = self._still_ours(note)
         if paths:
             self.restore(paths)
         if note:
-            repository.end_journal(self.ours)
+            repository.end_journal(self.own_folder)
         return tuple(paths)
 
     def tidy(self) -> None:
@@ -718,7 +718,7 @@ class Git:
         settings = [f"-c {key}={GIT_SETTINGS[key]}" for key in keys]
         return (f"--{verb}={' '.join(('git', *settings, verb))}",)
 
-    def _judge(
+    def _check_changed(
         self, changed: Mapping[str, str], chosen: Sequence[str], expected: Mapping[str, bytes | None]
     ) -> None:
         others = sorted(set(changed) - set(chosen))
@@ -733,7 +733,7 @@ class Git:
                 raise FileChanged(path=path)
 
     @property
-    def knows_the_person(self) -> bool:
+    def has_identity(self) -> bool:
         """True if a name and an address for commits are configured.
 
         Without them, plain git refuses to commit.

@@ -102,7 +102,7 @@ def curation_report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) ->
         tuple(node for node in nodes if _is_broad(catalog, node)),
         tuple(node for node in nodes if max(node.updated, node.last_curated) < horizon),
         _unused_captures(catalog, [file.path for file in raw if file.path != RAW_README], sources),
-        tuple(file.path for file in raw if file.looks.size > LARGE_RAW_FILE),
+        tuple(file.path for file in raw if file.signature.size > LARGE_RAW_FILE),
         tuple(sorted(nodes, key=lambda node: (node.last_curated, node.updated, node.path))[:CURATION_BATCH]),
     )
 
@@ -174,7 +174,7 @@ def _status_and_nudge(git: Git) -> tuple[KbStatus, list[int]]:
     """Return the status of a store, and the arguments of nudge_text()."""
     tree = git.state()
     noted = repository.read_state(git.root)
-    catalog = catalogs.load_catalog(git.root, git.ours)
+    catalog = catalogs.load_catalog(git.root, git.own_folder)
     nodes = list(catalog.nodes)
     files = catalog.files.values()
     secrets = sum(code == "secret" for file in files for _, code, _, _ in file.findings)
@@ -197,7 +197,7 @@ def _status_and_nudge(git: Git) -> tuple[KbStatus, list[int]]:
         push_problem=noted.push.problem or noted.push.outcome if failed else "",
         diverged=diverged,
         indexed_at=noted.indexed_at,
-        raw_bytes=sum(file.looks.size for file in files if layout.is_raw_file(file.path)),
+        raw_bytes=sum(file.signature.size for file in files if layout.is_raw_file(file.path)),
         secrets=secrets,
         curation_due=is_due,
         nudge=nudge_text(*counts),
@@ -271,13 +271,13 @@ def _tree_mark(root: str) -> tuple[int, int, int]:
     files = layout.walk_store(root)
     below = {path.rpartition("/")[0] for path, _ in files} | {""}
     ignoring = [_stat_or_none(os.path.join(root, subfolder, ".gitignore")) for subfolder in sorted(below)]
-    ours = [_stat_or_none(os.path.join(folder, *name.split("/"))) for name in NUDGE_DEPENDENCIES]
+    git_files = [_stat_or_none(os.path.join(folder, *name.split("/"))) for name in NUDGE_DEPENDENCIES]
     branch, head = repository.read_head(folder)
     remote = branch and repository.read_ref(folder, f"refs/remotes/{REMOTE_NAME}/{branch}")
-    stats = [*(looks for _, looks in files), *filter(None, (*ignoring, *ours))]
-    newest = max((max(looks.mtime_ns, looks.ctime_ns) for looks in stats), default=0)
+    stats = [*(signature for _, signature in files), *filter(None, (*ignoring, *git_files))]
+    newest = max((max(signature.mtime_ns, signature.ctime_ns) for signature in stats), default=0)
     act = repository.unfinished_act(folder)
-    tree = repr((NUDGE_VERSION, ignoring, ours, branch, act, head, remote))
+    tree = repr((NUDGE_VERSION, ignoring, git_files, branch, act, head, remote))
     # There may be thousands of files, so each is formatted as cheaply as possible.
     tree += "\n".join([f"{path} {size} {m} {c} {inode}" for path, (size, m, c, inode) in files])
     catalog = repr(_stat_or_none(os.path.join(folder, layout.OWN_FOLDER, catalogs.CATALOG_NAME)))
@@ -316,8 +316,8 @@ def check_store(git: Git, environ: Mapping[str, str], home: str, platform: str, 
     """Run all checks of the store and of its setup on this machine."""
     status = store_status(git)
     noted = repository.read_state(git.root)
-    catalog = catalogs.load_catalog(git.root, git.ours, certain=True, check=True)
-    fatal = [finding for finding in catalogs.lint_store(catalog, git.ours) if finding.fatal]
+    catalog = catalogs.load_catalog(git.root, git.own_folder, certain=True, check=True)
+    fatal = [finding for finding in catalogs.lint_store(catalog, git.own_folder) if finding.fatal]
     secrets = [finding for finding in fatal if finding.code == "secret"]
     first = f"{fatal[0].path}:{fatal[0].line}: {fatal[0].message}" if fatal else ""
     summary = f"{count_noun(len(fatal), 'finding')}; {first}" if fatal else ""
@@ -329,7 +329,7 @@ def check_store(git: Git, environ: Mapping[str, str], home: str, platform: str, 
         KbCheck("repository", True, git.root),
         _check_tree(status),
         *_check_remote(git, status, environ, now),
-        _check_push(status, noted, git.knows_the_person),
+        _check_push(status, noted, git.has_identity),
         KbCheck("lint", not fatal, summary, "`ai-kb lint` shows them all"),
         KbCheck("secrets", not secrets, where, "Take them out, and revoke those that were pushed"),
         KbCheck(
@@ -368,12 +368,12 @@ def _check_org_roam(git: Git, environ: Mapping[str, str]) -> KbCheck:
     """Check whether the org-roam database is up to date, or else whether a temporary database can be built."""
     import tempfile
 
-    database = os.path.join(git.ours, setup.ORG_ROAM_DATABASE)
+    database = os.path.join(git.own_folder, setup.ORG_ROAM_DATABASE)
     if setup.is_org_roam_fresh(git.root, database):
         return KbCheck("org-roam", True, f"{database} is that of the nodes")
     with tempfile.TemporaryDirectory(prefix="ai-kb-") as folder:
         done = setup.sync_org_roam(
-            git.root, git.ours, environ, database=os.path.join(folder, setup.ORG_ROAM_DATABASE)
+            git.root, git.own_folder, environ, database=os.path.join(folder, setup.ORG_ROAM_DATABASE)
         )
     if done.state in ("no emacs", "no org-roam"):
         return KbCheck("org-roam", True, done.problem, missing=True)
@@ -439,17 +439,17 @@ def _check_remote(git: Git, status: KbStatus, environ: Mapping[str, str], now: s
     ]
 
 
-def _check_push(status: KbStatus, noted: StoreState, is_known: bool) -> KbCheck:
+def _check_push(status: KbStatus, noted: StoreState, has_identity: bool) -> KbCheck:
     """Check whether all commits are pushed.
 
-    `is_known` is True if git has a name and an address for commits.
+    `has_identity` is True if git has a name and an address for commits.
     """
     if status.remote and not status.branch:
         return KbCheck("push", True, "cannot be known while no branch is checked out", missing=True)
     if status.diverged:
         message = f"diverged: {count_noun(status.ahead, 'commit')} only here, {status.behind} only there"
         remedy = f"`git -C {os.path.abspath(status.root)} pull --rebase`, then `ai-kb index` and `ai-kb push`"
-        if not is_known:
+        if not has_identity:
             name = "`git config --global user.name NAME`, `git config --global user.email ADDRESS`"
             remedy = f"Git does not know you yet: {name}; then {remedy}"
         return KbCheck("push", False, message, remedy)

@@ -613,14 +613,14 @@ def draw_graph(nodes: Iterable[Node]) -> tuple[str, int, int]:
 
 def _dot_node(node: Node) -> str:
     title = node.title if len(node.title) <= MAX_LABEL_LENGTH else node.title[: MAX_LABEL_LENGTH - 1] + "…"
-    looks = [
+    attributes = [
         f"label={_dot_string(title or node.path)}",
         f"tooltip={_dot_string(node.summary)}",
         f'fillcolor="{TYPE_COLORS.get(node.type, "#ffffff")}"',
     ]
     if node.status in STATUS_STYLES:
-        looks.append(STATUS_STYLES[node.status])
-    return f"  {_dot_string(node.id)} [{', '.join(looks)}];"
+        attributes.append(STATUS_STYLES[node.status])
+    return f"  {_dot_string(node.id)} [{', '.join(attributes)}];"
 
 
 def _dot_string(text: str) -> str:

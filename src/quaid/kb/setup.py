@@ -110,7 +110,7 @@ def _refuse_foreign(git: Git, remote: str, environ: Mapping[str, str]) -> None:
 
     with tempfile.TemporaryDirectory(prefix="ai-kb-", ignore_cleanup_errors=True) as folder:
         copy = Git(folder, environ)
-        files = transaction.foreign_remote(copy) if copy.look_into(url) else ""
+        files = transaction.foreign_remote(copy) if copy.fetch_latest(url) else ""
     if files:
         raise RemoteOccupied(url=repository.mask_urls(url), detail=files, remedy=REMOTE_REMEDY)
 
@@ -350,12 +350,12 @@ def is_org_roam_fresh(root: str, database: str) -> bool:
 
 
 def sync_org_roam(
-    root: str, ours: str, environ: Mapping[str, str], *, database: str = "", force: bool = False
+    root: str, own_folder: str, environ: Mapping[str, str], *, database: str = "", force: bool = False
 ) -> KbSyncRecord:
     """Update the org-roam database with Emacs in batch mode. If it is up to date, do so only with `force`."""
     import shutil
 
-    database = database or os.path.join(ours, ORG_ROAM_DATABASE)
+    database = database or os.path.join(own_folder, ORG_ROAM_DATABASE)
     if not force and is_org_roam_fresh(root, database):
         return KbSyncRecord("fresh", database)
     program = shutil.which("emacs", path=environ.get("PATH", ""))
@@ -389,5 +389,7 @@ def _nodes_digest(root: str) -> str:
 
     It changes when a node is added, removed or modified.
     """
-    looks = [(path, *looks) for path, looks in layout.walk_store(root) if layout.is_node_file(path)]
-    return hashlib.blake2b(repr(looks).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    signatures = [
+        (path, *signature) for path, signature in layout.walk_store(root) if layout.is_node_file(path)
+    ]
+    return hashlib.blake2b(repr(signatures).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

@@ -76,9 +76,9 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
     Raise StoreLocked on timeout.
     """
     repository.check_git_folder(git.root)
-    path = os.path.join(git.ours, "lock")
+    path = os.path.join(git.own_folder, "lock")
     with translate_os_errors(path):
-        durable_files.make_folders(git.ours)
+        durable_files.make_folders(git.own_folder)
         handle, is_locked = repository.lock_file(path, patience)
     before = _list_git_locks(git.folder)
     try:
@@ -263,7 +263,7 @@ def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bo
         offline = _fetch_and_forward(git, now, tree, foreign=foreign)
         # The cached catalog is reused for files whose size and modification time are unchanged. Git compares the
         # same two values, and has just reported that the files match the last commit.
-        catalog = catalogs.load_catalog(git.root, git.ours, check=True)
+        catalog = catalogs.load_catalog(git.root, git.own_folder, check=True)
         change = plan(catalog)
         change = change._replace(files=_changed_files(catalog, change.files))
         if not change.files:
@@ -287,14 +287,14 @@ def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *,
         tree = _settled_tree(git)
         _refuse_unfinished(git, tree)
         offline = _fetch_and_forward(git, now, tree)
-        theirs = {*tree.changed, *(path for path in tree.untracked if layout.is_store_file(path))}
-        catalog = catalogs.load_catalog(git.root, git.ours, certain=bool(theirs), check=True)
-        adopted = tuple(sorted(path for path in theirs if not layout.is_index_file(path)))
-        index, before = [path for path in _index_paths(catalog) if path not in theirs], git.head()
+        edited_files = {*tree.changed, *(path for path in tree.untracked if layout.is_store_file(path))}
+        catalog = catalogs.load_catalog(git.root, git.own_folder, certain=bool(edited_files), check=True)
+        adopted = tuple(sorted(path for path in edited_files if not layout.is_index_file(path)))
+        index, before = [path for path in _index_paths(catalog) if path not in edited_files], git.head()
         files = adopted[0] if len(adopted) == 1 else f"{len(adopted)} files"
         message = message or (f"edit: {files}" if adopted else INDEX_MESSAGE)
-        with git.changing(index), _stamp_edited(git, catalog, theirs, today) as catalog:
-            done = _index_and_commit(git, catalog, now, theirs, message, offline)
+        with git.changing(index), _stamp_edited(git, catalog, edited_files, today) as catalog:
+            done = _index_and_commit(git, catalog, now, edited_files, message, offline)
         if done.commit == before:  # the staged or touched files are identical to the last commit
             done = done._replace(commit="", paths=tuple(filter(layout.is_index_file, done.paths)))
             adopted = ()
@@ -302,14 +302,15 @@ def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *,
 
 
 @contextmanager
-def _stamp_edited(git: Git, catalog: Catalog, theirs: set[str], today: str) -> Iterator[Catalog]:
+def _stamp_edited(git: Git, catalog: Catalog, edited_files: set[str], today: str) -> Iterator[Catalog]:
     """Set :UPDATED: of edited nodes to today and yield the new catalog.
 
     On an error, write the old content back.
     """
     _refuse_fatal(catalogs.lint_files(catalog))  # before modifying any file of the user
     before = {
-        path: layout.read_file(catalog.root, path) for path in _edited_nodes(git, catalog, theirs, today)
+        path: layout.read_file(catalog.root, path)
+        for path in _edited_nodes(git, catalog, edited_files, today)
     }
     stamped = {
         path: nodes.set_properties(data.decode("utf-8"), {"UPDATED": today}).encode()
@@ -341,16 +342,16 @@ def _findings_outside_store(expected: Mapping[str, bytes | None]) -> Iterator[Li
                 yield nodes.finding(path, *problem)
 
 
-def _edited_nodes(git: Git, catalog: Catalog, theirs: set[str], today: str) -> list[str]:
+def _edited_nodes(git: Git, catalog: Catalog, edited_files: set[str], today: str) -> list[str]:
     """Return the paths of nodes whose text differs from the last commit but whose :UPDATED: does not.
 
     Nodes updated today are left out. A node in a renamed file is recognized by its ID, so that a mere
     renaming does not count as an edit.
     """
-    gone = [path for path in theirs - catalog.files.keys() if layout.is_node_file(path)]
+    gone = [path for path in edited_files - catalog.files.keys() if layout.is_node_file(path)]
     moved: dict[str, str] | None = None
     edited = []
-    for path in sorted(theirs & catalog.files.keys()):
+    for path in sorted(edited_files & catalog.files.keys()):
         if not layout.is_node_file(path) or catalog.node(catalog.files[path]).updated >= today:
             continue
         old = git.content(path)
@@ -409,7 +410,7 @@ def _index_and_commit(
         write_store_file(catalog, path, data)
         changed.add(path)
     catalog = catalogs.refresh_files(catalog, index, check=True)
-    _refuse_fatal(catalogs.lint_store(catalog, git.ours))
+    _refuse_fatal(catalogs.lint_store(catalog, git.own_folder))
     expected = _linted_bytes(catalog, changed)
     _refuse_fatal(_findings_outside_store(expected))
     commit = git.commit(sorted(changed), message, expected=expected) if changed else ""
@@ -561,7 +562,7 @@ def _entry_name(entry: "os.DirEntry[str]") -> str:
 
 def _list_commits(git: Git, commits: Iterable[str]) -> Iterator[Listing]:
     for commit in list(commits)[:MAX_BRANCHES]:
-        yield git.top(commit), partial(git.content, commit=commit)
+        yield git.top_level(commit), partial(git.content, commit=commit)
 
 
 def foreign_store(git: Git) -> str:
@@ -574,7 +575,7 @@ def foreign_store(git: Git) -> str:
         head = git.head()
         yield from _list_commits(git, [head] if head else git.branches("refs/heads").values())
 
-    if git.is_repository() and git.head() is None and repository.read_journal(git.ours):
+    if git.is_repository() and git.head() is None and repository.read_journal(git.own_folder):
         return ""  # the folder is a store whose init was interrupted before the first commit
     return _foreign_files(listings())
 
@@ -697,7 +698,7 @@ def fetch_store(
         fetched = git.fetch(seconds)
         if fetched.outcome != "reached" and time.monotonic() - began >= min(SLOW_SECONDS, seconds):
             fetched = fetched._replace(outcome="silent")
-    tree = before if before is not None and git.stands_as(before) else git.state()
+    tree = before if before is not None and git.is_at(before) else git.state()
     if git.remote() is not None and not until:
         repository.note_state(git.root, tree, now, fetch=fetched._replace(at=now))
     return fetched, tree

@@ -850,7 +850,7 @@ def kb_sync(
     """Update org-roam's database for browsing in Emacs, if nodes have changed. Nothing else needs it."""
     git = open_store(brain)
     where = brain.settings.path(database) if database else ""
-    return setup.sync_org_roam(git.root, git.ours, brain.settings.environ, database=where, force=force)
+    return setup.sync_org_roam(git.root, git.own_folder, brain.settings.environ, database=where, force=force)
 
 
 @op("owner", command="kb map", examples=("ai-kb map | dot -Tsvg > map.svg", "ai-kb map --project emacs"))
