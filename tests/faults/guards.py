@@ -110,14 +110,14 @@ GUARDS = (
     Guard(
         "the host check",
         "web/auth.py",
-        "if len(hosts) != 1 or hosts[0].lower() not in self._place.hosts:",
+        "if len(hosts) != 1 or host not in self._sessions.accepted_hosts(request.scope):",
         "if False:",
         "tests/web/test_auth.py",
     ),
     Guard(
         "the origin check",
         "web/auth.py",
-        "if origin.lower() not in self._place.origins and",
+        "if origin.lower() not in origins and",
         "if False and",
         "tests/web/test_auth.py",
     ),

@@ -30,7 +30,6 @@ class House:
         shutil.copy(PROJECT / "pyproject.toml", home)
         self.file = home / "src" / "quaid" / guard.file
         self.whole, self.made = self.file.read_text(), self.file.stat().st_mtime_ns
-        assert guard.kept in self.whole, f"{guard.file} no longer says {guard.kept!r}"
 
     def take_out(self) -> None:
         self.file.write_text(self.whole.replace(self.guard.kept, self.guard.gone))
@@ -64,6 +63,11 @@ class House:
         """Which tests failed in the last run."""
         kept = self.home / "missed" / "v" / "cache" / "lastfailed"
         return list(json.loads(kept.read_text())) if kept.exists() else []
+
+
+def test_all_guards_are_texts_of_their_files() -> None:
+    texts = {guard: (PROJECT / "src" / "quaid" / guard.file).read_text() for guard in GUARDS}
+    assert [guard.name for guard in GUARDS if guard.kept not in texts[guard]] == []
 
 
 @pytest.mark.promise("guards that are taken out are missed")
