@@ -59,7 +59,7 @@ class ServerAddress(NamedTuple):
     port: int
     hosts: frozenset[str]
     origins: frozenset[str]
-    address: str  # base URL, shown to users
+    url: str  # base URL, shown to users
     secure: bool = False  # True if reached over TLS, terminated here or by a proxy
 
     @classmethod

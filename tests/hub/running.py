@@ -66,7 +66,7 @@ def running(store: HubStore, port: int = 0, copies: SpaceCopies | None = None) -
     address = server_address(options, int(listener.getsockname()[1]))
     log: list[str] = []
     app = build_app(store, address, log.append, copies)
-    hub = RunningHub(store, address.address, app)
+    hub = RunningHub(store, address.url, app)
     hub.log = log
     server = uvicorn.Server(uvicorn_config(app, options))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -191,7 +191,7 @@ def served(settings: Settings) -> Iterator[str]:
 
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    app = web_app.build_app(settings, place=ServerAddress.local(port))
+    app = web_app.build_app(settings, address=ServerAddress.local(port))
     server = uvicorn.Server(uvicorn_config(app, ListenOptions()))
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

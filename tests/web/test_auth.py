@@ -260,8 +260,8 @@ def test_chosen_host_name_replaces_the_random_one(memory: Settings) -> None:
 
 
 def test_no_browser_logs_in_at_another_loopback_address(memory: Settings) -> None:
-    place = ServerAddress.local(4321, "127.0.0.2")
-    with TestClient(web_app.build_app(memory, place=place), base_url="http://127.0.0.2:4321") as there:
+    address = ServerAddress.local(4321, "127.0.0.2")
+    with TestClient(web_app.build_app(memory, address=address), base_url="http://127.0.0.2:4321") as there:
         code = service.login_code(memory, 4321, time.time())
         response = there.get("/login", params={"code": code}, headers=VISIT)
         assert (response.status_code, "set-cookie" in response.headers) == (401, False)

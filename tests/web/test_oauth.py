@@ -39,7 +39,7 @@ class Person(NamedTuple):
 
 
 def entered(settings: Settings, app: Any, browser: TestClient, program: TestClient) -> Person:
-    code = service.login_code(settings, app.state.place.port, time.time())
+    code = service.login_code(settings, app.state.address.port, time.time())
     assert browser.post("/login", data={"code": code}).status_code == 200
     page = browser.get("/").text
     return Person(
@@ -60,7 +60,7 @@ def hosted(tmp_path: Path) -> Iterator[Person]:
     """A server behind a proxy."""
     (tmp_path / "hosted").mkdir()
     settings = filled(settings_in(tmp_path / "hosted"))
-    app = web_app.build_app(settings, place=ServerAddress.named(4321, ["memory.example.org"]))
+    app = web_app.build_app(settings, address=ServerAddress.named(4321, ["memory.example.org"]))
     with TestClient(app, base_url=PUBLIC) as program:
         yield entered(settings, app, TestClient(app, base_url=PUBLIC), program)
 

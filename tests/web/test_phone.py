@@ -286,10 +286,10 @@ def test_phone_logs_in_is_listed_and_logged_out(browser: "Browser", lan: LanProc
 
 
 def test_lan_address_is_no_loopback_name() -> None:
-    place = ServerAddress.local(4321)
+    address = ServerAddress.local(4321)
     lan = ServerAddress.named(4321, ["192.0.2.7:4321"])
-    asked = {"server": ("192.0.2.7", 4321)}
-    sessions = BrowserSessions(Settings("x", "x", "x"), place, "x.localhost", lan)
-    assert sessions.accepted_hosts(asked) == {"192.0.2.7:4321"}
+    asgi_scope = {"server": ("192.0.2.7", 4321)}
+    sessions = BrowserSessions(Settings("x", "x", "x"), address, "x.localhost", lan)
+    assert sessions.accepted_hosts(asgi_scope) == {"192.0.2.7:4321"}
     assert "192.0.2.7:4321" not in sessions.accepted_hosts({"server": ("127.0.0.1", 4321)})
     assert "192.0.2.7:4321" not in sessions.accepted_hosts({"server": None})

@@ -259,10 +259,10 @@ def test_listening_beyond_this_machine_needs_tls() -> None:
     ],
 )
 def test_loopback_addresses_need_no_tls(bind: str, host: str) -> None:
-    place = server_address(ServerOptions(bind=bind), 4321)
-    assert host in place.hosts
-    assert place.address == f"http://{host}"
-    assert not place.secure
+    address = server_address(ServerOptions(bind=bind), 4321)
+    assert host in address.hosts
+    assert address.url == f"http://{host}"
+    assert not address.secure
 
 
 def test_server_on_another_loopback_address(memory: Settings) -> None:
@@ -294,19 +294,19 @@ def test_server_behind_a_proxy_answers_only_to_its_name(memory: Settings) -> Non
 
 
 def test_behind_a_proxy_it_answers_to_the_names_that_are_allowed() -> None:
-    place = server_address(ServerOptions(behind_proxy=True, allow_hosts=("memory.example.org",)), 4321)
-    assert "memory.example.org" in place.hosts
-    assert "https://memory.example.org" in place.origins
-    assert "127.0.0.1:4321" not in place.hosts
-    assert place.secure
+    address = server_address(ServerOptions(behind_proxy=True, allow_hosts=("memory.example.org",)), 4321)
+    assert "memory.example.org" in address.hosts
+    assert "https://memory.example.org" in address.origins
+    assert "127.0.0.1:4321" not in address.hosts
+    assert address.secure
     with pytest.raises(InvalidArgument, match="allow-host"):
         server_address(ServerOptions(behind_proxy=True), 4321)
 
 
 def test_with_tls_it_answers_to_its_address() -> None:
-    place = server_address(ServerOptions(bind="192.168.1.2", tls_cert="c", tls_key="k"), 4321)
-    assert "192.168.1.2:4321" in place.hosts
-    assert "https://192.168.1.2:4321" in place.origins
+    address = server_address(ServerOptions(bind="192.168.1.2", tls_cert="c", tls_key="k"), 4321)
+    assert "192.168.1.2:4321" in address.hosts
+    assert "https://192.168.1.2:4321" in address.origins
     with pytest.raises(InvalidArgument, match="allow-host"):
         server_address(ServerOptions(bind="0.0.0.0", tls_cert="c", tls_key="k"), 4321)
     for how in (ServerOptions(tls_cert="c"), ServerOptions(tls_key="k"), ServerOptions(allow_hosts=("x",))):

@@ -234,7 +234,7 @@ def _serve(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int
             super().handle_exit(sig, frame)
 
     server = HubServer(uvicorn_config(app, options, MAX_CONNECTIONS))
-    print(f"quaid {quaid.__version__}: hub {store.hub_id} at {address.address}", file=sys.stderr, flush=True)
+    print(f"quaid {quaid.__version__}: hub {store.hub_id} at {address.url}", file=sys.stderr, flush=True)
     try:
         with stopping_on_signals(server):
             server.run(sockets=[listener])

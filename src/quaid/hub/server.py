@@ -293,7 +293,7 @@ class HubGuard:
             raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._address.hosts:
-            raise WrongHost(host=", ".join(hosts)[:100], address=self._address.address)
+            raise WrongHost(host=", ".join(hosts)[:100], address=self._address.url)
 
 
 async def _send_in_parts(message: Message, send: Send) -> None:

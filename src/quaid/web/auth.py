@@ -20,7 +20,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
-from starlette.types import ASGIApp, Message, Receive, Scope as Asked, Send
+from starlette.types import ASGIApp, Message, Receive, Scope as AsgiScope, Send
 
 from quaid.config import Settings
 from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooMany, TooSlow, WrongHost
@@ -38,13 +38,13 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 class BrowserHost(NamedTuple):
     """A host and port on which browsers have sessions."""
 
-    address: str  # base URL
+    url: str  # base URL
     secure: bool
     cookie: str
 
 
-def _browser_host(address: str, place: ServerAddress) -> BrowserHost:
-    return BrowserHost(address, place.secure, "__Host-quaid" if place.secure else f"quaid-{place.port}")
+def _browser_host(url: str, address: ServerAddress) -> BrowserHost:
+    return BrowserHost(url, address.secure, "__Host-quaid" if address.secure else f"quaid-{address.port}")
 
 
 class BrowserSessions:
@@ -56,39 +56,39 @@ class BrowserSessions:
     def __init__(
         self,
         settings: Settings,
-        place: ServerAddress,
+        address: ServerAddress,
         name: str = "",
         lan: ServerAddress | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._clock = settings, clock
         self.lan = lan
-        scheme = "https" if place.secure else "http"
-        own = place.address.partition("://")[2]
-        names = sorted(host for host in place.hosts if not _is_loopback_name(host))
-        if place.secure and names and not name:
+        scheme = "https" if address.secure else "http"
+        own = address.url.partition("://")[2]
+        names = sorted(host for host in address.hosts if not _is_loopback_name(host))
+        if address.secure and names and not name:
             hosts = [own, *names] if own in names else names
         elif _is_loopback_name(own) or name:
-            hosts = [f"{name or service.web_host_name(settings)}:{place.port}"]
+            hosts = [f"{name or service.web_host_name(settings)}:{address.port}"]
         else:
             hosts = []  # a random name would lead to 127.0.0.1, where another program may listen
-        self.hosts = {host: _browser_host(f"{scheme}://{host}", place) for host in hosts}
-        self._local_hosts = place.hosts | self.hosts.keys()
+        self.hosts = {host: _browser_host(f"{scheme}://{host}", address) for host in hosts}
+        self._local_hosts = address.hosts | self.hosts.keys()
         self._scheme = scheme
         if lan:
-            self.hosts |= {host: _browser_host(lan.address, lan) for host in lan.hosts}
-        self.origins = place.origins | {host.address for host in self.hosts.values()}
+            self.hosts |= {host: _browser_host(lan.url, lan) for host in lan.hosts}
+        self.origins = address.origins | {host.url for host in self.hosts.values()}
 
-    def accepted_hosts(self, asked: Asked) -> Set[str]:
+    def accepted_hosts(self, asgi_scope: AsgiScope) -> Set[str]:
         """Return the Host values that are accepted on the address at which a request arrived."""
-        ip, port = asked.get("server") or ("", 0)
+        ip, port = asgi_scope.get("server") or ("", 0)
         own = f"{url_host(ip)}:{port}"
         return self.lan.hosts if self.lan and own in self.lan.hosts else self._local_hosts
 
     def origin(self, request: Request) -> str:
         """Return the address under which a request has reached this server, as in http://127.0.0.1:4321."""
         host = request_host(request)
-        return self.hosts[host].address if host in self.hosts else f"{self._scheme}://{host}"
+        return self.hosts[host].url if host in self.hosts else f"{self._scheme}://{host}"
 
     def begin(self, request: Request, response: Response) -> None:
         """Create a session and set its cookie on the response."""
@@ -196,17 +196,18 @@ class ScopedRoute(Route):
         self.scopes = scopes
 
 
-def required_scope(routes: Sequence[BaseRoute], asked: Asked) -> str:
+def required_scope(routes: Sequence[BaseRoute], asgi_scope: AsgiScope) -> str:
     """Return the scope that the matching route needs, or "public".
 
     An unknown address needs the read scope, so that only a caller who is logged in gets a 404.
     """
     partial = "read"
+    method = "GET" if asgi_scope["method"] == "HEAD" else asgi_scope["method"]
     for route in routes:
-        match, _ = route.matches(asked)
+        match, _ = route.matches(asgi_scope)
         scopes = route.scopes if isinstance(route, ScopedRoute) else {}
         if match == Match.FULL:
-            return scopes.get("GET" if asked["method"] == "HEAD" else asked["method"], DEFAULT_SCOPE)
+            return scopes.get(method, DEFAULT_SCOPE)
         if match == Match.PARTIAL and "public" in scopes.values():
             partial = "public"
     return partial
@@ -238,14 +239,14 @@ class AuthMiddleware:
         app: ASGIApp,
         *,
         settings: Settings,
-        place: ServerAddress,
+        address: ServerAddress,
         sessions: BrowserSessions,
         routes: Sequence[BaseRoute],
         refuse: ErrorHandler,
         readonly: bool = False,
     ) -> None:
         self._app = app
-        self._settings, self._place, self._sessions = settings, place, sessions
+        self._settings, self._address, self._sessions = settings, address, sessions
         self._tokens = service.TokenReader(settings)
         self._limits = RequestLimits()
         self._rate, self._burst = (
@@ -254,15 +255,15 @@ class AuthMiddleware:
         self._routes, self._refuse = routes, refuse
         self._most = "read" if readonly else "owner"
 
-    async def __call__(self, asked: Asked, receive: Receive, send: Send) -> None:
-        if asked["type"] == "lifespan":
-            await self._app(asked, receive, send)
+    async def __call__(self, asgi_scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if asgi_scope["type"] == "lifespan":
+            await self._app(asgi_scope, receive, send)
             return
-        if asked["type"] != "http":  # websockets are not supported
+        if asgi_scope["type"] != "http":  # websockets are not supported
             await send({"type": "websocket.close", "code": 1008})
             return
-        asked.setdefault("state", {})
-        request = Request(asked)
+        asgi_scope.setdefault("state", {})
+        request = Request(asgi_scope)
         has_begun = False
 
         async def send_with_headers(message: Message) -> None:
@@ -272,20 +273,20 @@ class AuthMiddleware:
                 headers = MutableHeaders(scope=message)
                 headers.update(SECURITY_HEADERS)
                 headers.setdefault("cache-control", NO_STORE)
-                if asked["path"] == CLIP_PATH:
+                if asgi_scope["path"] == CLIP_PATH:
                     headers.update(CLIP_HEADERS)
             await send(message)
 
         try:
             with ExitStack() as stack:
                 body = await self._admitted(request, receive, stack)
-                await _run_until_disconnect(self._app, asked, body, receive, send_with_headers)
+                await _run_until_disconnect(self._app, asgi_scope, body, receive, send_with_headers)
         except ClientDisconnected:
             pass
         except Exception as error:
             if has_begun:  # an error page cannot be sent any more; close the connection
                 raise
-            await (await self._refuse(request, error))(asked, _empty_receive, send_with_headers)
+            await (await self._refuse(request, error))(asgi_scope, _empty_receive, send_with_headers)
 
     async def _admitted(self, request: Request, receive: Receive, stack: ExitStack) -> bytes:
         """Check a request and return its body, or raise an error. Memory is reserved for the body on the stack."""
@@ -345,10 +346,10 @@ class AuthMiddleware:
         host = request_host(request)
         own = self._sessions.hosts.get(host)
         if len(hosts) != 1 or host not in self._sessions.accepted_hosts(request.scope):
-            raise WrongHost(host=", ".join(hosts)[:100], address=self._place.address)
+            raise WrongHost(host=", ".join(hosts)[:100], address=self._address.url)
         if request.scope["path"] == CLIP_PATH:
             return
-        origins = {own.address} if own else self._place.origins
+        origins = {own.url} if own else self._address.origins
         site = headers.get("sec-fetch-site")
         for origin in headers.getlist("origin"):
             # A page with a strict referrer policy sends "null" as its origin, but Sec-Fetch-Site shows that
@@ -507,7 +508,7 @@ async def _empty_receive() -> Message:
 
 
 async def _run_until_disconnect(
-    app: ASGIApp, asked: Asked, body: bytes, receive: Receive, send: Send
+    app: ASGIApp, asgi_scope: AsgiScope, body: bytes, receive: Receive, send: Send
 ) -> None:
     """Run the app on a request whose body was already read; cancel it if the client disconnects."""
     gone = asyncio.Event()
@@ -527,7 +528,7 @@ async def _run_until_disconnect(
         gone.set()
         answering.cancel()
 
-    answering = asyncio.ensure_future(app(asked, replay, send))
+    answering = asyncio.ensure_future(app(asgi_scope, replay, send))
     watching = asyncio.ensure_future(watch(answering))
     try:
         await asyncio.wait([answering])

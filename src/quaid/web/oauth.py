@@ -71,8 +71,8 @@ class AuthorizationRequest(NamedTuple):
 
     def answer(self, **values: str) -> str:
         """Return the address that leads back to the client with these values."""
-        given = {"state": self.state} if self.state is not None else {}
-        query = urlencode({**values, **given, "iss": self.issuer})
+        state = {"state": self.state} if self.state is not None else {}
+        query = urlencode({**values, **state, "iss": self.issuer})
         return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{query}"
 
 
@@ -255,7 +255,7 @@ def allows_redirect(client: OAuthClient, uri: str) -> bool:
     return uri in client.redirect_uris or (
         is_redirect_uri(uri)
         and uri.startswith("http:")
-        and any(_without_port(uri) == _without_port(known) for known in client.redirect_uris)
+        and any(_without_port(uri) == _without_port(registered) for registered in client.redirect_uris)
     )
 
 
@@ -277,19 +277,21 @@ async def authorize(request: Request) -> Response:
             return _ask_for_login(request, values)
         if request.state.scope != "owner":
             raise NotAllowed(name="connecting a program", needed="owner", granted=request.state.scope)
-        asked = _checked_request(request, values)
+        authorization = _checked_request(request, values)
         if request.method in SAFE_METHODS:
-            return _ask(request, asked, values)
+            return _ask(request, authorization, values)
     except OAuthProblem as problem:
         return consent_page(request, status=problem.status, problem=str(problem))
     if form.get("answer") != "allow":
-        denied = asked.answer(error="access_denied", error_description="The owner refused.")
-        return consent_page(request, forward=denied, client=asked.client, allowed=False)
+        denied = authorization.answer(error="access_denied", error_description="The owner refused.")
+        return consent_page(request, forward=denied, client=authorization.client, allowed=False)
     try:
-        code = _approve(request, asked, form)
+        code = _approve(request, authorization, form)
     except QuaidError as error:
-        return _ask(request, asked, form, error)
-    return consent_page(request, forward=asked.answer(code=code), client=asked.client, allowed=True)
+        return _ask(request, authorization, form, error)
+    return consent_page(
+        request, forward=authorization.answer(code=code), client=authorization.client, allowed=True
+    )
 
 
 def _ask_for_login(request: Request, values: Mapping[str, str]) -> Response:
@@ -303,19 +305,22 @@ def _ask_for_login(request: Request, values: Mapping[str, str]) -> Response:
 
 
 def _ask(
-    request: Request, asked: AuthorizationRequest, values: Mapping[str, str], error: QuaidError | None = None
+    request: Request,
+    authorization: AuthorizationRequest,
+    values: Mapping[str, str],
+    error: QuaidError | None = None,
 ) -> Response:
     names = ("client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method", "state")
     fields = {name: values[name] for name in (*names, "scope", "resource", "issuer") if name in values}
     return consent_page(
         request,
         status=error.http_status if error else 200,
-        client=asked.client,
-        place=service.redirect_place(asked.redirect_uri),
-        is_local=asked.redirect_uri.startswith("http:"),
+        client=authorization.client,
+        place=service.redirect_place(authorization.redirect_uri),
+        is_local=authorization.redirect_uri.startswith("http:"),
         fields=fields,
-        may_write=asked.may_write,
-        name=values.get("name") or service.free_name(request.app.state.settings, asked.client),
+        may_write=authorization.may_write,
+        name=values.get("name") or service.free_name(request.app.state.settings, authorization.client),
         periods=PERIODS,
         period=values.get("period", DEFAULT_PERIOD),
         only=values.get("only", ""),
@@ -323,24 +328,24 @@ def _ask(
     )
 
 
-def _approve(request: Request, asked: AuthorizationRequest, form: Mapping[str, str]) -> str:
+def _approve(request: Request, authorization: AuthorizationRequest, form: Mapping[str, str]) -> str:
     """Create a code for what the owner chose in the form."""
     scope, period = form.get("allowed", ""), form.get("period", "")
-    if scope not in SCOPES or (scope == "write" and not asked.may_write):
+    if scope not in SCOPES or (scope == "write" and not authorization.may_write):
         raise InvalidArgument(name="allowed", problem="must be chosen: read, or read and write")
     if period not in dict(PERIODS):
         raise InvalidArgument(name="period", problem="must be one of those in the list")
     access = ApprovedAccess(
-        asked.client,
-        asked.redirect_uri,
+        authorization.client,
+        authorization.redirect_uri,
         form.get("name", "").strip(),
         "write" if scope == "write" else "read",
-        asked.issuer + MCP_PATH,
+        authorization.issuer + MCP_PATH,
         dates.period_seconds(period) or 0,
         _chosen_part(form.get("only", "")),
     )
     service.check_access(request.app.state.settings, access)
-    code: str = request.app.state.oauth_codes.add(access, asked.challenge)
+    code: str = request.app.state.oauth_codes.add(access, authorization.challenge)
     return code
 
 

@@ -108,7 +108,7 @@ def build_app(
     *,
     debug: bool = False,
     readonly: bool = False,
-    place: ServerAddress | None = None,
+    address: ServerAddress | None = None,
     tools: str = "core",
     upkeep: bool = False,
     host_name: str = "",
@@ -120,10 +120,10 @@ def build_app(
     separate processes. Browsers use the random name of the memory as the host, unless `host_name` is given.
     `lan` is an address for other devices in the network.
     """
-    place = place or ServerAddress.local(DEFAULT_PORT)
+    address = address or ServerAddress.local(DEFAULT_PORT)
     bus = EventBus()
     pool = WorkerPool(settings, tell=bus.tell, readonly=readonly, processes=upkeep)
-    sessions = BrowserSessions(settings, place, host_name, lan)
+    sessions = BrowserSessions(settings, address, host_name, lan)
 
     routes = [
         ScopedRoute("/login", _login, GET="public", POST="public"),
@@ -148,7 +148,7 @@ def build_app(
         },  # AuthMiddleware handles all other exceptions
     )
     app.router.redirect_slashes = False
-    app.state.settings, app.state.place, app.state.tools = settings, place, tools
+    app.state.settings, app.state.address, app.state.tools = settings, address, tools
     app.state.workers, app.state.bus, app.state.sessions = pool, bus, sessions
     app.state.mcp_sessions = web_mcp.McpSessions()
     app.state.oauth_codes = oauth.AuthorizationCodes()
@@ -162,7 +162,7 @@ def build_app(
     app.add_middleware(
         AuthMiddleware,
         settings=settings,
-        place=place,
+        address=address,
         sessions=sessions,
         routes=app.routes,
         refuse=_error_response,
@@ -212,7 +212,7 @@ async def _login(request: Request) -> Response:
     elif not is_navigation(request):
         # A link preview must not use up the code.
         return login_page(request, grant=code, target=local_path(target))
-    target, moment, port = local_path(target), time.time(), state.place.port
+    target, moment, port = local_path(target), time.time(), state.address.port
     if not sessions.hosts:
         problem = (
             "Browsers cannot log in at this address, because other servers of this machine could share it"
@@ -228,7 +228,7 @@ async def _login(request: Request) -> Response:
         second = service.login_code(state.settings, port, moment)
         query = urlencode({"code": second, **({"next": target} if target != "/" else {})})
         # This is a page and not a redirect, because the policy for forms forbids redirects to another host.
-        home = next(iter(sessions.hosts.values())).address
+        home = next(iter(sessions.hosts.values())).url
         is_safari = device_name(request.headers.get("user-agent", "")).startswith("Safari")
         hint = SAFARI_HINT if is_safari and not home.startswith("http://localhost:") else ""
         return login_page(request, forward=f"{home}/login?{query}", hint=hint)
@@ -500,7 +500,7 @@ def network_address() -> str:
 class LanListener(NamedTuple):
     """The socket for other devices in the network."""
 
-    place: ServerAddress
+    address: ServerAddress
     listener: socket.socket
     context: ssl.SSLContext | None  # None without TLS
     fingerprint: str  # of the certificate
@@ -508,26 +508,26 @@ class LanListener(NamedTuple):
 
 def _open_lan(settings: Settings, options: ServerOptions, port: int) -> LanListener:
     """Listen in the network, on one address of this machine and with TLS unless --insecure was given."""
-    address = options.lan_address or network_address()
-    if parse_address(address) is None or address in ANY_ADDRESS:
-        problem = f"must be one address of this machine in the network, as in 192.168.1.20, not {address!r}"
+    ip = options.lan_address or network_address()
+    if parse_address(ip) is None or ip in ANY_ADDRESS:
+        problem = f"must be one address of this machine in the network, as in 192.168.1.20, not {ip!r}"
         raise InvalidArgument(name="--lan-address", problem=problem)
-    host = f"{url_host(address)}:{port}"
+    host = f"{url_host(ip)}:{port}"
     url = f"{'http' if options.insecure else 'https'}://{host}"
-    place = ServerAddress(port, frozenset({host}), frozenset({url}), url, secure=not options.insecure)
+    address = ServerAddress(port, frozenset({host}), frozenset({url}), url, secure=not options.insecure)
     if options.insecure:
-        return LanListener(place, open_listener(address, port), None, "")
-    cert, key = service.certificate_files(settings, address, time.time())
+        return LanListener(address, open_listener(ip, port), None, "")
+    cert, key = service.certificate_files(settings, ip, time.time())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
-    return LanListener(place, open_listener(address, port), context, service.certificate_fingerprint(cert))
+    return LanListener(address, open_listener(ip, port), context, service.certificate_fingerprint(cert))
 
 
 def _show_lan(settings: Settings, lan: LanListener) -> None:
     """Print how a phone logs in: a QR code if the output is a terminal, the link, and a code to type."""
-    port, moment = lan.place.port, time.time()
+    port, moment = lan.address.port, time.time()
     seconds = service.SHORT_CODE_SECONDS
-    link = f"{lan.place.address}/login?code={service.login_code(settings, port, moment, seconds)}"
+    link = f"{lan.address.url}/login?code={service.login_code(settings, port, moment, seconds)}"
     code = service.short_login_code(settings, port, moment)
     lines = [f"On a phone in the same network, open {link}"]
     if sys.stdout.isatty():
@@ -536,7 +536,7 @@ def _show_lan(settings: Settings, lan: LanListener) -> None:
         picture = io.StringIO()
         segno.make(link, error="l").terminal(picture, border=2, compact=True)
         lines = ["On a phone in the same network, scan:", picture.getvalue()]
-    lines += [f"or open {lan.place.address} and type the code {code[:4]} {code[4:]}"]
+    lines += [f"or open {lan.address.url} and type the code {code[:4]} {code[4:]}"]
     lines += [
         f"Link and code work once, within {seconds // 60} minutes. Settings, Add a phone, shows new ones."
     ]
@@ -618,7 +618,7 @@ def serve_http(settings: Settings, options: ServerOptions) -> int:
     except PortTaken:
         if not _is_same_memory(options.port, settings, options.bind):
             raise
-        raise ServedAlready(where=server_address(options, options.port).address) from None
+        raise ServedAlready(where=server_address(options, options.port).url) from None
     return _run_server(settings, options, listeners, opens=False, link=False)
 
 
@@ -654,17 +654,17 @@ def _run_server(
     target: str = "",
 ) -> int:
     port = int(listeners[0].getsockname()[1])
-    place = server_address(options, port)
+    address = server_address(options, port)
     lan = _open_lan(settings, options, port) if options.lan else None
     app = build_app(
         settings,
         debug=options.debug,
         readonly=options.readonly,
-        place=place,
+        address=address,
         tools=options.tools,
         upkeep=True,
         host_name=options.host_name,
-        lan=lan.place if lan else None,
+        lan=lan.address if lan else None,
     )
     app.state.lan_fingerprint = lan.fingerprint if lan else ""
     share_one_arena()
@@ -672,7 +672,7 @@ def _run_server(
     server = WebServer(uvicorn_config(app, options))
     server.lan = lan
     with stopping_on_signals(server):
-        _announce(settings, place, options)
+        _announce(settings, address, options)
         if link:
             _show_link(_login_link(settings, port, target), opens, "Open")
         if lan:
@@ -684,13 +684,13 @@ def _run_server(
     return 0
 
 
-def _announce(settings: Settings, place: ServerAddress, options: ServerOptions) -> None:
+def _announce(settings: Settings, address: ServerAddress, options: ServerOptions) -> None:
     notes = ["debug endpoints"] * options.debug + ["read-only"] * options.readonly
     if options.behind_proxy and not options.tls_cert:
-        notes.append(f"for a proxy at {options.bind}:{place.port}")
+        notes.append(f"for a proxy at {options.bind}:{address.port}")
     details = ", ".join([f"memory: {settings.db_path}", *notes])
     # An address is followed by a space, so that it can be copied.
-    text = f"quaid {quaid.__version__}: {place.address} and, for MCP, {place.address}/mcp ({details})"
+    text = f"quaid {quaid.__version__}: {address.url} and, for MCP, {address.url}/mcp ({details})"
     print(text, file=sys.stderr, flush=True)
     if options.host_name:
         print(GUESSABLE_NAME.format(name=options.host_name), file=sys.stderr, flush=True)

@@ -130,7 +130,7 @@ async def render_in_turn(request: Request, work: Callable[[], Result]) -> Result
 
 
 class Form(dict[str, str]):
-    """The fields of a submitted form. A field that was not sent is an empty string."""
+    """The fields of a submitted form or of a query string. A field that was not sent is an empty string."""
 
     def __missing__(self, name: str) -> str:
         return ""

@@ -495,8 +495,8 @@ def _conflict_message(error: QuaidError, title: str) -> str:
 @route("/new", GET="write")
 async def new_page(request: Request) -> Response:
     """Show the form for a new page. The query may contain a title, an address, or a title in place of the address."""
-    typed = request.query_params.get("slug", "").strip()
-    title = _one_line(request.query_params.get("title", ""))
+    params = Form(request.query_params)
+    typed, title = params["slug"].strip(), _one_line(params["title"])
     address = page_address(typed, title)
     if typed and not address:
         return _new_form(request, title or typed, "", problem=NO_ADDRESS, http=400)

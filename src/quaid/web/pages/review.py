@@ -512,11 +512,11 @@ TOOL_LABELS = {
 
 @route("/agents", GET="read")
 async def show_agents(request: Request) -> Response:
-    asked = request.query_params
-    client, session, day = asked.get("client", ""), asked.get("session", ""), asked.get("day", "")
-    writes = asked.get("writes", "") == "1"
+    params = Form(request.query_params)
+    client, session, day = params["client"], params["session"], params["day"]
+    writes = params["writes"] == "1"
     wrong_day = "Write a date." if day and not is_date(day) else ""
-    limit = parse_number(asked.get("limit", "")) or SESSIONS_PER_PAGE
+    limit = parse_number(params["limit"]) or SESSIONS_PER_PAGE
     on_day = {"since": day, "until": day} if day and not wrong_day else {}
     record, review = await asyncio.gather(
         try_operation(
@@ -605,9 +605,8 @@ async def _decide(request: Request, act: str, id: int, form: Form) -> tuple[str,
 
 @route("/conversations", GET="read")
 async def show_conversations(request: Request) -> Response:
-    asked = request.query_params
-    question, client = asked.get("q", "").strip(), asked.get("client", "")
-    offset = parse_number(asked.get("offset", ""))
+    params = Form(request.query_params)
+    question, client, offset = params["q"].strip(), params["client"], parse_number(params["offset"])
     hits = None
     if question:
         hits = await try_operation(request, "conversations search", query=question, limit=MAX_HITS)
@@ -648,9 +647,8 @@ def conversation_url(client: str, session: str, turn: int | None = None) -> str:
 @route("/conversations/{name:path}", GET="read")
 async def show_conversation(request: Request) -> Response:
     """Show the turns of a conversation, TURNS_PER_PAGE at a time."""
-    asked, name = request.query_params, request.path_params["name"]
-    turn, start = parse_number(asked.get("turn", "")), parse_number(asked.get("from", ""))
-    full = asked.get("full", "") == "1"
+    params, name = Form(request.query_params), request.path_params["name"]
+    turn, start, full = parse_number(params["turn"]), parse_number(params["from"]), params["full"] == "1"
     around = turn or (start + TURNS_PER_PAGE // 2 if start > 1 else None)
     first = await call_operation(request, "conversations show", session=name, limit=1)
     if around is not None:

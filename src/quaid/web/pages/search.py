@@ -26,6 +26,7 @@ from quaid.model.similarity import is_question
 from quaid.operations.overview import LINK_FIELDS, MapRecord
 from quaid.web.pages import base
 from quaid.web.pages.base import (
+    Form,
     cached_operation,
     call_operation,
     format_day,
@@ -547,9 +548,10 @@ def node_styles(names: Iterable[str]) -> list[tuple[str, str, str, int]]:
 
 async def load_graph(request: Request) -> GraphView:
     """Return the graph that the query asks for: around a page, of a group, or of the whole memory."""
-    slug, wing = request.query_params.get("slug", ""), request.query_params.get("wing", "")
+    params = Form(request.query_params)
+    slug, wing = params["slug"], params["wing"]
     if slug:
-        depth = min(max(parse_number(request.query_params.get("depth", ""), 2), 1), MAX_DEPTH)
+        depth = min(max(parse_number(params["depth"], 2), 1), MAX_DEPTH)
         record = await call_operation(
             request, "graph", slug=slug, depth=depth, temporal="all", limit=MAX_NEAR
         )
@@ -621,14 +623,14 @@ async def graph_data(request: Request) -> Response:
     The encoded graph of the whole memory is kept until the memory changes: the operation `map` returns the
     same record until then.
     """
-    asked = request.query_params
-    if asked.get("slug") or asked.get("wing"):
+    params = Form(request.query_params)
+    if params["slug"] or params["wing"]:
         packed = await asyncio.to_thread(encode_graph, await load_graph(request))
     else:
         record = await call_operation(request, "map", limit=MAX_NODES)
         kept: list[tuple[str, MapRecord, bytes]] = getattr(request.app.state, "packed_graphs", [])
         today = f"{datetime.now(UTC):%Y-%m-%d}"
-        packed = next((data for day, known, data in kept if known is record and day == today), b"")
+        packed = next((data for day, encoded, data in kept if encoded is record and day == today), b"")
         if not packed:
             packed = await asyncio.to_thread(lambda: encode_graph(_whole_view(record)))
             request.app.state.packed_graphs = [(today, record, packed), *kept[: PACKED_COPIES - 1]]

@@ -249,7 +249,7 @@ async def add_phone(request: Request) -> Response:
     lan = request.app.state.sessions.lan
     if not lan:
         return render_page(request, "phone.html", lan=None)
-    record = await call_operation(request, "login code", port=lan.port, url=lan.address)
+    record = await call_operation(request, "login code", port=lan.port, url=lan.url)
     import segno
 
     picture = segno.make(record.link, error="l").svg_inline(scale=6, border=3, light="#fff", omitsize=True)
@@ -354,9 +354,9 @@ async def show_folders(request: Request, error: QuaidError | None = None) -> Res
     After an error, the form keeps what was typed.
     """
     typed = await read_form(request)
-    asked = request.query_params
-    purpose = typed["for"] or asked.get("for", "")
-    under = typed["under"] or asked.get("under") or None
+    params = Form(request.query_params)
+    purpose = typed["for"] or params["for"]
+    under = typed["under"] or params["under"] or None
     record = await try_operation(request, "collection folders", under=under)
     wrong = "" if record else record.message
     if not record:
@@ -577,7 +577,7 @@ def clip_address(request: Request) -> str:
     state, host = request.app.state, request_host(request)
     own = state.sessions.hosts.get(host)
     is_random = own is None or host.rpartition(":")[0].endswith("localhost")
-    return str(state.place.address if is_random else own.address)
+    return str(state.address.url if is_random else own.url)
 
 
 def bookmarklet(address: str) -> str:
@@ -596,8 +596,8 @@ async def show_share(request: Request, error: QuaidError | None = None) -> Respo
     """Show what another app shared through the share sheet of a phone. Only the button of the form saves it."""
     sent = await read_form(request) or Form(request.query_params)
     title, text, url = (sent[name].strip() for name in SHARE_FIELDS)
-    if not url and (found := _ADDRESS.search(text)):  # Android passes the address in the text
-        url = found[0]
+    if not url and (address := _ADDRESS.search(text)):  # Android passes the address in the text
+        url = address[0]
         text = " ".join(text.replace(url, " ").split())
     return render_page(
         *(request, "share.html"),

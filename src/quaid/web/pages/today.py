@@ -1,4 +1,4 @@
-"""The first page: a box for notes, what is due, what changed since the last look, facts, and what waits."""
+"""The first page: a box for notes, what is due, recent changes, facts, and what waits for a decision."""
 
 import asyncio
 import os
@@ -29,8 +29,8 @@ from quaid.web.pages.settings import suggest_name
 
 SAMPLE = "sample"
 """Name of the collection with sample pages, which `sample add` adds."""
-LOOK_INTERVAL = 60
-"""A look is recorded at most once in this many seconds, because that is a write."""
+VISIT_INTERVAL = 60
+"""A visit is recorded at most once in this many seconds, because that is a write."""
 WAITING_URLS = {
     "proposals": "/review?tab=proposals",
     "conflicts": "/review?tab=proposals",
@@ -114,7 +114,7 @@ async def show_today(request: Request, error: QuaidError | None = None) -> Respo
         request, [text for item in (*due, *later, *undated, *facts) for text in (item.text, item.owner)]
     )
     if record and not error:
-        await _record_look(request, record)
+        await _record_visit(request, record)
     return render_page(
         *(request, "today.html"),
         error=error,
@@ -132,12 +132,12 @@ async def show_today(request: Request, error: QuaidError | None = None) -> Respo
     )
 
 
-async def _record_look(request: Request, record: Any) -> None:
+async def _record_visit(request: Request, record: Any) -> None:
     """Record that the owner has seen the changes, unless the browser only prefetches the page."""
     if request_scope(request) != "owner" or "prefetch" in request.headers.get("sec-purpose", ""):
         return
     last = record.looked_at
-    if not last or dates.seconds_of(record.as_of) - dates.seconds_of(last) > LOOK_INTERVAL:
+    if not last or dates.seconds_of(record.as_of) - dates.seconds_of(last) > VISIT_INTERVAL:
         await try_operation(request, "seen", visit=True, until=record.as_of)
 
 
@@ -312,8 +312,7 @@ async def _attach_typed_folder(request: Request, path: str) -> str:
     listed = await call_operation(request, "collection list")
     taken = {folder.name for folder in listed.value}
     name = suggest_name(path.rstrip("/")) or "notes"
-    name = next(
-        each for each in (name, *(f"{name}-{number}" for number in range(2, 99))) if each not in taken
-    )
+    names = (name, *(f"{name}-{number}" for number in range(2, 99)))
+    name = next(free for free in names if free not in taken)
     record = await call_operation(request, "collection add", name=name, path=path)
     return f"{name} is attached: {count_noun(record.collection.pages, 'page')}."
