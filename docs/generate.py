@@ -1,6 +1,4 @@
-"""Generate the index of operations, the signatures of the Python library, the default list of tools, the pages cli,
-tools, errors and schema, the examples of the pages python and
-integrations, the manual pages and the shell completions.
+"""Generate the files that are derived from the registry, the errors and the schema; GENERATED lists them.
 
 `make docs` runs it; `python docs/generate.py --check` only lists the stale files, and exits 1 if there are any.
 """
@@ -155,7 +153,7 @@ def _type_text(hint: Any, imports: set[tuple[str, str]]) -> str:
 
 def cli() -> str:
     parts = [NOTE, "# Command line\n", "```text", parser.help_overview().rstrip(), "```\n"]
-    for name in parser.help_page_names():
+    for name in (*COMMANDS, *operations.COMMANDS):
         parts += [
             f"## quaid {name}\n",
             "```text",

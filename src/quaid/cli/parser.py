@@ -475,11 +475,6 @@ def kb_commands() -> list[tuple[str, str]]:
     return [(name[3:], text) for name, (_, text) in index.COMMANDS.items() if name.startswith("kb ")]
 
 
-def help_page_names() -> list[str]:
-    """Return every command with a help page, in the order of the overview."""
-    return [*_local_commands(), *index.COMMANDS]
-
-
 def _format_help_page(name: str, description: str, params: Sequence[Param], examples: Sequence[str]) -> str:
     positional = [param for param in params if param.arg.positional]
     optional = [param for param in params if not param.arg.positional]
