@@ -15,7 +15,7 @@ from tests.kb.stores import add, bare, environ_of, plain, store, wait_for_git, w
 from tests.kb.test_locks import start
 from tests.kb.users import Person
 
-from quaid.kb import repository, transaction
+from quaid.kb import health, repository, transaction
 from quaid.kb.git import Git
 from quaid.kb.repository import RemoteEvent
 
@@ -154,6 +154,8 @@ def test_a_silent_remote_costs_one_wait_and_not_one_for_each_write(
 ) -> None:
     """The waits are counted at git's own time-out, shortened for the test."""
     monkeypatch.setattr(transaction.fetch_store, "__defaults__", (0.5, None))
+    monkeypatch.setattr(transaction, "FETCH_TIMEOUT", 0.5)
+    monkeypatch.setattr(health, "CHECK_TIMEOUT", 0.5)
     ann = Person(tmp_path)
     ann("init")
     ann.by_git("remote", "add", "origin", f"http://127.0.0.1:{silence}/kb.git")
