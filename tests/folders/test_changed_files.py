@@ -1,4 +1,4 @@
-"""What has changed on the disk is told by looking, without reading."""
+"""Changed files are found by their stat, without reading them."""
 
 import os
 from pathlib import Path
@@ -27,7 +27,10 @@ def notes(brain: Brain, tmp_path: Path) -> Collection:
 
 @pytest.fixture
 def settled(brain: Brain, notes: Collection, monkeypatch: pytest.MonkeyPatch) -> Collection:
-    """As if the files had been read long after they were written: the clock of the tests stands in April 2026."""
+    """Return the collection as if its files had been read long after they were written.
+
+    The clock of the tests is in April 2026.
+    """
     monkeypatch.setattr("quaid.folders.sync.RACY_NS", -(10**19))
     assert changed_paths(FileStatCache(brain.db), notes) == []
     assert changed_paths(brain.seen, notes) == []

@@ -1,4 +1,4 @@
-"""Filling: what has no vector gets one, batch by batch, and a stop loses at most one batch."""
+"""The backfill embeds chunks without a vector in batches; an interruption loses at most one batch."""
 
 import hashlib
 import os

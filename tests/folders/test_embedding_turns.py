@@ -1,4 +1,4 @@
-"""Filling goes on with what was said in conversations, once no page lacks a vector."""
+"""The backfill embeds turns of conversations after all pages have vectors."""
 
 import pytest
 from tests.folders.test_embedding import NOW, Hashes, Picky, now, quiet, write

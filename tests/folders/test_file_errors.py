@@ -155,7 +155,7 @@ def test_many_files_are_parsed_beside_us_and_one_fails(
     brain: Brain, vault: Fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexer, "is_helper_worthwhile", lambda done, _waiting: done >= 2)
-    # The other process is not told to fail: what it cannot parse is parsed here, with the same result.
+    # The helper process does not fail: a file that it cannot parse is parsed here, with the same result.
     monkeypatch.setattr(indexer.ParserProcess, "parsed", lambda _self: iter([None] * 100))
     monkeypatch.setattr(
         page_model, "build_page", failing(page_model.build_page, lambda _slug, _front, truth, *_, **__: truth)

@@ -1,4 +1,4 @@
-"""Notes and memories of other programs: what becomes of them, run twice, and what cannot be read."""
+"""Imports of other programs' notes and memories: the pages, a second import, and unreadable parts."""
 
 import json
 import zipfile

@@ -1,4 +1,4 @@
-"""Patterns that look for each of their parts once match what pathspec's own do, and are quick whatever they say."""
+"""Rewritten ignore patterns match the same paths as those of pathspec, in linear time."""
 
 import random
 import re

@@ -90,7 +90,7 @@ def known_links(brain: Brain, slug: str) -> list[Any]:
 
 
 def rows(brain: Brain) -> list[Any]:
-    """All facts, and all links that somebody added."""
+    """Return all facts, and all links that were added by hand."""
     return [
         brain.db.rows(
             "SELECT p.slug, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until,"

@@ -1,4 +1,4 @@
-"""The way out: exports for other programs, and what comes back from them."""
+"""Exports for other programs, and imports of these exports."""
 
 import json
 import os

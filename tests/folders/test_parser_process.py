@@ -1,4 +1,4 @@
-"""A large folder is parsed by a second process, and nobody can tell from what came in."""
+"""A large folder is parsed by a helper process, with the same result as without it."""
 
 import os
 import signal

@@ -90,7 +90,7 @@ def test_a_folder_attached_again_is_the_same_memory(settings: Settings, folder: 
 
 
 def test_edits_and_history_of_edits_end_in_the_same_memory(settings: Settings, folder: Path) -> None:
-    """However a folder came to say what it says: what it says now is what counts."""
+    """After reattaching, the index matches the current files, however they came to be."""
     attached(settings, folder)
     with Brain(settings) as brain:
         run(brain, "put", slug="people/alice", compiled_truth="# Alice\n\nLives in Paris. [[River AI]]")

@@ -114,7 +114,7 @@ def syncthing(path: Path, text: str) -> Iterator[None]:
 
 
 def dropbox(path: Path, text: str) -> Iterator[None]:
-    """A sync client that deletes and makes anew."""
+    """A sync client that deletes a file and creates it again."""
     path.unlink()
     yield
     path.write_text(text)

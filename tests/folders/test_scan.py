@@ -17,7 +17,7 @@ Fill = Callable[[dict[str, str | bytes]], Path]
 
 
 def walk(root: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """What was found, by kind, and what was left out, by reason."""
+    """Return the kinds of files by path, and the reasons of skipped entries by path."""
     with Folder(str(root)) as folder:
         entries = list(folder.walk())
     results: dict[str, str] = {entry.path: entry.kind for entry in entries if isinstance(entry, ScannedFile)}

@@ -1,4 +1,4 @@
-"""Sidecars of an attached folder: what other services said of a page, as an import takes it, and kept in step."""
+"""Sidecars of an attached folder, whose raw data is kept in sync with the pages."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The spool gives back what it got, and leaves nothing behind."""
+"""The spool yields the files that were added, and leaves no file behind."""
 
 from pathlib import Path
 

@@ -26,7 +26,7 @@ NOON = 1_777_118_400.0
 
 
 class LivingFolder(RuleBasedStateMachine):
-    """Two clients of one memory, and somebody who edits the files by other means."""
+    """Two clients of one memory, and an editor that changes the files directly."""
 
     @initialize()
     def start(self) -> None:
@@ -150,7 +150,7 @@ class LivingFolder(RuleBasedStateMachine):
         self.compare(client, files)
 
     def compare(self, client: int, files: dict[str, bytes]) -> None:
-        """The index says what the folder says, page by page."""
+        """The index has the content of the folder, page by page."""
         db = self.clients[client].db
         rows = db.rows(
             "SELECT f.relative_path, p.compiled_truth, p.timeline FROM file_state f JOIN pages p ON p.id = f.page_id"

@@ -1,4 +1,4 @@
-"""Transcripts on disk: read once, read on, read again, and never twice."""
+"""Transcripts on disk: read once, continued after growth, read again on request, without duplicates."""
 
 import json
 import os
@@ -279,7 +279,7 @@ def test_a_removed_conversation_stays_out_until_it_is_wanted_again(brain: Brain,
     assert sound(brain)
 
 
-# What is no transcript
+# Files that are not transcripts
 
 
 def test_only_what_may_be_a_transcript_is_looked_at(brain: Brain, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A folder that cannot be looked at, or not be trusted: nothing is removed, the reason is told.
+"""If a folder cannot be read or trusted, no page is removed, and the reason is reported.
 
 Each scenario breaks a folder of 30 pages in its own way, syncs, and mends it again.
 """
@@ -30,7 +30,7 @@ class Stage(NamedTuple):
     brain: Brain
     root: Path
     aside: Path
-    """A place for what is moved away."""
+    """A folder for files that are moved away."""
     patch: pytest.MonkeyPatch
 
     def sync(self, progress: Callable[..., None] | None = None) -> SyncReport:
@@ -266,7 +266,7 @@ def rules_that_hide_many(stage: Stage) -> Mend:
 
 
 def folders_too_deep(stage: Stage) -> Mend:
-    """Something lies deeper than we look: what is missing above may have gone there."""
+    """Files below the maximum depth are not read, so a missing file may have been moved there."""
     chosen = stage.half()[0]
     place = stage.root / "people"
     before = os.getcwd()
@@ -367,7 +367,7 @@ BROKEN: dict[Callable[[Stage], Mend], str] = {
 
 
 def is_well(stage: Stage, before: list[Any]) -> None:
-    """The next good sync finds everything, and what is new."""
+    """The next successful sync finds all files, new ones included."""
     (stage.root / "later.md").write_text("# Later\n")
     report = stage.sync()
     assert (report.halted, report.removed, report.new) == ("", 0, 1)

@@ -1,4 +1,4 @@
-"""Folders that are watched: what the system tells is a hint, and what it does not tell is found out anyway."""
+"""Watched folders: change events are hints, and changes without an event are found by rescans."""
 
 import errno
 import os

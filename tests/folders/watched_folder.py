@@ -17,11 +17,11 @@ PACE = WatchPace(debounce=0.15, longest=1.0, look=0.1, rescan=60.0, poll=0.2, re
 PATIENCE = 60.0
 
 CALM = PACE._replace(debounce=2.0, longest=20.0)
-"""For what must be one change to the watcher, however long a busy machine stops us in the midst of it."""
+"""A pace for several changes that the watcher must treat as one, even on a busy machine."""
 
 
 class Watched:
-    """What the watcher told, and what is in the memory."""
+    """A watched folder with the events of its watcher and the pages of the memory."""
 
     def __init__(self, brain: Brain, root: Path, name: str = "notes") -> None:
         self.brain = brain
@@ -55,7 +55,7 @@ class Watched:
         source: Callable[..., ChangeHints] = SystemHints,
         until: Callable[[], bool] | None = None,
     ) -> Iterator[None]:
-        """Watch with a connection of its own, as a process would. Begins after the first sync, or `until`."""
+        """Watch with a separate connection, as a process would. Return after the first sync, or after `until`."""
         self.stop.clear()
         self.chosen = frozenset(item.id for item in collections.list_all(self.brain.db) if item.root)
 
@@ -82,7 +82,7 @@ class Watched:
         assert not thread.is_alive()
 
     def syncs(self, whole: bool | None = None) -> list[syncing.SyncReport]:
-        """The syncs that were told of."""
+        """Return the reported syncs."""
         events = [event for event in self.told if isinstance(event, WatchSynced)]
         return [line.sync for line in events if whole is None or line.whole == whole]
 

@@ -10,7 +10,7 @@ IDS = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(1, 2000)]
 
 
 def text(number: int = 1, body: str = "Some words.\n", drop: tuple[str, ...] = (), **values: str) -> str:
-    """The text of a good node, but for what is asked otherwise; `title` and `filetags` are keywords."""
+    """Return the text of a valid node with these values; `title` and `filetags` are keywords."""
     known = {
         "ID": IDS[number - 1],
         "PROJECTS": ":general:",

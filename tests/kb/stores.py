@@ -1,4 +1,4 @@
-"""Stores for tests: real repositories, a bare remote on the disk, and a home with nobody's settings."""
+"""Stores for tests: real repositories, a bare remote on the disk, and a home without git settings."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from quaid.kb.git import Git
 
 
 def environ_of(tmp_path: Path) -> dict[str, str]:
-    """A machine whose git knows nobody."""
+    """Return an environment in which git has no user configured."""
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
     return {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}

@@ -1,4 +1,4 @@
-"""Captures of outside sources: what a stub holds, where an excerpt is cut, whole files, and addresses."""
+"""Captures of outside sources: stubs, limits of excerpts, complete files and URLs."""
 
 import threading
 from collections.abc import Iterator

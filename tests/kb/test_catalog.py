@@ -1,4 +1,4 @@
-"""The catalog: every file read once, remembered by how it looks, and never believed where bytes count."""
+"""The catalog: files are cached by their stat, and compared by content where it matters."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> Folder:
 
 
 def settle(store: Folder) -> None:
-    """Let some time go by since the last change. (A file's ctime cannot be set; looks do without.)"""
+    """Let some time pass since the last change, because a file's ctime cannot be set."""
     for path in store.root.rglob("*.org"):
         os.utime(path, ns=(LONG_AGO, LONG_AGO))
 

@@ -481,7 +481,7 @@ def test_an_address_that_names_a_program_is_refused_as_such(tmp_path: Path, url:
 
 
 def test_folders_of_objects_may_vanish_while_they_are_synced(tmp_path: Path) -> None:
-    """As they do when another git packs what is in them."""
+    """Another git process may pack the objects in them."""
     place = tmp_path / "objects" / "ab"
     place.parent.mkdir()
     enough = threading.Event()

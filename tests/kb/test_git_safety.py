@@ -162,7 +162,7 @@ def plant_filter(scene: Scene) -> None:
 
 
 def plant_filter_of_the_user(scene: Scene) -> None:
-    """The program is the user's, but it is the store that says that it shall run."""
+    """The program is configured by the user, but the store selects it."""
     scene.attributes("[attr]nice filter=theirs diff=theirs merge=theirs\n*.org nice")
     programs = f"clean = {scene.evil}\nsmudge = {scene.evil}\n"
     differ = f'[diff "theirs"]\ntextconv = {scene.evil}\ncommand = {scene.evil}\n'

@@ -1,4 +1,4 @@
-"""The nodes as a picture: what is in it, what is not, and that graphviz understands it."""
+"""The graph of the nodes in the DOT language, and that graphviz parses it."""
 
 import shutil
 import subprocess

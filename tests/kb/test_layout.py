@@ -1,4 +1,4 @@
-"""Files of a knowledge base: found, looked at and read step by step, and never through a link."""
+"""Files of a knowledge base are listed and read without following symlinks."""
 
 import os
 from pathlib import Path

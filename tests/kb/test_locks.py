@@ -40,7 +40,7 @@ def ended(process: "subprocess.Popen[str]") -> int:
 
 
 def killed(process: "subprocess.Popen[str]") -> str:
-    """End it as a power cut would; what it had said."""
+    """Kill the process and return its output."""
     process.send_signal(signal.SIGKILL)
     return process.communicate()[0]
 
@@ -96,7 +96,7 @@ def test_the_lock_of_a_git_that_was_killed_under_a_writer_does_not_stick(tmp_pat
 
 
 def write_beside_a_git_that_was_killed(git: Git) -> None:
-    """One git of ours was killed where nobody looks at how it ended; the next one meets its lock."""
+    """A git process whose status is ignored was killed; the next one meets its lock file."""
     (Path(git.folder) / "index.lock").touch()
     with git.changing(["first.org"]):
         write(git, "first.org", "again\n")
@@ -123,7 +123,7 @@ PROGRAM = "import sys; file = open(sys.argv[1], 'w'); print('open', flush=True);
 
 
 def fail_beside(git: Git, others: "list[subprocess.Popen[str]]") -> None:
-    """A program begins to write with a lock of its own; then a git of ours fails."""
+    """Another program takes a git lock; then one of our git processes fails."""
     lock = os.path.join(git.folder, "index.lock")
     others.append(
         subprocess.Popen(
@@ -228,7 +228,7 @@ def test_any_git_counts_without_process_information(tmp_path: Path) -> None:
 
 
 def opened_for_writing(pipe: str) -> int:
-    """The pipe, once somebody reads from it."""
+    """Open the pipe, once another process reads from it."""
     deadline = time.monotonic() + 60
     while True:
         try:

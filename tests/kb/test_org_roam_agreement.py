@@ -1,4 +1,4 @@
-"""Agreement with org-roam: what it cannot index lint refuses, and what lint passes it reads as we do.
+"""Agreement with org-roam: lint refuses nodes that it cannot index; it reads all others as we do.
 
 One Emacs indexes a folder of nodes that are good and bad in many ways; its index is compared with the catalog.
 """
@@ -48,7 +48,7 @@ def tags(line: str) -> Change:
 
 
 def heading(number: int, stars: str = "*", place: str = "") -> str:
-    """A heading with an ID of its own."""
+    """Return a heading with an ID."""
     return f"{stars} Part\n{place}:PROPERTIES:\n:ID: {IDS[500 + number]}\n:END:\nWords {LINK}.\n"
 
 
@@ -248,7 +248,7 @@ CASES: dict[str, Change] = {
 }
 
 
-# Where a link counts for us, and org-roam passes over it; who looks for the ID in the text finds it too.
+# Links that we count and org-roam ignores; a search for the ID in the text finds them too.
 SEEN_BY_US_ONLY = {"link-in-a-clock-line.org", "link-in-a-macro.org", "link-in-a-target.org"}
 
 

@@ -1,4 +1,4 @@
-"""Pushing at best: what happens when the remote is away, hangs, has moved, or the push is killed."""
+"""Pushes to a remote that is missing, hangs or has moved, and pushes that are killed."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def two(one: Git, tmp_path: Path) -> Git:
 
 @pytest.fixture
 def silence() -> Iterator[int]:
-    """A port that takes connections and never says a word."""
+    """A port that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 

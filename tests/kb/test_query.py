@@ -1,4 +1,4 @@
-"""Nodes found by words: weights, reasons, ties, and a catalog that is never out of date."""
+"""Queries by words: weights, matching fields, ties, and a current catalog."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The line for whoever begins a session: what `status` says, without git as long as nothing has changed."""
+"""The nudge at the start of a session: the line of `status`, without running git if nothing has changed."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from quaid.kb import catalog, health
 from quaid.kb.git import Git
 
 NOWHERE: dict[str, str] = {"PATH": ""}
-"""A machine on which no git is found: whoever asks it all the same fails."""
+"""An environment without git, in which running git fails."""
 
 
 def later() -> int:

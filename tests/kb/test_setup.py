@@ -1,4 +1,4 @@
-"""Where a knowledge base may begin: empty places and knowledge bases, never somebody's code repository."""
+"""init and clone accept empty folders and knowledge bases, and refuse other repositories."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Two people and one remote on the disk: what each of them sees, also when it is away or has moved."""
+"""Two users share a remote on the disk, which may be missing or ahead."""
 
 import os
 import signal
@@ -75,7 +75,7 @@ def test_concurrent_writes_of_the_same_node_diverge_without_loss(ann: Person, bo
         bob.remember("Switches", "Are loud.")
     assert bob.everything() == before
     assert "Cables" in {match["title"] for match in bob("query", context="cables")["matches"]}
-    # The way out that doctor names: both wrote into the index, which is no conflict, and is made anew.
+    # The remedy of doctor: both changed the index, which does not conflict and is regenerated.
     bob.by_git("pull", "-q", "--rebase")
     bob("index")
     assert bob("push")["outcome"] == "pushed"

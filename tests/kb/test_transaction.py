@@ -1,4 +1,4 @@
-"""The one way to write: what goes in is judged, what fails leaves all as it was, nobody overwrites another."""
+"""Transactions: changes are checked, a failure restores everything, and no edit is overwritten."""
 
 import os
 import shutil
@@ -56,7 +56,7 @@ def test_a_node_is_written_indexed_and_committed_alone(ann: Person) -> None:
 
 
 def failing(ann: Person, act: Callable[[], object], kind: type[QuaidError]) -> str:
-    """What a failure says that changes nothing: no byte of the tree, of git's index, no commit."""
+    """Return the message of a failure that changes no file, neither git's index nor its commits."""
     before = ann.everything()
     with pytest.raises(kind) as error:
         act()
@@ -203,7 +203,7 @@ def test_a_write_reads_no_file_that_looks_as_it_did(ann: Person, monkeypatch: py
 def test_bytes_that_changed_unseen_are_neither_written_over_nor_committed(
     ann: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a disk that keeps no times: what only looks as it did is found when it is to be written."""
+    """On a disk without timestamps, a change that the stat does not show is found before writing."""
     monkeypatch.setattr(catalogs, "RACY_NS", -(10**18))
     made = ann.remember("Ports", "The port is 8080.")["node"]
     ann("index")
@@ -297,7 +297,7 @@ def test_a_write_that_git_refuses_is_put_back(ann: Person) -> None:
     assert ann.is_sound()
 
 
-# Changes of others
+# Changes of other programs
 
 
 @pytest.mark.parametrize("staged", [False, True])

@@ -97,7 +97,7 @@ class Person:
         return Git(str(self.root), self.environ)
 
     def by_git(self, *arguments: str) -> str:
-        """What plain git says here."""
+        """Run plain git in the store and return its output."""
         return plain(self.root, *arguments, environ=self.environ)
 
     @property
@@ -109,7 +109,7 @@ class Person:
         return {line.partition(":")[2].strip() for line in git.splitlines()}
 
     def everything(self) -> dict[str, bytes]:
-        """Every file of the tree, and what git would commit next."""
+        """Return all files of the tree, and the content of git's index."""
         files = {
             str(path.relative_to(self.root)): path.read_bytes()
             for path in sorted(self.root.rglob("*"))

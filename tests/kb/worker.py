@@ -43,14 +43,14 @@ def die_changing(git: Git) -> None:
 
 
 def wait_for_git(git: Git) -> None:
-    """A git that ends when somebody writes into the pipe."""
+    """A git process that ends when the pipe is written to."""
     with transaction.store_lock(git, "remember"):
         say("held")
         git.call("hash-object", "--", "pipe")
 
 
 def remember(git: Git, times: int = 10_000) -> None:
-    """Change and commit, over and over; each commit is told when it is acknowledged."""
+    """Change and commit repeatedly; print each commit when it is acknowledged."""
     for number in range(times):
         with transaction.store_lock(git):
             paths = [f"node-{os.getpid()}-{number}.org", "index.org"]

@@ -1,4 +1,4 @@
-"""Layers of skills: which file wins, what a broken one costs, and what extraction leaves alone."""
+"""Layers of skills: shadowing, unreadable files, and files that extraction keeps."""
 
 import hashlib
 import os

@@ -27,7 +27,7 @@ SKILLS = (
     "upgrade",
 )
 
-# What stands in each skill, whatever its wording: matched without regard to case and line breaks.
+# Words that each skill must contain, matched without regard to case and line breaks.
 REQUIRED = {
     "ingest": (
         *("evidence", "facts", "judgement", "meaning", "four tiers", "expected_version", "memory_ingest"),

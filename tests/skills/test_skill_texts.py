@@ -1,4 +1,4 @@
-"""Texts that tell people and agents what to type: every command in them is one that Quaid takes."""
+"""Every command in the texts for people and agents is accepted by Quaid."""
 
 import glob
 import json
@@ -28,7 +28,7 @@ def texts() -> list[str]:
 
 
 def fenced(text: str) -> Iterator[str]:
-    """The command lines in the shell blocks of a text; of a console block only what follows a prompt."""
+    """Return the command lines in the shell blocks of a text; in console blocks, the lines after a prompt."""
     for language, block in re.findall(r"^ *```(bash|sh|shell|console)\n(.*?)^ *```", text, re.M | re.S):
         ending = ""
         for line in block.replace("\\\n", " ").splitlines():
@@ -74,7 +74,7 @@ def quaid_calls(line: str) -> Iterator[list[str]]:
 
 
 def check(words: list[str], *, mention: bool = False) -> None:
-    """Raise what the command line would say of these words. A mention may be a name alone."""
+    """Raise the error that the command line reports for these words. A mention may be a name alone."""
     line = parser.split_command_line(words)
     if PLACEHOLDER.fullmatch(line.command):
         return
@@ -103,7 +103,7 @@ def check_call(tool: str, body: str) -> None:
 
 
 def without_files(param: Param) -> Param:
-    """The same parameter, but its value is a name that nobody opens."""
+    """Return the same parameter with a value that is not opened as a file."""
     return param._replace(arg=param.arg._replace(file=False, path=True)) if param.arg.file else param
 
 
