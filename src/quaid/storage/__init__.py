@@ -3,8 +3,9 @@
 A memory is one SQLite database file with its pages, facts, links and conversations.
 """
 
+import json
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SCHEMA_VERSION = 12
 """The version of the tables in schema.sql.
@@ -43,3 +44,8 @@ key_sources: dict[KeySources, None] = {}
 
 The first bytes of a file tell which key is right, so the key of another memory does no harm.
 """
+
+
+def as_json(value: Any) -> str:
+    """Return a value as compact JSON, as columns hold it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

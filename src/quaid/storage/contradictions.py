@@ -10,8 +10,8 @@ from quaid.model.english import candidate_names, may_mention_departure
 from quaid.model.facts import NameIndex, PageInfo, Snapshot, SnapshotFact, StalePage
 from quaid.model.links import GraphLink
 from quaid.model.slug import fold_name
-from quaid.storage import facts as assertions
-from quaid.storage.sqlite.connection import Transaction, as_json
+from quaid.storage import as_json, facts as assertions
+from quaid.storage.sqlite.connection import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

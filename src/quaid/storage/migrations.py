@@ -20,6 +20,7 @@ from quaid.model.slug import fold_name, uuid7
 from quaid.storage import (
     PREVIOUS_VERSIONS,
     SCHEMA_VERSION,
+    as_json,
     chunks,
     collections,
     files as durable_files,
@@ -34,7 +35,7 @@ from quaid.storage.checks import (
     update_links,
     update_types,
 )
-from quaid.storage.sqlite.connection import Transaction, WriterLock, as_json
+from quaid.storage.sqlite.connection import Transaction, WriterLock
 from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_errors
 
 if TYPE_CHECKING:

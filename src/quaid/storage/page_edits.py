@@ -26,9 +26,9 @@ from quaid.model.page import DerivedData, derive_data
 from quaid.model.slug import names_of
 from quaid.model.timeline import summary_hash
 from quaid.model.trust import LineTrust
-from quaid.storage import chunks, golden, history, links, text_index, trust
+from quaid.storage import as_json, chunks, golden, history, links, text_index, trust
 from quaid.storage.pages import require_collection_id, slug_of
-from quaid.storage.sqlite.connection import Transaction, as_json, next_row_id
+from quaid.storage.sqlite.connection import Transaction, next_row_id
 
 if TYPE_CHECKING:
     from quaid.model.page import Page

@@ -14,7 +14,7 @@ from quaid.model.slug import (
     may_be_escaped,
 )
 from quaid.model.timeline import TimelineEntry
-from quaid.storage import expiry
+from quaid.storage import as_json, expiry
 from quaid.storage.collections import LAST_CHARACTER
 
 if TYPE_CHECKING:
@@ -658,10 +658,6 @@ def write_raw_data(
     tx: "Transaction", page_id: int, sources: dict[str, Any], now: str, gone: "Iterable[str]" = ()
 ) -> None:
     """Insert or replace raw data of a page by source, and delete its raw data from the sources in `gone`."""
-    from quaid.storage.sqlite.connection import (
-        as_json,  # imported late, because help pages do not need SQLite
-    )
-
     tx.executemany(
         "INSERT INTO raw_data (page_id, source, fetched_at, data) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (page_id, source) DO UPDATE SET fetched_at = excluded.fetched_at, data = excluded.data",

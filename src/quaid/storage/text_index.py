@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import InvalidArgument, InvalidSearch
 from quaid.model.plain_text import cut_cjk, has_cjk
+from quaid.storage.sqlite.errors import translate_sqlite_errors
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction, Values
@@ -355,9 +356,6 @@ def query_vocabulary(
     db: "Database", index: str, shape: str, sql: str, values: "Values"
 ) -> list[tuple[Any, ...]]:
     """Run a query on the vocabulary of an index. `{}` in `sql` is replaced by the name of the vocabulary table."""
-    # Imported late, because it loads apsw, and chunks.py imports this module in commands that open no database.
-    from quaid.storage.sqlite.errors import translate_sqlite_errors
-
     table = f"temp.{shape}s_of_{index}"
     schema = "main" if index == TURNS else db.connection.schema
     with db.lock.turn, translate_sqlite_errors(db.path):

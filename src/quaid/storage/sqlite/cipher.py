@@ -17,6 +17,8 @@ from urllib.parse import quote
 
 from quaid import storage
 from quaid.errors import FileTrouble, InvalidArgument, MissingKey, NoCipher, QuaidError, WrongKey
+from quaid.storage.files import make_folders, write_file
+from quaid.storage.sqlite.errors import translate_os_errors
 
 if TYPE_CHECKING:
     import apsw
@@ -172,9 +174,6 @@ def read_key_file(path: str) -> list[str]:
 
 def write_key_file(path: str, keys: list[str]) -> None:
     """Replace a key file, with the newest key first in `keys` and last in the file."""
-    from quaid.storage.files import make_folders, write_file
-    from quaid.storage.sqlite.errors import translate_os_errors
-
     with translate_os_errors(path):
         make_folders(os.path.dirname(path))
         write_file(path, "".join(f"{key}\n" for key in keys[::-1]).encode())

@@ -8,7 +8,6 @@ WAL that is shorter than recorded is refused.
 """
 
 import errno
-import json
 import os
 import re
 import stat
@@ -1053,11 +1052,6 @@ def _refuse_unknown_version(path: str, version: int) -> None:
         raise NewerDatabase(path=path, version=version, supported=SCHEMA_VERSION)
     if problem := version_problem(version):
         raise NotADatabase(path=path, problem=f"schema {version}: {problem}")
-
-
-def as_json(value: Any) -> str:
-    """Return a value as compact JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def next_row_id(tx: Transaction, table: str) -> int:

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
@@ -76,22 +76,19 @@ _TARGET = re.compile(
 _INDEX_HINT = re.compile(r"\s+INDEXED\s+BY\s+\w+", re.IGNORECASE)
 
 
-class RestrictedStatement(NamedTuple):
-    sql: str
-    indexes: tuple[str, ...]
-    """The full-text indexes that the statement reads, and LINKS if it reads links."""
-
-
 @lru_cache(2_000)
-def restricted_statement(sql: str) -> RestrictedStatement:
-    """Return a statement for a restricted connection: it reads views and writes tables."""
+def restricted_statement(sql: str) -> tuple[str, tuple[str, ...]]:
+    """Return a statement for a restricted connection, which reads views and writes tables, and what it reads.
+
+    That is the full-text indexes that the statement reads, and LINKS if it reads links.
+    """
     text = _INDEX_HINT.sub("", sql)
     target = _TARGET.match(text)
     if target:
         text = f"{text[: target.end()]}main.{text[target.end() :]}"
     words = set(re.findall(r"\w+", text)) if not target else set()
     names = {word.removesuffix("_docsize").partition("_of_")[2] or word for word in words}
-    return RestrictedStatement(text, tuple(name for name in (*_INDEXES, LINKS) if name in names))
+    return text, tuple(name for name in (*_INDEXES, LINKS) if name in names)
 
 
 class _Condition:
@@ -192,14 +189,14 @@ class RestrictedTransaction(Transaction):
     def execute(self, sql: str, *args: Any, **options: Any) -> Any:  # type: ignore[override]
         if not self._is_restricted:
             return super().execute(sql, *args, **options)
-        statement = restricted_statement(sql)
-        for index in statement.indexes:
+        statement, indexes = restricted_statement(sql)
+        for index in indexes:
             self._refresh(index)
-        return super().execute(statement.sql, *args, **options)
+        return super().execute(statement, *args, **options)
 
     def executemany(self, sql: str, *args: Any, **options: Any) -> Any:  # type: ignore[override]
         return super().executemany(
-            restricted_statement(sql).sql if self._is_restricted else sql, *args, **options
+            restricted_statement(sql)[0] if self._is_restricted else sql, *args, **options
         )
 
     # Reading
