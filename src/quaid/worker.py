@@ -66,6 +66,13 @@ MAX_EARLY_EXITS = 3
 
 WORKER_MODULE = "quaid.worker"
 WINDOWS_CREATION_FLAGS = 0x08004000  # CREATE_NO_WINDOW | BELOW_NORMAL_PRIORITY_CLASS
+PROCESS_NAMES = {
+    "watch": "the process that watches folders",
+    "sync": "the process that syncs shared spaces",
+    "dream": "its process",
+    "embed": "the process that makes vectors",
+}
+"""How recorded failures name the workers. Failures of the job `expire` are not recorded."""
 # From 0 to 19; higher values yield more to other processes, but a watcher should notice edits soon.
 NICENESS = {"embed": 10, "watch": 5, "sync": 5, "dream": 19, "expire": 10, "run": 0, "run-long": 10}
 
@@ -83,7 +90,7 @@ class EmbeddingMonitor:
         """Return True if an embedding process should be started now."""
         from quaid.operations import background
 
-        if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
+        if not _is_writable(brain):
             return False
         stamp = brain.db.change_stamp()
         if stamp != self._stamp:
@@ -109,15 +116,20 @@ class EmbeddingMonitor:
         return is_due
 
 
+def _is_writable(brain: Brain) -> bool:
+    """Return True if the memory exists and can be written, so that a worker has something to do."""
+    return os.path.exists(brain.settings.db_path) and brain.db.writable
+
+
 class WorkerProcess:
     """A worker process of a server. It may not be running."""
 
     def __init__(self, job: str) -> None:
-        self._job = job
+        self.job = job
         self._process: Popen[bytes] | None = None
         self._started = 0.0
         self._early_exits = 0
-        self.not_before = 0.0
+        self._not_before = 0.0
 
     def start(self, path: str, hear: "EventListener | None" = None) -> "Popen[bytes]":
         """Start the worker for the memory at this path. `hear` is called with the events of the worker."""
@@ -126,7 +138,7 @@ class WorkerProcess:
         flags = ["--tell"] if hear else []
         # -P keeps Python from importing modules from the client's working folder.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", WORKER_MODULE, self._job, os.path.abspath(path), *flags],
+            [sys.executable, "-P", "-m", WORKER_MODULE, self.job, os.path.abspath(path), *flags],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if hear else subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -149,14 +161,18 @@ class WorkerProcess:
             return True
         self.release()
         self._process = None
-        if status:
+        if status and self.job in PROCESS_NAMES:
             how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-            _record_failure(brain, self._job, how)
+            _record_failure(brain, self.job, f"{PROCESS_NAMES[self.job]} {how}")
         is_early = time.monotonic() - self._started < 2 * WATCH_INTERVAL
         self._early_exits = self._early_exits + 1 if is_early else 0
         if self._early_exits >= MAX_EARLY_EXITS:
-            self.not_before = time.monotonic() + FAILURE_DELAY
+            self._not_before = time.monotonic() + FAILURE_DELAY
         return False
+
+    def may_start(self) -> bool:
+        """Return False for a while after the worker has exited early several times."""
+        return time.monotonic() >= self._not_before
 
     def release(self) -> None:
         """Close the standard input of the worker, which makes the worker exit."""
@@ -178,24 +194,20 @@ class WorkerProcess:
         self._process = None
 
 
-def _record_failure(brain: Brain, job: str, how: str) -> None:
-    """Record that a worker died, unless an embedding worker has just recorded a failure itself."""
+def _record_failure(brain: Brain, job: str, problem: str) -> None:
+    """Record that a worker failed, unless an embedding worker has just recorded a failure itself."""
     from quaid.operations import background, collections, dream
 
     if job == "watch":
-        collections.record_watch_failure(brain, f"the process that watches folders {how}")
+        collections.record_watch_failure(brain, problem)
     elif job == "sync":
-        _record_sync_failure(brain, f"the process that syncs shared spaces {how}")
+        for space in stored_spaces.list_spaces(brain.db):
+            brain.db.write(partial(space.update, problem=problem))
     elif job == "dream":
-        dream.record_failure(brain, f"its process {how}")
+        dream.record_failure(brain, problem)
     elif job == "embed" and not background.failed_recently(brain):
         model = stored_collections.get_setting(brain.db, "embedding_model") or ""
-        background.record_failure(brain, model, f"the process that makes vectors {how}")
-
-
-def _record_sync_failure(brain: Brain, problem: str) -> None:
-    for space in stored_spaces.list_spaces(brain.db):
-        brain.db.write(partial(space.update, problem=problem))
+        background.record_failure(brain, model, problem)
 
 
 def _forward_events(process: "Popen[bytes]", hear: "EventListener") -> None:
@@ -213,9 +225,14 @@ class Supervisor:
 
     def __init__(self, hear: "EventListener | None" = None) -> None:
         self._hear = hear
-        self._embed, self._watch = WorkerProcess("embed"), WorkerProcess("watch")
-        self._sync, self._dream = WorkerProcess("sync"), WorkerProcess("dream")
-        self._expire = WorkerProcess("expire")
+        self._embed = WorkerProcess("embed")
+        # The other workers, each with the function that decides whether it is needed.
+        self._others: dict[WorkerProcess, Callable[[Brain], bool]] = {
+            WorkerProcess("watch"): self._wants_watcher,
+            WorkerProcess("sync"): self._wants_sync,
+            WorkerProcess("dream"): self._wants_dream,
+            WorkerProcess("expire"): Brain.has_past_grace,
+        }
         self._embed_due = self._watch_due = time.monotonic() + START_DELAY
         self._monitor = EmbeddingMonitor()
         self._saw_free = False
@@ -244,14 +261,10 @@ class Supervisor:
         path = brain.settings.db_path
         if self._watch_due <= time.monotonic():
             self._watch_due = time.monotonic() + WATCH_INTERVAL
-            if not self._watch.is_running(brain) and self._wants_watcher(brain):
-                self._watch.start(path, self._hear)
-            if not self._sync.is_running(brain) and self._wants_sync(brain):
-                self._sync.start(path)
-            if not self._dream.is_running(brain) and self._wants_dream(brain):
-                self._dream.start(path)
-            if not self._expire.is_running(brain) and self._wants_erasure(brain):
-                self._expire.start(path)
+            for worker, is_wanted in self._others.items():
+                is_running = worker.is_running(brain)
+                if not is_running and _is_writable(brain) and is_wanted(brain) and worker.may_start():
+                    worker.start(path, self._hear if worker.job == "watch" else None)
         if self._embed_due <= time.monotonic():
             self._put_off_since = None
             is_running = self._embed.is_running(brain)
@@ -262,31 +275,19 @@ class Supervisor:
 
     def _wants_sync(self, brain: Brain) -> bool:
         """Return True if a collection is shared and no process syncs shared spaces."""
-        if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
-            return False
-        is_due = time.monotonic() >= self._sync.not_before and bool(stored_spaces.list_spaces(brain.db))
-        return is_due and not leases.is_leased(brain.db.path, stored_spaces.LEASE)
+        is_shared = bool(stored_spaces.list_spaces(brain.db))
+        return is_shared and not leases.is_leased(brain.db.path, stored_spaces.LEASE)
 
     def _wants_dream(self, brain: Brain) -> bool:
         """Return True if the memory is to be tidied up at night, and this has not been done today."""
-        if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
-            return False
         if stored_collections.get_setting(brain.db, "dream_nightly") != "on":
             return False
         from quaid.operations import dream
 
-        return time.monotonic() >= self._dream.not_before and dream.is_due(brain)
-
-    def _wants_erasure(self, brain: Brain) -> bool:
-        """Return True if something expired longer ago than the grace period."""
-        if not os.path.exists(brain.settings.db_path) or time.monotonic() < self._expire.not_before:
-            return False
-        return brain.db.writable and brain.has_past_grace()
+        return dream.is_due(brain)
 
     def _wants_watcher(self, brain: Brain) -> bool:
         """Return True if a folder has no watcher, and no other process is likely to watch it soon."""
-        if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
-            return False
         watched = [
             leases.is_leased(brain.db.path, collection.watch_lease)
             for collection in stored_collections.list_all(brain.db)
@@ -296,19 +297,15 @@ class Supervisor:
         # A process that watches other folders usually starts to watch a new folder too, so wait one interval.
         may_start = is_free and (self._saw_free or not any(watched))
         self._saw_free = is_free
-        return may_start and time.monotonic() >= self._watch.not_before
+        return may_start
 
     def end(self) -> None:
         """Stop all workers."""
-        self._embed.release()  # signal all before waiting for one
-        self._sync.release()
-        self._dream.release()
-        self._expire.release()
-        self._watch.end()
-        self._sync.end()
-        self._dream.end()
-        self._expire.end()
-        self._embed.end()
+        workers = (*self._others, self._embed)
+        for worker in workers:  # signal all before waiting for one
+            worker.release()
+        for worker in workers:
+            worker.end()
 
 
 class ServerBrain(Brain):
@@ -599,22 +596,20 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
     With --tell, print one line of JSON per event, with counts and collection names but no page text. The jobs `run`
     and `run-long` run operations (see OperationRunner).
     """
+    if hasattr(os, "nice"):
+        os.nice(NICENESS[job])
     if job.startswith("run"):
         import signal
 
         signal.signal(
             signal.SIGINT, signal.SIG_IGN
         )  # Ctrl-C also reaches the server, which ends this process
-        if hasattr(os, "nice"):
-            os.nice(NICENESS[job])
         share_one_arena()
         OperationRunner().run()
         return 0
     from quaid.folders import watcher
     from quaid.operations import background, cleanup, collections, dream, spaces
 
-    if hasattr(os, "nice"):
-        os.nice(NICENESS[job])
     stop = Event()
     Thread(
         target=_exit_with_server, args=(stop, STOP_TIMEOUT if job == "watch" else 0.0), daemon=True
@@ -633,15 +628,9 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
                 tell = _print_event if "--tell" in flags else _ignore_event
                 collections.watch_folders(brain, tell, stop, patient=False, pace=pace or watcher.DEFAULT_PACE)
     except Exception as error:
-        if job == "watch":  # record the error for `quaid doctor`, because standard error is discarded
+        if job != "embed":  # record the error for `quaid doctor`, because standard error is discarded
             with suppress(QuaidError), _open_memory(path) as brain:
-                collections.record_watch_failure(brain, watcher.error_text(error))
-        elif job == "sync":
-            with suppress(QuaidError), _open_memory(path) as brain:
-                _record_sync_failure(brain, watcher.error_text(error))
-        elif job == "dream":
-            with suppress(QuaidError), _open_memory(path) as brain:
-                dream.record_failure(brain, watcher.error_text(error))
+                _record_failure(brain, job, watcher.error_text(error))
         return 1
     return 0
 

@@ -20,7 +20,6 @@ from quaid.errors import AlreadyExists, InvalidArgument, NotFound, PageNotFound,
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Operation, all_operations
-from quaid.worker import Supervisor
 
 DAY = 86_400.0
 NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z, a Saturday
@@ -628,11 +627,12 @@ def test_the_worker_of_a_server_erases_what_is_past_its_grace_period(
         assert not run(brain, "list")["pages"]
         path = brain.settings.db_path
     with open_brain(tmp_path, time.time) as brain:
-        assert Supervisor()._wants_erasure(brain)
+        assert brain.db.writable
+        assert brain.has_past_grace()
     arguments = [sys.executable, "-m", "quaid.worker", "expire", path]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE) as worker:
         assert worker.wait(60) == 0
     with open_brain(tmp_path, time.time) as brain:
         assert run(brain, "expired")["items"] == []
-        assert not Supervisor()._wants_erasure(brain)
+        assert not brain.has_past_grace()
     assert PAGE.encode() not in Path(path).read_bytes()
