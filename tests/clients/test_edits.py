@@ -32,7 +32,7 @@ ENTRY_KEYS = {
 
 
 @pytest.mark.parametrize("name", ENTRY_KEYS)
-def test_the_entry_is_what_the_client_reads(name: str) -> None:
+def test_the_client_can_parse_the_entry(name: str) -> None:
     client = CLIENTS[name]
     entry = json.loads(config_files.add_server(client, "", LAUNCH))[ENTRY_KEYS[name]]["quaid"]
     assert entry["command"] == "/opt/my tools/quaid"
@@ -85,7 +85,7 @@ def test_lookalike_of_an_inline_table_is_accepted() -> None:
     )
 
 
-def test_what_a_person_added_to_our_entry_stays() -> None:
+def test_keys_that_the_user_added_to_our_entry_are_kept() -> None:
     text = '{"mcpServers": {"quaid": {"command": "old", "args": [], "env": {"A": "1"}}}}'
     entry = json.loads(config_files.add_server(CLIENTS["cursor"], text, LAUNCH))["mcpServers"]["quaid"]
     assert entry == {"command": LAUNCH.command, "args": ["serve", "--db", "/h/memory.db"], "env": {"A": "1"}}
@@ -149,7 +149,7 @@ def test_instructions_come_and_go(text: str) -> None:
     assert "Then ask" not in config_files.add_instructions(new, "Only this.")
 
 
-def test_what_follows_the_instructions_stays() -> None:
+def test_text_after_the_instructions_is_kept() -> None:
     new = config_files.add_instructions("# Mine\n", "Look.") + "\n# More\n"
     assert config_files.remove_instructions(new) == "# Mine\n\n# More\n"
 

@@ -88,7 +88,7 @@ def test_everything_gets_a_vector_once(db: Database) -> None:
     assert active.name == "hashes"
 
 
-def test_only_what_changed_is_embedded_again(db: Database) -> None:
+def test_only_changed_chunks_are_embedded_again(db: Database) -> None:
     write(db, 5)
     model = Hashes()
     Backfill(db, model, now, quiet).embed_chunks()
@@ -109,7 +109,7 @@ def test_a_second_model_is_filled_beside_the_active_one(db: Database) -> None:
     assert active.name == "first"
 
 
-def test_a_model_that_fails_loses_nothing_of_what_is_done(db: Database) -> None:
+def test_a_failing_model_keeps_the_finished_vectors(db: Database) -> None:
     write(db, 3 * BATCH_SIZE)
     with pytest.raises(ConnectionError):
         Backfill(db, Hashes(works_for=2 * BATCH_SIZE), now, quiet).embed_chunks()

@@ -86,7 +86,7 @@ def test_few_long_turns_are_not_embedded(db: Database) -> None:
     assert Backfill(db, model, now, quiet).embed_few("") == 0
 
 
-def test_a_model_that_is_down_says_so_and_what_was_made_is_kept(db: Database) -> None:
+def test_a_model_that_is_down_is_reported_and_finished_vectors_are_kept(db: Database) -> None:
     class Down(Hashes):
         def embed_passages(self, texts: object) -> list[bytes]:
             raise EmbedderUnavailable(name=self.name, problem="it is away", remedy="Wait")

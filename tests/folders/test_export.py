@@ -250,7 +250,7 @@ def test_a_raw_export_is_the_folder_as_it_was(
     assert (report.import_id, report.pages, report.sidecars, report.files) == (first.import_id, 1, 1, 3)
 
 
-def test_a_raw_export_without_its_import_says_which_there_are(
+def test_a_raw_export_without_an_import_lists_the_imports(
     vault: Fill, bring: Bring, brain: Brain, tmp_path: Path
 ) -> None:
     def raw(import_id: str | None) -> None:
@@ -285,7 +285,7 @@ def test_an_export_that_is_stopped_leaves_nothing_half_done(
     assert not there or list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_stopped_export_takes_back_only_what_it_made(brain: Brain, tmp_path: Path) -> None:
+def test_a_stopped_export_removes_only_its_own_files(brain: Brain, tmp_path: Path) -> None:
     put(brain, "people/a", {}, "# a")
     put(brain, "people/b", {}, "# b")
     mine = tmp_path / "out" / "people" / "mine.txt"

@@ -233,7 +233,7 @@ def failing_record_sync() -> Callable[..., None]:
     return broken
 
 
-def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
+def test_a_watcher_survives_and_reports_a_failed_sync(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = failing_record_sync()

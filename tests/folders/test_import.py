@@ -120,7 +120,7 @@ def test_special_files_of_the_root_become_settings(messy: Path, bring: Bring, br
             pages.require(brain.db, slug)
 
 
-def test_a_second_run_changes_nothing_and_says_so(messy: Path, bring: Bring, dump: Dump) -> None:
+def test_a_second_run_reports_that_nothing_changed(messy: Path, bring: Bring, dump: Dump) -> None:
     first = bring(messy)
     before = dump()
     assert len(before["pages"]) == first.outcomes["new"]
@@ -131,7 +131,7 @@ def test_a_second_run_changes_nothing_and_says_so(messy: Path, bring: Bring, dum
     assert (second.conflicts, second.gone) == ((), ())
 
 
-def test_only_what_changed_is_taken_in(messy: Path, bring: Bring, vault: Fill, brain: Brain) -> None:
+def test_only_changed_files_are_imported(messy: Path, bring: Bring, vault: Fill, brain: Brain) -> None:
     bring(messy)
     vault({"people/alice.md": "# Alice\n\nMoved to Bergen.\n", "people/carol.md": "# Carol\n"})
     (messy / "log.md").unlink()

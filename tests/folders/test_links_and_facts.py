@@ -233,7 +233,7 @@ def test_two_collections(filled: Brain, other: Brain, tmp_path: Path) -> None:
     assert [(row[0], row[4]) for row in rows(other)[0]][-1] == ("notes/plan", "2027-01-01")
 
 
-def test_one_collection_takes_only_what_is_its_own(filled: Brain, other: Brain, tmp_path: Path) -> None:
+def test_an_export_of_one_collection_has_only_its_pages(filled: Brain, other: Brain, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "plan.md").write_text("# Plan\n")
@@ -276,7 +276,7 @@ def test_links_and_facts_return_with_one_exported_collection(
     assert [link[:2] for link in known_links(other, "notes::plan")] == [("idea", "grew_from")]
 
 
-def test_an_attached_folder_says_nothing_of_pages_that_are_not_in_it(
+def test_attaching_a_folder_reports_facts_of_pages_that_are_not_in_it(
     brain: Brain, other: Brain, vault: Fill, tmp_path: Path
 ) -> None:
     put(other, "people/eve", "# Eve\n")
@@ -320,7 +320,9 @@ def test_a_link_that_a_text_makes_too_comes_back(filled: Brain, other: Brain, tm
     assert known_links(other, "people/alice") == known_links(filled, "people/alice")
 
 
-def test_a_comparison_of_folders_sees_what_is_missing(filled: Brain, other: Brain, tmp_path: Path) -> None:
+def test_a_comparison_of_folders_lists_missing_links_and_facts(
+    filled: Brain, other: Brain, tmp_path: Path
+) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     out(filled, one)
     into(other, one)
@@ -399,7 +401,7 @@ def told(**parts: Any) -> str:
         (told(links=[7] * 1_000), "and 980 more problems"),
     ],
 )
-def test_a_wrong_file_costs_only_itself(
+def test_an_invalid_links_and_facts_file_does_not_stop_the_import(
     brain: Brain, bring: Bring, vault: Fill, content: str | bytes, said: str
 ) -> None:
     good = {"people/carol.md": "# Carol\n"}

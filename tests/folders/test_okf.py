@@ -217,7 +217,7 @@ def test_a_bundle_goes_out_as_it_came_in(brain: Brain, second: Brain, tmp_path: 
     assert fact_rows(second) == fact_rows(brain)
 
 
-def test_what_was_edited_in_a_bundle_is_imported(filled: Brain, second: Brain, tmp_path: Path) -> None:
+def test_edits_in_a_bundle_are_imported(filled: Brain, second: Brain, tmp_path: Path) -> None:
     target = tmp_path / "out"
     export(filled, str(target), to="okf")
     path = target / "companies" / "nordkai.md"

@@ -91,7 +91,7 @@ def test_an_edit_on_both_sides_is_a_conflict_until_it_is_settled(
     assert outcomes(bring(root)) == {"changed": 1}
 
 
-def test_a_page_that_no_import_made_is_a_conflict_unless_it_says_the_same(
+def test_a_page_that_was_not_imported_is_a_conflict_unless_its_content_is_the_same(
     vault: Fill, bring: Bring, brain: Brain
 ) -> None:
     put(brain, "a", "# A\n\nMine.\n")

@@ -184,7 +184,7 @@ def test_unreadable_files_are_reported(vault: Fill) -> None:
         (root / "a").chmod(0o700)
 
 
-def test_a_root_that_may_not_be_read_says_so(vault: Fill) -> None:
+def test_an_unreadable_root_is_reported(vault: Fill) -> None:
     root = vault({"a.md": ""})
     root.chmod(0)
     try:

@@ -7,7 +7,7 @@ from quaid.folders.indexer import assign_slugs
 from quaid.model import slug as slugs
 
 
-def test_without_a_quarrel_everybody_gets_what_they_ask_for() -> None:
+def test_requested_slugs_without_conflict_are_assigned() -> None:
     assert assign_slugs([("a.md", "a"), ("B c.md", "b-c"), ("d.md", "x/y")]) == {
         "a.md": "a",
         "B c.md": "b-c",

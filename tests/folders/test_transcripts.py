@@ -110,7 +110,7 @@ def test_a_broken_line_is_counted_and_skipped(brain: Brain, file: Path) -> None:
     assert brain.db.rows("SELECT broken_lines FROM transcript_files") == [(3,)]
 
 
-def test_a_truncated_file_is_read_anew_and_nothing_doubles(brain: Brain, file: Path) -> None:
+def test_a_truncated_file_is_read_again_without_duplicates(brain: Brain, file: Path) -> None:
     file.write_text("".join(line(f"turn {number}", number) for number in range(5)))
     read(brain, file)
     file.write_text(line("turn 0", 0) + line("turn 9", 9))
@@ -119,7 +119,7 @@ def test_a_truncated_file_is_read_anew_and_nothing_doubles(brain: Brain, file: P
     assert sound(brain)
 
 
-def test_a_file_that_was_replaced_by_a_longer_one_is_read_anew(brain: Brain, file: Path) -> None:
+def test_a_file_replaced_by_a_longer_one_is_read_from_its_start(brain: Brain, file: Path) -> None:
     file.write_text(line("one", 1))
     read(brain, file)
     other = file.with_name("other")
@@ -141,7 +141,7 @@ def test_a_file_that_was_renamed_is_the_same_file(brain: Brain, tmp_path: Path) 
     assert brain.db.rows("SELECT path FROM transcript_files") == [(os.path.realpath(new),)]
 
 
-def test_the_same_words_twice_are_two_turns_however_they_are_read(brain: Brain, tmp_path: Path) -> None:
+def test_equal_messages_are_two_turns(brain: Brain, tmp_path: Path) -> None:
     file = tmp_path / "chat.jsonl"
     file.write_text(plain("yes") * 2)
     assert read(brain, file).turns == 2
@@ -282,7 +282,7 @@ def test_a_removed_conversation_stays_out_until_it_is_wanted_again(brain: Brain,
 # Files that are not transcripts
 
 
-def test_only_what_may_be_a_transcript_is_looked_at(brain: Brain, tmp_path: Path) -> None:
+def test_only_possible_transcripts_are_opened(brain: Brain, tmp_path: Path) -> None:
     (tmp_path / "a" / ".hidden").mkdir(parents=True)
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules" / "x.jsonl").write_text(line("hidden"))
@@ -341,7 +341,7 @@ def archive(path: Path, text: str, name: str = "conversations.json") -> Path:
     return path
 
 
-def test_an_archive_is_read_and_a_newer_one_adds_what_is_new(brain: Brain, tmp_path: Path) -> None:
+def test_a_newer_archive_adds_only_new_turns(brain: Brain, tmp_path: Path) -> None:
     assert read(brain, archive(tmp_path / "a.zip", json.dumps(export(3)))).conversations == 3
     assert read(brain, archive(tmp_path / "b.zip", json.dumps(export(5), indent=2))).turns == 2
     assert read(brain, tmp_path / "b.zip").unchanged == 1

@@ -117,7 +117,7 @@ def test_a_thousand_files_at_once_are_found_by_one_walk(watched: Watched) -> Non
     assert sum(sync.new for sync in watched.syncs(whole=True)) > 1_000 - MAX_HINTS
 
 
-def test_new_rules_of_what_is_ignored_hold_at_once(watched: Watched) -> None:
+def test_new_ignore_rules_apply_at_once(watched: Watched) -> None:
     with watched.running():
         (watched.root / ".quaidignore").write_text("b.md\n")
         watched.wait(lambda: "b" not in watched.pages())
@@ -233,7 +233,7 @@ def test_hints_that_break_off_are_asked_for_again_and_the_whole_folder_is_looked
     assert Broken.waits < 10 * Broken.made  # and not asked for without a pause
 
 
-def test_a_hint_that_never_came_costs_until_the_next_rescan(watched: Watched) -> None:
+def test_a_change_without_an_event_is_found_by_the_next_rescan(watched: Watched) -> None:
     def deaf(roots: list[str], stop: threading.Event, step: float) -> ChangeHints:
         return ChangeHints(stop)
 
@@ -297,7 +297,7 @@ def test_five_quick_saves_are_one_sync(watched: Watched) -> None:
     assert [(sync.files, sync.changed) for sync in watched.syncs(whole=False)] == [(1, 1)]
 
 
-def test_a_first_look_that_is_put_off_leaves_what_changed_before_to_the_next_one(watched: Watched) -> None:
+def test_a_delayed_first_scan_leaves_earlier_changes_to_the_next_scan(watched: Watched) -> None:
     (watched.root / "a.md").write_text("# a\n\nNew words.\n")
     with watched.running(pace=PACE._replace(first=5.0), until=lambda: bool(watched.told)):
         (watched.root / "d.md").write_text("# d\n")

@@ -93,7 +93,7 @@ def test_an_empty_knowledge_base_is_remembered_as_well(tmp_path: Path) -> None:
     assert store.look().index_problem == "it is missing"
 
 
-def test_a_quick_look_reads_only_what_looks_otherwise(store: Folder, checked: list[str]) -> None:
+def test_a_normal_load_reads_only_files_with_a_different_stat(store: Folder, checked: list[str]) -> None:
     store.look()
     assert store.look(check=True)
     assert checked == ["1.org", "2.org", "3.org"]
@@ -104,7 +104,9 @@ def test_a_quick_look_reads_only_what_looks_otherwise(store: Folder, checked: li
     assert checked == ["2.org"]
 
 
-def test_a_certain_look_sees_what_a_quick_one_cannot(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certain_load_finds_changes_that_the_stat_does_not_show(
+    store: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.look()
     looked = layout.walk_store(str(store.root))
     store.put("2.org", text(2, "Other of 2.\n", title="Title X"))

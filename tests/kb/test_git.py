@@ -55,7 +55,7 @@ def test_machine_without_git_is_reported(tmp_path: Path) -> None:
         Git(str(tmp_path), {"PATH": str(tmp_path)})
 
 
-def test_the_state_names_what_is_changed_untracked_and_staged(tmp_path: Path) -> None:
+def test_the_state_lists_changed_untracked_and_staged_files(tmp_path: Path) -> None:
     git = store(tmp_path)
     write(git, "first.org", "other\n")
     write(git, "raw/näme with space.org", "new\n")
@@ -86,7 +86,7 @@ def test_a_commit_holds_the_bytes_of_the_files_and_nothing_else(tmp_path: Path) 
     assert has_all_objects(git)
 
 
-def test_a_commit_takes_away_what_is_gone(tmp_path: Path) -> None:
+def test_a_commit_removes_deleted_files(tmp_path: Path) -> None:
     git = store(tmp_path)
     os.unlink(os.path.join(git.root, "first.org"))
     git.commit(["first.org", "never.org"], "gone")
@@ -139,7 +139,7 @@ def test_a_machine_that_insists_on_a_configured_identity_commits_too(tmp_path: P
     assert store(tmp_path).head()
 
 
-def test_restore_gives_back_what_the_last_commit_has(tmp_path: Path) -> None:
+def test_restore_resets_files_to_the_last_commit(tmp_path: Path) -> None:
     git = store(tmp_path)
     add(git, "gone.org", "still here")
     os.unlink(os.path.join(git.root, "gone.org"))
@@ -228,7 +228,7 @@ def test_a_change_within_a_change_leaves_the_outer_one_noted(tmp_path: Path) -> 
     assert repository.read_journal(git.own_folder) == {}
 
 
-def test_a_clone_has_what_was_pushed_and_follows(tmp_path: Path) -> None:
+def test_a_clone_has_the_pushed_commits_and_fast_forwards(tmp_path: Path) -> None:
     one, two = pair(tmp_path)
     assert two.content("first.org") == b"first\n"
     assert two.state().upstream == "origin/main"
@@ -270,7 +270,7 @@ def test_a_clone_does_not_go_into_a_folder_that_holds_something(tmp_path: Path) 
         Git.clone(one.root, two.root, environ_of(tmp_path))
 
 
-def test_a_store_that_began_empty_takes_what_the_remote_has(tmp_path: Path) -> None:
+def test_an_empty_store_takes_over_the_commits_of_the_remote(tmp_path: Path) -> None:
     one, _ = pair(tmp_path)
     git = Git(str(tmp_path / "late"), environ_of(tmp_path))
     git.init()

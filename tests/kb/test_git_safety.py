@@ -303,7 +303,7 @@ def test_git_called_plainly_runs_the_program(scene: Scene, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, vector in VECTORS.items() if vector.refused])
-def test_every_verb_of_ours_refuses_such_a_store(scene: Scene, name: str) -> None:
+def test_every_command_refuses_an_unsafe_store(scene: Scene, name: str) -> None:
     VECTORS[name].plant(scene)
     scene.canary.unlink(missing_ok=True)
     for verb in VERBS.values():

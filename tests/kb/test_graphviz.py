@@ -42,7 +42,9 @@ def test_each_link_between_nodes_is_drawn_once(store: Folder) -> None:
         (NodeFilters(project="nobody"), set()),
     ],
 )
-def test_only_what_passes_is_drawn(store: Folder, filters: NodeFilters, left: set[str]) -> None:
+def test_only_nodes_that_pass_the_filters_are_drawn(
+    store: Folder, filters: NodeFilters, left: set[str]
+) -> None:
     dot, _, _ = nodes.draw_graph(filter(filters.match, store.look().nodes))
     assert {id for id in IDS[:5] if f'"{id}"' in dot} == left
 

@@ -22,7 +22,7 @@ HEADING = f"* {{}}\n:PROPERTIES:\n:ID: {IDS[500]}\n{{}}:END:\n"
         (text(1).replace("\n", "\r\n", 3), [(1, "line-ends")]),
     ],
 )
-def test_lint_refuses_what_org_roam_passes_over(written: str, found: list[tuple[int, str]]) -> None:
+def test_lint_refuses_nodes_that_org_roam_skips(written: str, found: list[tuple[int, str]]) -> None:
     skipped = {*nodes.STYLE_CODES, "property-missing", "id-missing"}
     findings = nodes.lint_node("a.org", written.encode())
     assert [(line, code) for line, code, _, _ in findings if code not in skipped] == found

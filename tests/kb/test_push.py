@@ -149,7 +149,7 @@ def test_a_hanging_remote_times_out(one: Git, silence: int) -> None:
     assert time.monotonic() - began < 30
 
 
-def test_a_silent_remote_costs_one_wait_and_not_one_for_each_write(
+def test_writers_wait_only_once_for_a_silent_remote(
     tmp_path: Path, silence: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The waits are counted at git's own time-out, shortened for the test."""

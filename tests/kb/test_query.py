@@ -160,7 +160,7 @@ def test_changed_node_is_found_at_once(store: Folder) -> None:
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"\xff\xfe", b'{"version": 1}\n', b'{"version": 99}\n', b"[]\nabc"]
 )
-def test_a_damaged_catalog_is_made_anew(store: Folder, damage: bytes) -> None:
+def test_a_damaged_catalog_is_rebuilt(store: Folder, damage: bytes) -> None:
     store.put("a.org", text(1, "harbour"))
     assert found(store, "harbour")
     (store.root / ".git/ai-kb/catalog").write_bytes(damage)

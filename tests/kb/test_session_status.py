@@ -101,7 +101,7 @@ def test_session_cache_holds_only_numbers(tmp_path: Path) -> None:
         assert told(git, environ) == ""
 
 
-def test_without_a_store_it_says_so(tmp_path: Path) -> None:
+def test_a_missing_store_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreMissing):
         health.session_nudge(str(tmp_path), {})
 
@@ -123,5 +123,5 @@ def test_without_a_store_it_says_so(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_line_names_what_there_is_to_do(counts: tuple[int, ...], line: str) -> None:
+def test_the_nudge_names_the_tasks(counts: tuple[int, ...], line: str) -> None:
     assert health.nudge_text(*counts) == line

@@ -73,7 +73,9 @@ def test_init_refuses_a_code_repository(ann: Person, environ: dict[str, str]) ->
 
 
 @pytest.mark.parametrize("what", ["branch elsewhere", "staged only", "hidden only", "files gone"])
-def test_init_refuses_what_only_git_knows(ann: Person, environ: dict[str, str], what: str) -> None:
+def test_init_refuses_a_repository_with_other_content_only_in_git(
+    ann: Person, environ: dict[str, str], what: str
+) -> None:
     code(ann.root, environ, "master" if what == "branch elsewhere" else "main")
     if what == "branch elsewhere":
         ann.by_git("symbolic-ref", "HEAD", "refs/heads/main")
@@ -296,7 +298,7 @@ sys.exit(ai_kb_main())
     assert ann("push")["outcome"] == "pushed"
 
 
-def test_the_recipes_of_the_contract_find_what_the_commands_find(ann: Person) -> None:
+def test_the_recipes_of_the_contract_find_the_same_nodes_as_the_commands(ann: Person) -> None:
     ann("init")
     one = ann.remember("Ports", "The port is 8080.", tags=["network"])["node"]
     two = ann.remember("Firewall", "Opens the port.", links=[one["id"]])["node"]

@@ -41,7 +41,7 @@ def well(person: Person) -> dict[str, bool]:
     return {check["name"]: check["well"] for check in person("doctor")["checks"]}
 
 
-def test_a_write_begins_with_what_the_others_have_written(ann: Person, bob: Person) -> None:
+def test_a_write_fast_forwards_to_the_remote_first(ann: Person, bob: Person) -> None:
     ann.remember("Ports", "The port is 8080.")
     assert ann("status")["ahead"] == 1
     assert "1 commit" in nudge(ann)
@@ -85,7 +85,7 @@ def test_concurrent_writes_of_the_same_node_diverge_without_loss(ann: Person, bo
     assert ann.titles == bob.titles | {"Racks"}
 
 
-def test_changes_in_the_way_of_what_the_others_wrote_are_reported(ann: Person, bob: Person) -> None:
+def test_local_changes_that_block_a_fast_forward_are_reported(ann: Person, bob: Person) -> None:
     path = ann.remember("Ports", "The port is 8080.")["node"]["path"]
     ann("push")
     bob.put(path, "mine\n")  # in the place of a file that is about to come
@@ -127,7 +127,7 @@ def test_a_remote_that_refuses_is_noted(ann: Person, remote: str) -> None:
     assert ann("status")["push_problem"] == ""
 
 
-def test_a_killed_push_costs_nothing(ann: Person, remote: str) -> None:
+def test_a_killed_push_loses_nothing(ann: Person, remote: str) -> None:
     for number, name in enumerate(("Ports", "Cables", "Racks", "Lamps", "Doors")):
         ann.remember(name, f"All about {name}.", force=True)
         process = ann.start("push", cold=True)
@@ -171,7 +171,7 @@ def titled(name: str) -> tuple[str, ...]:
     return ("--title", name, "--summary", f"What is known of {name}")
 
 
-def test_a_store_made_anew_beside_a_remote_takes_over_what_is_there(tmp_path: Path) -> None:
+def test_a_new_store_takes_over_the_commits_of_its_remote(tmp_path: Path) -> None:
     ann, bea = Person(tmp_path), Person(tmp_path, "bea")
     remote = bare(tmp_path, ann.environ)
     ann("init", remote=remote)

@@ -223,9 +223,7 @@ def test_bytes_that_changed_unseen_are_neither_written_over_nor_committed(
     assert "9090" in text
 
 
-def test_an_index_is_made_anew_whatever_of_it_was_changed(
-    ann: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_index_is_regenerated(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogs, "RACY_NS", -(10**18))
     ann.remember("Ports")
     assert ann("index")["files"] == []
