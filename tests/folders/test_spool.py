@@ -15,7 +15,7 @@ def test_items_are_returned_in_order(tmp_path: Path) -> None:
         SpooledFile("a.md", "hash", b"\0\xff", page, derived=derive_data(page)),
         SpooledFile(".raw/a.json", "other", b"", None),
     ]
-    with Spool(str(tmp_path)) as spool:
+    with Spool(str(tmp_path / "memory.db")) as spool:
         for item in items:
             spool.add(item)
         assert spool.count == 2
@@ -25,5 +25,5 @@ def test_items_are_returned_in_order(tmp_path: Path) -> None:
 
 
 def test_an_unused_spool_touches_no_disk(tmp_path: Path) -> None:
-    with Spool(str(tmp_path / "missing")) as spool:
+    with Spool(str(tmp_path / "missing" / "memory.db")) as spool:
         assert spool.count == 0

@@ -24,7 +24,7 @@ HEADING = f"* {{}}\n:PROPERTIES:\n:ID: {IDS[500]}\n{{}}:END:\n"
 )
 def test_lint_refuses_nodes_that_org_roam_skips(written: str, found: list[tuple[int, str]]) -> None:
     skipped = {*nodes.STYLE_CODES, "property-missing", "id-missing"}
-    findings = nodes.lint_node("a.org", written.encode())
+    findings = nodes.lint_node(written.encode(), nodes.parse_node("a.org", written))
     assert [(line, code) for line, code, _, _ in findings if code not in skipped] == found
 
 

@@ -279,6 +279,8 @@ def exchange_files(place: int, one: str, other: str) -> bool:
     raise OSError(problem, os.strerror(problem), other)
 
 
+# Temporary files of interrupted writes
+
 _LEFTOVER_NAME = re.compile(
     r"\.quaid-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.new|-([0-9a-f]{16})-([0-9a-f]{16})\.tmp)"
 )
@@ -311,6 +313,8 @@ def settle_leftover(folder: Folder, path: str, name_to_keep: str = "saved.md") -
         return FileNote(path, str(trouble).rstrip("."))
     return FileNote(path, f"somebody's text, saved while Quaid was killed; it is in {copy_name} now")
 
+
+# Export folders
 
 EXPORT_UNFINISHED_NAME = ".quaid-unfinished"
 

@@ -456,6 +456,8 @@ def shorten_problems(problems: list[str]) -> list[str]:
     return [*problems[:SHOWN_PROBLEMS], f"and {more:,} more problems"] if more > 1 else problems
 
 
+# Export
+
 MAX_EXPORT_NAME = 240  # file systems allow 255 bytes, including the extension
 NO_TITLE = "\0"
 SHOWN_IMPORTS = 3

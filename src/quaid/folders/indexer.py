@@ -201,6 +201,8 @@ def _title_from_name(path: str) -> str | None:
     return None if _SLUG_LIKE.fullmatch(name) else name or None
 
 
+# Slugs
+
 MIN_SUFFIX_LENGTH = 6
 
 
@@ -238,6 +240,8 @@ def suffixed_slug(address: str, path: str, taken: set[str]) -> str:
             return name
     raise AssertionError("a hash met itself")
 
+
+# Sidecars
 
 EMPTY_SIDECAR = b'{"sources": {}}'
 WHOLE_SOURCE = "sidecar"  # the source name for data in a sidecar outside of "sources"
@@ -311,6 +315,8 @@ def render_sidecar(sources: Mapping[str, Any]) -> bytes:
 def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
+
+# The helper process
 
 FILES_BEFORE_HELPER = 30
 """A helper process is considered after this many files were parsed in this process."""
@@ -460,6 +466,8 @@ def load_parsed(record: bytes) -> ParsedFile | None:
     return page_from_plain(page), notes, derived
 
 
+# The spool
+
 MAX_MEMORY_BYTES = 1024 * 1024
 """A spool is kept in RAM up to this size in bytes, so that a single edit needs no temporary file."""
 
@@ -490,9 +498,9 @@ class SpooledFile(NamedTuple):
 class Spool:
     """A buffer, in RAM or on disk, of files to be written to the database."""
 
-    def __init__(self, folder: str, memory: str = "") -> None:
-        self.folder = folder
-        self.memory = memory or folder
+    def __init__(self, memory: str) -> None:
+        self.folder = os.path.dirname(memory)
+        self.memory = memory  # path of the database
         self.count = 0
         self._open: IO[bytes] | None = None
         self._ahead: ParserProcess | None = None
@@ -600,6 +608,9 @@ def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
         return item
     derived = [derive_data(page) for page in pages]
     return item._replace(page=pages[0], nodes=tuple(pages[1:]), notes=notes, derived=derived[0])
+
+
+# Inside the helper process
 
 
 def run_parser(spool: int, results: int) -> None:

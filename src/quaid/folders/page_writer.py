@@ -332,6 +332,8 @@ def _undo(root: str, path: str, before: bytes | None, after: bytes | None, token
     return undo
 
 
+# Text files
+
 EDIT_ATTEMPTS = 10
 RETRY_PAUSE = 0.01
 """Seconds before the second attempt. Each further pause is longer; together they last half a second."""
@@ -519,6 +521,9 @@ def _check_version(
     if indexed.version != expected:
         kind = VersionConflict if expected else PageExists
         raise kind(slug=path, expected=expected, current_version=indexed.version)
+
+
+# Ids
 
 
 class IdsReport(NamedTuple):

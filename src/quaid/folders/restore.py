@@ -147,6 +147,9 @@ def _attach_folder(db: Database, collection: Collection, files: list[PageFile], 
     return db.write(work)
 
 
+# Quarantined pages
+
+
 class QuarantineRestoreRecord(NamedTuple):
     slug: str
     collection: str
@@ -356,6 +359,8 @@ def _quarantine_sidecar(db: Database, hidden: QuarantinedPage) -> bytes:
     }
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
+
+# Audit of a collection
 
 DifferenceKind = Literal["folder", "unreadable", "no page", "no file", "changed", "bytes", "id"]
 

@@ -81,7 +81,7 @@ class FolderRun(ABC):
         self.now = now
         self.new_uuid = new_uuid
         self.progress = progress
-        self.spool = Spool(os.path.dirname(db.path), db.path)
+        self.spool = Spool(db.path)
         self.counts: Counter[str] = Counter()
         """Number of files by outcome, and of tags, timeline entries and raw-data sources of written pages."""
         self.types: Counter[str] = Counter()
@@ -825,6 +825,9 @@ class SyncRun(FolderRun):
             links_extracted=self.links_extracted(),
             **{name: self.counts[name] for name in (*counted, "raw_data", "tags", "timeline_entries")},
         )
+
+
+# Changed files
 
 
 class FileStatCache:

@@ -64,6 +64,8 @@ def _decode_pieces(pieces: Iterable[bytes]) -> Iterator[str]:
         yield text
 
 
+# Lines of a transcript
+
 MAX_LINE_BYTES = 32 * 1024 * 1024
 EMPTY_LINES_BEFORE_SKIP = 100
 """After this many empty lines, the following empty lines are skipped in bulk."""
@@ -119,6 +121,8 @@ def _is_complete(line: bytes) -> bool:
         return False
     return True
 
+
+# Reading into the database
 
 TURNS_PER_TRANSACTION = 1_000
 CHARACTERS_PER_TRANSACTION = 4_000_000

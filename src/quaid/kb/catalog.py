@@ -254,7 +254,7 @@ def _rebuild_catalog(cached: Catalog, files: dict[str, CatalogFile], fresh: dict
     return catalog
 
 
-# Cache format: a line of JSON with one column per file attribute, one line per node, then the searchable text
+# The cache: a line of JSON with one column per file attribute, one line per node, then the searchable text
 # of all files. The columns are decoded in one step, and nodes are decoded only when they are needed.
 
 
@@ -316,9 +316,9 @@ def _unpack_node(path: str, values: list[Any]) -> Node:
     return Node(path, *fields)
 
 
-_POINTER = re.compile(
-    r"(?:ai-kb:)?(.*)\(([0-9a-fA-F-]{36})\)\Z", re.DOTALL
-)  # matched against text without surrounding whitespace
+# Lookup by name
+
+_POINTER = re.compile(r"(?:ai-kb:)?(.*)\(([0-9a-fA-F-]{36})\)\Z", re.DOTALL)
 _ORG_LINK = re.compile(r"\[\[id:([^\]]+)\](?:\[(.*)\])?\]\Z", re.DOTALL)
 MIN_ID_PREFIX = 6
 """A node can be named by at least this many leading characters of its ID, if they are unambiguous."""
@@ -359,7 +359,7 @@ def _find_node(catalog: Catalog, name: str, *, by_title: bool) -> tuple[Node, st
 def _split_name(name: str) -> tuple[str, str]:
     """Return the ID, path or title to look up, and the title if the name is a link or a Node.pointer."""
     text = name.strip()
-    pointer = _POINTER.match(text.strip())
+    pointer = _POINTER.match(text)
     if pointer:
         return pointer[2], pointer[1].strip()
     link = _ORG_LINK.match(text)
@@ -404,6 +404,8 @@ def nodes_linking_to(catalog: Catalog, node: Node) -> list[Node]:
         if other.path != node.path and any(link.id in ids for link in other.links)
     ]
 
+
+# Search by words
 
 ID_WEIGHT, TITLE_WEIGHT, TAG_WEIGHT, SUMMARY_WEIGHT, BODY_WEIGHT, PROPERTY_WEIGHT = 500, 100, 50, 20, 5, 1
 MAX_MATCHES = 10
@@ -603,7 +605,7 @@ def _cached_findings(catalog: Catalog) -> Iterator[nodes.LintFinding]:
 
 
 def check_file(path: str, data: bytes | None, read: ParsedNode | None) -> CachedFindings:
-    """Check the content of one file."""
+    """Check the content of one file. `read` is the node in it, if it is a node."""
     if data is None:
         return ((1, "unreadable", "it cannot be read", "make it readable, or remove it"),)
     limit = max_file_bytes(path)
@@ -613,8 +615,8 @@ def check_file(path: str, data: bytes | None, read: ParsedNode | None) -> Cached
     if layout.is_index_file(path):
         return ()  # index files are generated from nodes, which are checked themselves
     findings = list(find_secrets(data))
-    if layout.is_node_file(path):
-        findings += nodes.lint_node(path, data, read)
+    if read is not None and layout.is_node_file(path):
+        findings += nodes.lint_node(data, read)
     return tuple(findings)
 
 

@@ -315,6 +315,8 @@ def _free_path(catalog: Catalog, path: str) -> str:
     return next(name for name in itertools.chain([path], numbered) if name not in catalog.files)
 
 
+# Captures
+
 MAX_EXCERPT_WORDS, MAX_EXCERPT_BYTES = 2_000, 16 * 1024
 MAX_CAPTURE_BYTES = 32 * 1024 * 1024
 DOWNLOAD_TIMEOUT = 30.0
@@ -458,6 +460,9 @@ def _capture_slug(text: str) -> str:
 def _file_slug(name: str) -> str:
     base, dot, ending = name.rpartition(".")
     return _capture_slug(base or name) + (f".{_capture_slug(ending)}" if dot and base else "")
+
+
+# Changes of existing nodes
 
 
 def plan_merge(catalog: Catalog, target: Node, gone: Node, today: str) -> StoreChange:

@@ -215,6 +215,8 @@ def _program_folders(environ: Mapping[str, str]) -> list[str]:
     return [folder for folder in folders if os.path.isabs(folder)]
 
 
+# The repository of a store
+
 REMOTE_NAME = "origin"
 DEFAULT_BRANCH = "main"
 FETCH_TIMEOUT = 10.0
@@ -413,7 +415,6 @@ class Git:
         url: str,
         folder: str,
         environ: Mapping[str, str],
-        seconds: float = CLONE_TIMEOUT,
         check: "Callable[[Git], None] | None" = None,
     ) -> "Git":
         """Clone a store into a new folder. The folder is created atomically, once the clone is complete.
@@ -434,7 +435,8 @@ class Git:
             options = ("--quiet", "--no-checkout", "--no-local", "--template=", "--no-tags", *serving)
             options += ("--no-recurse-submodules", f"--origin={REMOTE_NAME}", "--", url, unfinished)
             try:
-                git._plain("-c", f"init.defaultBranch={DEFAULT_BRANCH}", "clone", *options, seconds=seconds)
+                branch = f"init.defaultBranch={DEFAULT_BRANCH}"
+                git._plain("-c", branch, "clone", *options, seconds=CLONE_TIMEOUT)
             except GitFailed as failure:
                 problem = failure.facts["problem"]
                 raise CloneFailed(url=repository.mask_urls(url), problem=problem) from failure

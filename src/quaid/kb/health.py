@@ -162,6 +162,8 @@ def _find_duplicates(nodes: Sequence[Node]) -> tuple[DuplicatePair, ...]:
     return tuple(pairs)
 
 
+# Status
+
 LARGE_RAW_TOTAL = 50 * 1024 * 1024
 
 
@@ -310,6 +312,9 @@ def _unpushed_commits(git: Git, tree: TreeState) -> int:
     if git.remote() is None or tree.head is None or tree.branch is None:
         return 0
     return tree.ahead if tree.upstream is not None else git.count_commits(1000)
+
+
+# Checks
 
 
 def check_store(git: Git, environ: Mapping[str, str], home: str, platform: str, *, now: str) -> list[KbCheck]:
@@ -461,6 +466,8 @@ def _check_push(status: KbStatus, noted: StoreState, has_identity: bool) -> KbCh
         return KbCheck("push", True, message)
     return KbCheck("push", True, "nothing to push")
 
+
+# Privacy of the remote
 
 DAEMON_EXPORT_FILE = "git-daemon-export-ok"
 """File that allows `git daemon` to serve a repository to everyone."""

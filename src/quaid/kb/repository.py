@@ -260,6 +260,8 @@ def _unsafe_store(root: str, problem: str) -> UnsafeStore:
     return UnsafeStore(path=root, problem=problem, remedy="Clone it afresh with `ai-kb clone URL`")
 
 
+# Files and output of git
+
 UNFINISHED_ACTS = {
     "MERGE_HEAD": "merge",
     "rebase-merge": "rebase",
@@ -432,6 +434,8 @@ def sync_branch(folder: str, branch: str) -> None:
     durable_files.sync_folder(os.path.dirname(os.path.join(folder, "refs", "heads", *branch.split("/"))))
     durable_files.sync_folder(folder)
 
+
+# Files in .git/ai-kb
 
 STATE_FILE = "state.json"
 JOURNAL_FILE = "unfinished.json"

@@ -129,6 +129,8 @@ def contract_text() -> str:
         return file.read().format(**values)
 
 
+# The timer
+
 TIMER_NAME = "ai-kb-push"
 LAUNCHD_LABEL = "quaid.ai-kb-push"
 PUSH_MINUTES = 15
@@ -311,6 +313,8 @@ def _read_or_none(path: str) -> str | None:
     except FileNotFoundError:
         return None
 
+
+# The database of org-roam
 
 ORG_ROAM_DATABASE = "org-roam.db"
 STAMP_SUFFIX = ".synced"

@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from quaid.errors import (
     DiskFull,
@@ -225,6 +226,9 @@ def _is_git_running_by_proc(root: str) -> bool:
         if place == root or place.startswith(root + "/") or any(root in word for word in words):
             return True
     return False
+
+
+# Changes
 
 
 class StoreChange(NamedTuple):
@@ -722,7 +726,7 @@ def _silent_until(fetch: RemoteEvent, now: str) -> str:
 def write_store_file(catalog: Catalog, path: str, data: bytes | None) -> None:
     """Write or delete a file durably. Raise FileChanged if the file on disk does not match the catalog."""
     repository.check_store_path(path)
-    token = _new_token()
+    token = str(uuid4())
     with Folder(catalog.root) as folder:
         if path not in catalog.files:
             if data is not None:
@@ -736,12 +740,6 @@ def write_store_file(catalog: Catalog, path: str, data: bytes | None) -> None:
             atomic_write.remove_file(folder, path, expected, token)
         elif data != old:
             atomic_write.replace_file(folder, path, data, expected, token)
-
-
-def _new_token() -> str:
-    """Return a random token in the form that atomic_write.is_leftover() recognizes."""
-    name = os.urandom(16).hex()
-    return "-".join((name[:8], name[8:12], name[12:16], name[16:20], name[20:]))
 
 
 def _index_paths(catalog: Catalog) -> list[str]:
