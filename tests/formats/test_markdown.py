@@ -8,6 +8,7 @@ from hypothesis import assume, example, given, settings, strategies as st
 
 from quaid.formats import markdown
 from quaid.formats.markdown import MarkdownDocument, decode, parse, render
+from quaid.model.plain_text import close_fence
 
 
 def test_a_whole_page_has_three_parts() -> None:
@@ -110,8 +111,8 @@ def test_render_adds_an_empty_block_only_where_the_body_would_be_misread() -> No
 
 
 def test_a_fence_left_open_is_closed_before_the_timeline() -> None:
-    assert markdown.close_fence("~~~~ py\nx") == "~~~~ py\nx\n~~~~"
-    assert markdown.close_fence("```\nx\n```") == "```\nx\n```"
+    assert close_fence("~~~~ py\nx") == "~~~~ py\nx\n~~~~"
+    assert close_fence("```\nx\n```") == "```\nx\n```"
     assert parse(render({}, "~~~~ py\nx", "y"))[:3] == ({}, "~~~~ py\nx\n~~~~", "y")
     assert parse(render({}, "~~~~ py\nx", ""))[:3] == ({}, "~~~~ py\nx", "")
 
@@ -169,7 +170,7 @@ def test_any_front_matter_with_any_sound_truth_and_timeline_survives(
 ) -> None:
     truth, timeline = markdown.normalize_part(truth), markdown.normalize_part(timeline)
     assume(not markdown.has_divider(truth))
-    truth = markdown.close_fence(truth)
+    truth = close_fence(truth)
     assert parse(render(frontmatter, truth, timeline))[:3] == (frontmatter, truth, timeline)
 
 

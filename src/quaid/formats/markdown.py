@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import front_matter
-from quaid.model import dates, plain_text
+from quaid.model import dates
 from quaid.model.dates import Clock
-from quaid.model.plain_text import count_noun
+from quaid.model.plain_text import close_fence, count_noun, fence_cover
 
 UNPARSED_KEY = "_unparsed"
 """Key under which invalid front matter is stored verbatim, without its fences (the `---` or `+++` lines)."""
@@ -126,14 +126,8 @@ def _read_front_matter(fence: str, block: str) -> tuple[dict[str, Any], str | No
 def _find_divider(text: str) -> "re.Match[str] | None":
     if "---" not in text:
         return None
-    blocks = iter(plain_text.find_fences(text))
-    block = next(blocks, None)
-    for divider in _DIVIDER.finditer(text):
-        while block and block.end <= divider.start():
-            block = next(blocks, None)
-        if not block or divider.start() < block.start:
-            return divider
-    return None
+    code = fence_cover(text)
+    return next((match for match in _DIVIDER.finditer(text) if not code.contains(match.start())), None)
 
 
 def _with_line_feeds(text: str) -> str:
@@ -168,12 +162,6 @@ def is_expired(text: str, clock: Clock) -> bool:
         return False
     moment = dates.parse_moment(parse(text).frontmatter.get(dates.EXPIRY_KEY))
     return moment is not None and moment != dates.NEVER and clock.is_past(moment)
-
-
-def close_fence(truth: str) -> str:
-    """Return a compiled truth with its last code block closed, if the block was left open."""
-    blocks = plain_text.find_fences(truth)
-    return f"{truth}\n{blocks[-1].left_open}" if blocks and blocks[-1].left_open else truth
 
 
 def render(frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
@@ -246,7 +234,7 @@ def patch(text: str, frontmatter: Mapping[str, Any], truth: str, timeline: str) 
     patched = "".join(lines)
     if parse(patched)[:3] == (frontmatter, truth, timeline):
         return patched
-    whole = _with_line_ends(render(frontmatter, truth, timeline), end)
+    whole = render(frontmatter, truth, timeline).replace("\n", end)
     if parse(whole)[:3] == (frontmatter, truth, timeline):
         return whole
     raise InvalidFrontMatter(problem="this change cannot be written into the file")
@@ -296,10 +284,6 @@ def _splice(lines: list[str], first: int, last: int, new: list[str]) -> None:
     if new and first and not lines[first - 1].endswith(("\n", "\r")):
         lines[first - 1] += _line_end(lines)
     lines[first:last] = new
-
-
-def _with_line_ends(text: str, end: str) -> str:
-    return text.replace("\n", end) if end != "\n" else text
 
 
 def _smallest_splice(lines: list[str], span: tuple[int, int], text: str, end: str) -> _Splice:

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from quaid.model import plain_text
+from quaid.model.plain_text import close_fence, fence_cover, find_fences
 
 # Patterns that reading and searching do not need are strings here: `re` compiles them at first use and caches them.
 _HEADING = r"\n {0,3}(#{1,2})[ \t]+([^\n]*)|\n {0,3}(#{1,2})(?=\n|\Z)"
@@ -61,11 +61,11 @@ def find_opening_list(text: str) -> Section | None:
 def _headed_sections(text: str) -> list[tuple[int, Section]]:
     """Return the section of each `#` or `##` heading, with the heading's level."""
     front = re.match(_FRONT, text)
-    code = plain_text.find_fences(text)
+    code = fence_cover(text)
     heads: list[tuple[int, int, int, str]] = []
     for match in re.finditer(_HEADING, "\n" + text):
         start = match.start()
-        if (front and start < front.end()) or any(block.start <= start < block.end for block in code):
+        if (front and start < front.end()) or code.contains(start):
             continue
         level = len(match[1] or match[3])
         heads.append((start, match.end() - 1, level, heading_title(match[2] or "")))
@@ -128,12 +128,12 @@ def replace_section(text: str, section: str, body: str) -> SectionEdit:
 
 def list_items(text: str) -> list[ListItem]:
     """Return the list lines outside of code, with their line numbers."""
-    code = plain_text.find_fences(text)
+    code = fence_cover(text)
     items: list[ListItem] = []
     position = 0
     for number, line in enumerate(text.split("\n"), 1):
         match = LIST_ITEM.fullmatch(line.rstrip("\r"))
-        if match and not any(block.start <= position < block.end for block in code):
+        if match and not code.contains(position):
             indent, bullet, digits, _, box, words = match.groups()
             items.append(ListItem(number, indent, bullet, int(digits or 0), box, words.strip()))
         position += len(line) + 1
@@ -185,16 +185,8 @@ def sanitize(text: str) -> str:
     """Make text safe to insert: escape headings and rules, close open code, remove control characters."""
     text = text.translate(_CONTROLS)
     text = "\n".join(line.rstrip() for line in text.strip().splitlines())
-    blocks = plain_text.find_fences(text)
-    pieces: list[str] = []
-    position = 0
-    for block in blocks:
-        pieces += [re.sub(_MARKUP_LINE, r"\\", text[position : block.start]), text[block.start : block.end]]
-        position = block.end
-    pieces.append(re.sub(_MARKUP_LINE, r"\\", text[position:]))
-    if blocks and blocks[-1].left_open:
-        pieces.append(f"\n{blocks[-1].left_open}")
-    return "".join(pieces)
+    code = fence_cover(text)
+    return close_fence(re.sub(_MARKUP_LINE, lambda mark: "" if code.contains(mark.start()) else "\\", text))
 
 
 def _continues_list(before: str, block: str) -> bool:
@@ -210,7 +202,7 @@ def _continues_list(before: str, block: str) -> bool:
 
 def _before_heading(text: str) -> str:
     """Return the separator before a new heading: the end of a code block left open, if any, and a blank line."""
-    code = plain_text.find_fences(text)
+    code = find_fences(text)
     if code and code[-1].left_open:
         return ("" if text.endswith("\n") else "\n") + code[-1].left_open + "\n\n"
     if not text.strip():

@@ -11,8 +11,8 @@ from functools import cache, partial
 from itertools import islice
 from typing import NamedTuple
 
-from quaid.model import plain_text, timeline
-from quaid.model.plain_text import LineCounter, TokenMeasure, count_tokens, token_measure
+from quaid.model import timeline
+from quaid.model.plain_text import LineCounter, TokenMeasure, count_tokens, fence_cover, token_measure
 
 _VISIBLE = re.compile(r"\S")
 _LIST_MARK = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+")
@@ -383,7 +383,7 @@ def find_entries(text: str, heading_path: str) -> tuple[ChunkEntry, ...]:
     words = sum(1 for _ in islice(_WORD.finditer(text), 2 * LEAST_ENTRIES))
     if words < 2 * LEAST_ENTRIES:  # an entry has two words; checked first, because a page may have many lines
         return ()
-    fences = plain_text.find_fences(text)
+    code = fence_cover(text)
     path = _HeadingPath(_find_headings(text), heading_path)
     above: list[StatementBlock] = []
     entries: list[ChunkEntry] = []
@@ -393,7 +393,7 @@ def find_entries(text: str, heading_path: str) -> tuple[ChunkEntry, ...]:
             above.pop()
         while above and not is_row and above[-1].indent >= block.indent:
             above.pop()
-        if not any(fence.start <= block.start < fence.end for fence in fences) and _is_entry(text, block):
+        if not code.contains(block.start) and _is_entry(text, block):
             context = text[above[-1].start : above[-1].end] if above else ""
             context = statement_text(context)[:_LONGEST_PARENT] if not is_row else context.strip()
             entries.append(ChunkEntry(block.start, block.end, context, path.at(block.start)))
@@ -452,18 +452,13 @@ def _find_headings(text: str) -> list[MarkdownHeading]:
     """Return all headings outside fenced code blocks, at most MOST_PARTS."""
     if "#" not in text:
         return []
-    blocks = iter(plain_text.find_fences(text))
-    block = next(blocks, None)
-    headings: list[MarkdownHeading] = []
-    for match in _HEADING.finditer("\n" + text):
-        start = match.start()
-        while block and block.end <= start:
-            block = next(blocks, None)
-        if not block or start < block.start:
-            headings.append(MarkdownHeading(start, len(match[1]), _heading_text(match[2] or "")))
-            if len(headings) == MOST_PARTS:
-                break
-    return headings
+    code = fence_cover(text)
+    headings = (
+        MarkdownHeading(match.start(), len(match[1]), _heading_text(match[2] or ""))
+        for match in _HEADING.finditer("\n" + text)
+        if not code.contains(match.start())
+    )
+    return list(islice(headings, MOST_PARTS))
 
 
 def _heading_text(text: str) -> str:
@@ -497,7 +492,9 @@ def _whole_text(text: str, _: list[MarkdownHeading]) -> Iterator[_Segment]:
 
 def _split_paragraphs(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
     """Split at blank lines, and at each item of a list or conversation. Fenced code is one paragraph."""
-    breaks = _outside_code([blank.start() + 1 for blank in _BLANK_LINES.finditer(text)], text)
+    code = fence_cover(text)
+    blanks = [blank.start() for blank in _BLANK_LINES.finditer(text)]
+    breaks = [blank + 1 for blank in blanks if not code.contains(blank)]
     sections = [heading.start for heading in headings if heading.level <= 2]
     start = looked = 0
     for place in [*sorted({*breaks, *sections}), len(text)]:
@@ -506,18 +503,6 @@ def _split_paragraphs(text: str, headings: list[MarkdownHeading]) -> Iterator[_S
             start = place
         looked = place
     yield _Segment(start, len(text))
-
-
-def _outside_code(breaks: list[int], text: str) -> list[int]:
-    blocks = plain_text.find_fences(text)
-    outside: list[int] = []
-    at = 0
-    for place in breaks:
-        while at < len(blocks) and blocks[at].end < place:
-            at += 1
-        if at == len(blocks) or place <= blocks[at].start:
-            outside.append(place)
-    return outside
 
 
 def _split_items(text: str, start: int, end: int) -> Iterator[_Segment]:

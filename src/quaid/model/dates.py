@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from quaid.errors import InvalidDate
+from quaid.model.plain_text import fence_cover
 
 _ISO = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIMESTAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z"
@@ -452,22 +453,15 @@ def expiring_lines(text: str, gone: frozenset[str] = frozenset()) -> list[Expiri
     """
     if EXPIRY_MARK not in text and not gone:
         return []
-    from quaid.model import plain_text  # imported late, because most texts have no mark
-
-    fenced: set[int] = set()
-    for fence in plain_text.find_fences(text):
-        first = text.count("\n", 0, fence.start) + 1
-        fenced.update(range(first, first + text.count("\n", fence.start, fence.end) + 1))
+    code, position = fence_cover(text), 0
     lines = text.split("\n")
     expiring: list[ExpiringLine] = []
     for number, line in enumerate(lines, 1):
+        start, position = position, position + len(line) + 1
         moment = "" if line_words(line) in gone else _moment_of(line)
-        if (
-            moment is None
-            or number in fenced
-            or _HEADING.match(line)
-            or (expiring and number <= expiring[-1].end)
-        ):
+        if moment is None or _HEADING.match(line) or code.contains(start):
+            continue
+        if expiring and number <= expiring[-1].end:
             continue
         end, indent = number, _indent(line)
         while end < len(lines) and lines[end].strip() and _indent(lines[end]) > indent:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import dates, slug as slugs
-from quaid.model.plain_text import LineCounter, SpanCover, code_spans, find_fences, shorten, strip_markdown
+from quaid.model.plain_text import LineCounter, SpanCover, code_spans, fence_cover, shorten, strip_markdown
 from quaid.model.slug import INDEX_NAMES, LONGEST_NAME, fold_name
 
 if TYPE_CHECKING:
@@ -344,10 +344,10 @@ def rebase_relative_links(text: str, old_slug: str, new_slug: str) -> str:
     """Rewrite relative links so that they still reach the same files after the page moves to another slug."""
     if "](" not in text or old_slug.rpartition("/")[0] == new_slug.rpartition("/")[0]:
         return text
-    code = [(block.start, block.end) for block in find_fences(text)]
+    code = fence_cover(text)
 
     def moved(link: "re.Match[str]") -> str:
-        if any(first <= link.start() < last for first, last in code):
+        if code.contains(link.start()):
             return link[0]
         return f"]({link['open']}{_rebase_path(link['path'], old_slug, new_slug)}"
 

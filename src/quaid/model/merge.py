@@ -738,14 +738,8 @@ def conflict_text(conflict: PageConflict) -> str:
     for number, side in enumerate(conflict.sides):
         lines.append(f"<!-- {'or' if number else 'conflict'}: {side.name} -->")
         if side.value:
-            lines.append(_closed(side.value))
+            lines.append(plain_text.close_fence(side.value))
     return "\n".join([*lines, "<!-- end of conflict -->"])
-
-
-def _closed(block: str) -> str:
-    """Close a code block that was left open, so that the text below it does not become code."""
-    fences = plain_text.find_fences(block)
-    return f"{block}\n{fences[-1].left_open}" if fences and fences[-1].left_open else block
 
 
 def _parse_conflict(block: str) -> list[ConflictSide]:
@@ -781,7 +775,7 @@ def _join(blocks: list[str], base: _Blocks, ours: _Blocks, theirs: _Blocks) -> s
                 _ROW_LINE.match(text) for text in (above, block)
             )
             texts.append(between.get((above, block), "\n" if is_list else "\n\n"))
-        texts.append(_closed(block) if place + 1 < len(blocks) else block)
+        texts.append(plain_text.close_fence(block) if place + 1 < len(blocks) else block)
     first = _merged_gap(base, ours, theirs, 0)
     last = _merged_gap(base, ours, theirs, -1)
     return "".join([first, *texts, last])

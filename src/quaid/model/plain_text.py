@@ -58,6 +58,12 @@ def remove_fences(text: str) -> str:
     return "".join([*pieces, text[position:]]) if position else text
 
 
+def close_fence(text: str) -> str:
+    """Return the text with its last fenced block closed, if the block was left open."""
+    fences = find_fences(text)
+    return f"{text}\n{fences[-1].left_open}" if fences and fences[-1].left_open else text
+
+
 class LineCounter:
     """Converts offsets in a text to line numbers, from 1. Only the text after the previous offset is counted."""
 
@@ -84,6 +90,11 @@ class SpanCover:
             self._until = max(self._until, self._spans[self._passed][1])
             self._passed += 1
         return offset < self._until
+
+
+def fence_cover(text: str) -> SpanCover:
+    """Return a cover of the fenced blocks of a text."""
+    return SpanCover([(fence.start, fence.end) for fence in find_fences(text)])
 
 
 # At most this many characters of a paragraph are parsed, which bounds the cost of hostile markup.

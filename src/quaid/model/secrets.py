@@ -17,7 +17,7 @@ from itertools import chain, pairwise
 from re import Match, Pattern
 from typing import Any, NamedTuple
 
-from quaid.model.plain_text import RuleFile
+from quaid.model.plain_text import LineCounter, RuleFile
 
 RULES_VERSION = 3
 """Version of the rules.
@@ -69,20 +69,7 @@ _GOES_ON = re.compile(r"(?<!\\)[A-Za-z0-9_.-]\Z")
 _STOPS = re.compile(r"(?![A-Za-z0-9_-]|\.\d)")
 _CARD_SHAPES = ((16,), (15,), (14,), (4, 4, 4, 4), (4, 6, 5), (4, 6, 4))
 """Groupings in which card numbers are printed, as digits per group."""
-_PASSWORD_NAMES = (
-    "pass",
-    "pwd",
-    "pw",
-    "psk",
-    "kenn",
-    "contra",
-    "mot",
-    "mdp",
-    "clave",
-    "senha",
-    "wacht",
-    "has",
-)
+_PASSWORD_NAMES = tuple("pass pwd pw psk kenn contra mot mdp clave senha wacht has".split())
 _NOT_SEED_WORDS = frozenset(
     "the and for with you your that this are was from not but have has can will its which into".split()
 )
@@ -295,9 +282,7 @@ def _is_password_value(value: str, *, literal: bool) -> bool:
     """
     if len(value) < 4:
         return False
-    if any(
-        letter.isspace() for letter in value
-    ):  # such a value is usually a label, an error or a sentence, rarely a passphrase
+    if any(map(str.isspace, value)):  # usually a label, an error or a sentence, rarely a passphrase
         return character_kinds(value) >= 3 and has_digits_and_letters(value) and is_machine_made(value)
     name = value.replace("_", "").replace("-", "").replace(".", "")
     if name != value and name.isalpha():
@@ -318,14 +303,14 @@ def _is_token_value(value: str, name: str) -> bool:
     return entropy(value) >= 3.0 and sum(map(str.isdigit, value)) >= 3
 
 
-def is_told_password(match: Match[str]) -> bool:
+def is_password_in_sentence(match: Match[str]) -> bool:
     """Accept a password in a sentence if it contains a digit or sign and is not a known term or filename."""
     return _is_password_word(match["secret"])
 
 
 def is_distinct_password(match: Match[str]) -> bool:
-    """Accept a password as is_told_password does, but require three character classes."""
-    return is_told_password(match) and character_kinds(match["secret"].rstrip(".,;:)'\"`*~=»”")) >= 3
+    """Accept a password as is_password_in_sentence does, but require three character classes."""
+    return is_password_in_sentence(match) and character_kinds(match["secret"].rstrip(".,;:)'\"`*~=»”")) >= 3
 
 
 def is_password_cell(value: str) -> bool:
@@ -342,7 +327,7 @@ def _is_password_word(value: str) -> bool:
     )
 
 
-def is_told_token(match: Match[str]) -> bool:
+def is_token_in_sentence(match: Match[str]) -> bool:
     """Accept a token in a sentence if it is long and looks generated."""
     value = match["secret"]
     if not has_digits_and_letters(value) or value.startswith(("/", ".")) or "//" in value:
@@ -354,7 +339,7 @@ def is_told_token(match: Match[str]) -> bool:
 
 def is_option_value(match: Match[str]) -> bool:
     """Accept the argument of an option such as --password."""
-    return is_told_password(match) and not match["secret"].startswith("-")
+    return is_password_in_sentence(match) and not match["secret"].startswith("-")
 
 
 def is_command_password(match: Match[str]) -> bool:
@@ -430,9 +415,9 @@ CHECKS = {
     "random": is_random_token,
     "generated": is_generated_token,
     "assigned": is_assigned_value,
-    "told password": is_told_password,
+    "password in sentence": is_password_in_sentence,
     "distinct password": is_distinct_password,
-    "told token": is_told_token,
+    "token in sentence": is_token_in_sentence,
     "option": is_option_value,
     "command": is_command_password,
     "bearer": is_bearer_value,
@@ -492,18 +477,14 @@ def find_secrets(text: str, *, marks: bool = True, places: int = MOST_PLACES) ->
     spans = _without_overlaps(_candidates(text, budget))
     if marks and spans and ALLOW_MARK in text:
         spans = [span for span in spans if not _has_allow_mark(text, span[0], span[1])]
-    secrets = []
-    line, at = 1, 0
-    for start, end, rule in spans:
-        line += text.count("\n", at, start)
-        at = start
-        secrets.append(Secret(rule.kind, start, end, line, _remedy(rule.issuer)))
-    if budget.stopped is not None:
-        start = budget.stopped
-        line = text.count("\n", 0, start) + 1
-        secrets.append(
-            Secret(UNSEARCHED, start, start + 1, line, "keep the file outside, or in smaller parts")
-        )
+    lines = LineCounter(text)
+    secrets = [
+        Secret(rule.kind, start, end, lines.at(start), _remedy(rule.issuer)) for start, end, rule in spans
+    ]
+    stop = budget.stopped
+    if stop is not None:
+        remedy = "keep the file outside, or in smaller parts"
+        secrets.append(Secret(UNSEARCHED, stop, stop + 1, lines.at(stop), remedy))
         secrets.sort(key=lambda secret: secret.start)
     return secrets
 

@@ -4,7 +4,6 @@ Names are the title, the slug, aliases and ids, normalized so that different spe
 """
 
 import re
-import unicodedata
 from typing import Any
 from unicodedata import category, combining, normalize
 
@@ -240,9 +239,9 @@ def fold_name(text: str) -> str:
     """Normalize case, accents, punctuation and spacing, so that spelling variants of a name compare equal."""
     text = text[: 2 * LONGEST_NAME]
     if not text.isascii():
-        decomposed = unicodedata.normalize("NFKD", text.casefold())
+        decomposed = normalize("NFKD", text.casefold())
         # Accents on Latin letters are spelling variants. In other scripts, a mark forms a different letter.
-        text = unicodedata.normalize("NFC", re.sub("(?<=[a-z])[\u0300-\u036f]+", "", decomposed))
+        text = normalize("NFC", re.sub("(?<=[a-z])[\u0300-\u036f]+", "", decomposed))
     return _NAME_GAP.sub(" ", text.lower()).strip()[:LONGEST_NAME]
 
 
@@ -266,23 +265,7 @@ def names_of(
     return list(names.items())
 
 
-COMPANY_SUFFIXES = (
-    "inc",
-    "corp",
-    "ltd",
-    "llc",
-    "gmbh",
-    "ag",
-    "sa",
-    "bv",
-    "ab",
-    "as",
-    "oy",
-    "plc",
-    "co",
-    "company",
-    "group",
-)
+COMPANY_SUFFIXES = tuple("inc corp ltd llc gmbh ag sa bv ab as oy plc co company group".split())
 """Words at the end of a company's name that are often left out."""
 
 LEAST_NAME_LIKENESS = 0.88

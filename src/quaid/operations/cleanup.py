@@ -16,7 +16,7 @@ from quaid.model import (
 )
 from quaid.model.links import rebase_relative_links
 from quaid.model.page import Page
-from quaid.model.plain_text import count_noun
+from quaid.model.plain_text import close_fence, count_noun
 from quaid.model.similarity import LEAST_THRESHOLD, TextSimilarity
 from quaid.operations import pages as editing
 from quaid.operations.pages import ExpiryDay, ForPeriod, PageVersion, Slug, requested_moment
@@ -298,7 +298,7 @@ def _merged_page(target: PageRow, gone: PageRow) -> Page:
     text, lines = (
         rebase_relative_links(text, gone.slug, target.slug) for text in (gone.truth, gone.timeline)
     )
-    truth = merging.join_truths(markdown.close_fence(target.truth), markdown.close_fence(text), gone.title)
+    truth = merging.join_truths(close_fence(target.truth), close_fence(text), gone.title)
     front = merging.join_front_matter(
         target.frontmatter, gone.frontmatter, slug=gone.slug, title=gone.title, kept_title=target.title
     )

@@ -27,6 +27,7 @@ from quaid.errors import (
 from quaid.formats import front_matter, markdown, sections
 from quaid.model import dates, page as page_model, slug as slugs, timeline
 from quaid.model.page import EntryInput, Page
+from quaid.model.plain_text import close_fence
 from quaid.model.trust import CLASSES, TrustName
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, expiry, gaps, history, pages, trust
@@ -280,7 +281,7 @@ def build_checked_page(
         page_model.check_type(named)
     name = slugs.check(slugs.split_address(address)[1])
     if lines:
-        truth = markdown.close_fence(truth)
+        truth = close_fence(truth)
     made = page_model.build_page(name, front, truth, lines, fallback_title=old.title if old else title)
     _check_dates(made, old)
     return made
