@@ -67,7 +67,7 @@ def test_an_accepted_page_is_of_the_person_and_still_names_the_agent(alice: Brai
     assert set(classes(alice, "people/alice").values()) == {"person"}
     assert "Codex (accepted by the person)" in render(run(alice, "blame", slug="people/alice"))
     page = pages.require(alice.db, "people/alice")
-    assert [row.trust for row in facts.read_facts(alice.db, page.id)] == [0]
+    assert [row.trust for row in facts.read_facts(alice.db, "page", [page.id])] == [0]
 
 
 def test_an_accepted_proposal_is_of_the_person(alice: Brain) -> None:

@@ -42,7 +42,7 @@ def add(
 def held(brain: Brain, page: int) -> list[tuple[str, str | None, str | None, int | None]]:
     return [
         (row.object, row.valid_from, row.valid_until, row.supersedes_id)
-        for row in facts.read_facts(brain.db, page)
+        for row in facts.read_facts(brain.db, "page", [page])
     ]
 
 
@@ -281,7 +281,7 @@ def test_a_second_witness_is_kept_and_the_first_one_again_changes_nothing(brain:
     assert (second.id, second.added, second.changed, second.witnessed) == (first.id, False, True, True)
     for again in (mail, call, {}):
         assert add(brain, page, "lives_in", "Ghent", **again).changed is False
-    (row,) = facts.read_facts(brain.db, page)
+    (row,) = facts.read_facts(brain.db, "page", [page])
     assert (row.source_ref, row.evidence_text, row.confidence) == (
         *("mail/12; mail/1", "I live in Ghent / Alice, of Ghent", 0.9),
     )
@@ -290,7 +290,7 @@ def test_a_second_witness_is_kept_and_the_first_one_again_changes_nothing(brain:
 def test_the_only_witness_may_become_less_sure(brain: Brain, page: int) -> None:
     add(brain, page, "lives_in", "Ghent", source_ref="mail/1")
     assert add(brain, page, "lives_in", "Ghent", source_ref="mail/1", confidence=0.5).witnessed
-    assert facts.read_facts(brain.db, page)[0].confidence == 0.5
+    assert facts.read_facts(brain.db, "page", [page])[0].confidence == 0.5
 
 
 def test_an_undated_fact_that_was_ended_can_be_stated_again(brain: Brain, page: int) -> None:

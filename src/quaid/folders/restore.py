@@ -324,7 +324,7 @@ def _links_and_facts(db: Database, chosen: list[QuarantinedPage]) -> bytes | Non
         for link in _added_links(db, hidden):
             start = slugs.address(link.from_collection, link.from_slug)
             links[link.id] = start, slugs.address(link.to_collection, link.to_slug), link
-        facts += [(page, fact) for fact in assertions.read_facts(db, hidden.id)]
+        facts += [(page, fact) for fact in assertions.read_facts(db, "page", [hidden.id])]
     if not links and not facts:
         return None
     return exporter.render_links_and_facts([links[id] for id in sorted(links)], facts, places)
@@ -355,7 +355,7 @@ def _quarantine_sidecar(db: Database, hidden: QuarantinedPage) -> bytes:
             }
             for link in _added_links(db, hidden)
         ],
-        "assertions": [fact._asdict() for fact in assertions.read_facts(db, hidden.id)],
+        "assertions": [fact._asdict() for fact in assertions.read_facts(db, "page", [hidden.id])],
     }
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 

@@ -295,14 +295,14 @@ class _Finder:
             self.lines = _own_statements(self.subject, book)
         else:
             self.names = about
-            self.facts = _with_pages(brain, fact_store.facts_about(brain.db, [fold_name(about)]))
+            self.facts = _with_pages(brain, fact_store.read_facts(brain.db, "subject", [fold_name(about)]))
             near = statements_near(brain, f"{about} {wording.was or wording.now}", book)
             self.lines = [line for line in near if not line.page.slug.startswith(SOURCES)]
 
     def by_id(self, id: str) -> CorrectionPlan:
         """Return the plan for the fact or line with an id; raise NotFound if there is none."""
         match = _FACT_ID.match(id)
-        rows = fact_store.read_facts(self.brain.db, ids=[int(match[1])]) if match else []
+        rows = fact_store.read_facts(self.brain.db, "id", [int(match[1])]) if match else []
         if facts := _with_pages(self.brain, rows):
             if self.subject is None:
                 named = _single_page(page_store.pages_called(self.brain.db, [facts[0].row.subject_key]))
@@ -762,7 +762,7 @@ class Correction:
                 self.fact_id = fact_store.add_fact(tx, row.page_id, new, self.now, alone=True).id
                 self.says = self.says or fact.with_value(value)
             if never_held:
-                current = fact_store.read_facts(self.brain.db, ids=[row.id])[0]
+                current = fact_store.read_facts(self.brain.db, "id", [row.id])[0]
                 current.shorten(tx, end, end, None)
             elif value is None:
                 row.end(tx, end)
@@ -913,8 +913,12 @@ def current_facts(brain: Brain, page: PageRow) -> list[StoredFact]:
     keys = {row.name for row in page_store.pages_called(brain.db, _name_keys(brain, page))}
     mine = [key for key in keys if _single_page(page_store.pages_called(brain.db, [key])) == page.id]
     parts = fact_model.person_name_parts(page.title)
-    own = [row for row in fact_store.read_facts(brain.db, page.id) if row.subject_key in {*parts, *keys}]
-    rows = {row.id: row for row in [*fact_store.facts_about(brain.db, mine), *own]}.values()
+    own = [
+        row
+        for row in fact_store.read_facts(brain.db, "page", [page.id])
+        if row.subject_key in {*parts, *keys}
+    ]
+    rows = {row.id: row for row in [*fact_store.read_facts(brain.db, "subject", mine), *own]}.values()
     today = brain.now()[:10]
     return _with_pages(
         brain, [row for row in rows if fact_model.is_valid_on(row.valid_from, row.valid_until, today)]
@@ -1004,7 +1008,7 @@ def line_to_remove(brain: Brain, query: str) -> StoredStatement | CorrectRecord:
 def remove_line(brain: Brain, line: StoredStatement) -> CorrectRecord:
     """Erase a sentence, also from stored versions, and the facts that state it or quote it."""
     with brain.db.reading():
-        rows = fact_store.read_facts(brain.db, line.page.id)
+        rows = fact_store.read_facts(brain.db, "page", [line.page.id])
     ids = [
         row.id
         for row in rows

@@ -422,7 +422,7 @@ class _Dream:
         self, head: PageHead, predicate: str, value: str, quote: str, source: str
     ) -> Iterator[Suggestion]:
         """Yield a fact, unless the page has it."""
-        stored = facts.read_facts(self._brain.db, head.id)
+        stored = facts.read_facts(self._brain.db, "page", [head.id])
         same = [row for row in stored if canonical_predicate(row.predicate) == canonical_predicate(predicate)]
         if any(object_key(row.object) == object_key(value) for row in same):
             return

@@ -136,7 +136,7 @@ def _facts_of(
     ended = {old for change in changes for old in change.superseded}
     ended |= {change.id for change in changes if change.ended}
     written = {change.id for change in changes}
-    rows = {row.id: row for row in store.read_facts(brain.db, ids=ended | written)}
+    rows = {row.id: row for row in store.read_facts(brain.db, "id", ended | written)}
     names = page_store.page_names(brain.db, page_ids)
     titles = {fold_name(name) for name in names}
     replaced = tuple(
@@ -146,8 +146,10 @@ def _facts_of(
     )
     predicates = {fact_model.canonical_predicate(rows[id].predicate) for id in written if id in rows}
     subjects = {row.subject_key for row in rows.values()} | titles
-    about = [row for page in page_ids[:MAX_PAGES_CHECKED] for row in store.read_facts(brain.db, page)]
-    about += store.facts_about(brain.db, subjects)
+    about = [
+        row for page in page_ids[:MAX_PAGES_CHECKED] for row in store.read_facts(brain.db, "page", [page])
+    ]
+    about += store.read_facts(brain.db, "subject", subjects)
     open_rows = {
         row.id: row
         for row in about
@@ -174,7 +176,7 @@ def _old_lines(brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChan
         return ()
     from quaid.model import corrections  # imported late: most writes replace no fact
 
-    rows = {row.id: row for row in store.read_facts(brain.db, ids={id for pair in replaced for id in pair})}
+    rows = {row.id: row for row in store.read_facts(brain.db, "id", {id for pair in replaced for id in pair})}
     lines: dict[OldLine, None] = {}
     for old, new in ((rows[old], rows[new]) for old, new in replaced if old in rows and new in rows):
         named = [row.page_id for row in page_store.pages_called(brain.db, [old.subject_key])]
@@ -281,7 +283,7 @@ def resolve_contradiction(
             quotes = contradictions.quote_evidence(brain.db, cites, today=True)
             written = list(dict.fromkeys(quote for quote in quotes if quote.is_written))
         ids = [change.id for change in changes if change.kind == "fact"]
-        facts = {row.id: row for row in store.read_facts(brain.db, ids=ids)}
+        facts = {row.id: row for row in store.read_facts(brain.db, "id", ids)}
         old_links = {
             change.id: links.require_added(brain.db, change.id) for change in changes if change.kind == "link"
         }

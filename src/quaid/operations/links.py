@@ -196,7 +196,8 @@ def unlink(
         _, version = page_edits.touch(
             tx, start.slug, expected_version=expected_version, now=now, collection=start.collection
         )
-        store.remove(tx, list(added))
+        for row in added:
+            row.remove(tx)
         return UnlinkRecord(start.slug, end.slug, version, added, from_text)
 
     return brain.db.write(work)

@@ -305,7 +305,7 @@ def _find_entity(db: "Database", text: str) -> _Entity | None:
     ids = facts.pages_meant(db, named)
     if len(ids) > 1:
         return None
-    if not ids and not facts.facts_about(db, [key]):
+    if not ids and not facts.read_facts(db, "subject", [key]):
         parts, ambiguous, _ = pages_by_part(db, [text]) if " " not in text else ({}, set(), set())
         subjects = set() if parts or ambiguous else facts.subjects_beginning(db, [key])
         if len(parts) + len(subjects) != 1:
@@ -325,7 +325,7 @@ def _page_entity(db: "Database", page_id: int) -> _Entity | None:
 
 
 def _subject_entity(db: "Database", key: str) -> _Entity:
-    rows = facts.facts_about(db, [key])
+    rows = facts.read_facts(db, "subject", [key])
     name = rows[-1].subject if rows else key
     return _Entity(name, "", None, name, frozenset({key}))
 
@@ -471,7 +471,7 @@ class _Search:
         if entity and entity.page_id is not None:
             lines = [line for line in self._lines(entity) if entity.is_named(line.object)]
         else:
-            subjects = {row.subject for row in facts.facts_with_object(self.db, [name])}
+            subjects = {row.subject for row in facts.read_facts(self.db, "object", [name])}
             for subject in sorted(subjects)[: MOST_VALUES + 1]:
                 if found := _find_entity(self.db, subject):
                     lines += (

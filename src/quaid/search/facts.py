@@ -304,10 +304,12 @@ def matching_facts(
     if not facts.has_facts(db):
         return NO_FACTS
     named = _NamedPages.find(db, ranked)
-    rows = {row.id: row for row in facts.facts_about(db, {*name_spans(ranked.question), *named.keys})}
+    rows = {
+        row.id: row for row in facts.read_facts(db, "subject", {*name_spans(ranked.question), *named.keys})
+    }
     about = set(rows)
     for page in dict.fromkeys([*named.page_ids, *ranked.pages[:MOST_FIRST_PAGES]]):
-        own = facts.read_facts(db, page)
+        own = facts.read_facts(db, "page", [page])
         about |= {row.id for row in own if row.subject_key in named.parts.get(page, ())}
         rows |= {row.id: row for row in own}
     judge = _FactJudge(db, ranked, named, list(rows.values()))
@@ -721,7 +723,7 @@ class _FactJudge:
 def _facts_from_first_results(db: Database, ranked: RankedQuestion) -> list[FactRow]:
     """Return the facts, of any page, whose source is one of the first pages."""
     heads = pages.page_heads(db, ranked.pages[:MOST_SOURCES]).values()
-    return facts.facts_from_sources(db, [head.slug.removeprefix("sources/") for head in heads])
+    return facts.read_facts(db, "source", [head.slug.removeprefix("sources/") for head in heads])
 
 
 def _facts_by_object(db: Database, named: _NamedPages) -> list[FactRow]:
@@ -731,7 +733,7 @@ def _facts_by_object(db: Database, named: _NamedPages) -> list[FactRow]:
     """
     rows = facts.facts_naming(db, named.objects)
     subjects = list(dict.fromkeys(row.subject_key for row in rows))[:MOST_SUBJECTS]
-    return [*rows, *(row for row in facts.facts_about(db, subjects) if row not in rows)]
+    return [*rows, *(row for row in facts.read_facts(db, "subject", subjects) if row not in rows)]
 
 
 def _holds(row: FactRow, today: str) -> bool:

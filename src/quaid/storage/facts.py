@@ -7,7 +7,7 @@ increments the version of the page in the same transaction.
 import json
 import re
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from quaid.errors import InvalidArgument, NotFound, QuaidError
 from quaid.model import facts, slug as slugs
@@ -482,14 +482,32 @@ def delete_facts(tx: "Transaction", ids: "Iterable[int]") -> None:
         tx.execute("DELETE FROM assertions WHERE id = ?", (id,))
 
 
+MOST_FACTS_SCANNED = 10_000
+"""Objects and sources have no index, so a question compares those of at most this many facts, the newest first."""
+
+_IS_VISIBLE = "JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
+_FACTS_BY = {
+    "page": "FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.page_id = w.value ORDER BY a.id",
+    "id": "FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.id = w.value",
+    "subject": "FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.subject_key = w.value"
+    f" {_IS_VISIBLE} ORDER BY a.id",
+    "object": f"FROM assertions AS a {_IS_VISIBLE}"  # noqa: S608 (fixed)
+    " WHERE lower(a.object) IN (SELECT lower(value) FROM json_each(?)) ORDER BY a.id",
+    "source": f"FROM (SELECT * FROM assertions ORDER BY id DESC LIMIT {MOST_FACTS_SCANNED}) AS a"  # noqa: S608 (fixed)
+    f" {_IS_VISIBLE} WHERE a.source_ref IN (SELECT value FROM json_each(?)) ORDER BY a.id",
+}
+
+
 def read_facts(
-    db: "Database", page_id: int | None = None, ids: "Iterable[int] | None" = None
+    db: "Database", by: Literal["page", "id", "subject", "object", "source"], values: "Iterable[int | str]"
 ) -> list[FactRow]:
-    """Return the facts of a page, or the facts with these fact ids, in the order they were recorded."""
-    if ids is not None:
-        among = "FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.id = w.value"
-        return _select_facts(db, among, (str(sorted(ids)),))
-    return _select_facts(db, "FROM assertions AS a WHERE a.page_id = ? ORDER BY a.id", (page_id,))
+    """Return the facts with one of these values, in the order they were recorded.
+
+    "page" and "id" are ids, and also select facts of hidden pages. "subject" is a normalized name, "object" a name
+    whose ASCII case is ignored, and "source" is compared with the newest MOST_FACTS_SCANNED facts.
+    """
+    wanted = json.dumps(sorted(set(values)), ensure_ascii=False)
+    return [FactRow(*row) for row in db.rows(f"SELECT {_FACT_COLUMNS} {_FACTS_BY[by]}", (wanted,))]
 
 
 def facts_in_range(db: "Database", first: int, last: int) -> list[tuple[str, str, FactRow]]:
@@ -506,30 +524,6 @@ def facts_in_range(db: "Database", first: int, last: int) -> list[tuple[str, str
 def has_facts(db: "Database") -> bool:
     """Return True if the memory has any facts."""
     return db.one("SELECT 1 FROM assertions LIMIT 1") is not None
-
-
-def facts_about(db: "Database", keys: "Iterable[str]") -> list[FactRow]:
-    """Return the facts on visible pages whose normalized subject is one of `keys`."""
-    return _select_facts(
-        db,
-        "FROM json_each(?) AS wanted CROSS JOIN assertions AS a ON a.subject_key = wanted.value"
-        " JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL ORDER BY a.id",
-        (json.dumps(sorted(set(keys)), ensure_ascii=False),),
-    )
-
-
-def facts_with_object(db: "Database", names: "Iterable[str]") -> list[FactRow]:
-    """Return the facts on visible pages that have one of these names as their object, ignoring ASCII case."""
-    return _select_facts(
-        db,
-        "FROM assertions AS a JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
-        " WHERE lower(a.object) IN (SELECT lower(value) FROM json_each(?)) ORDER BY a.id",
-        (json.dumps(sorted(set(names)), ensure_ascii=False),),
-    )
-
-
-MOST_FACTS_SCANNED = 10_000
-"""Objects have no index, so a question compares the objects of at most this many facts, the newest first."""
 
 
 def facts_naming(db: "Database", names: "Iterable[str]", limit: int = 40) -> list[FactRow]:
@@ -550,18 +544,7 @@ def facts_naming(db: "Database", names: "Iterable[str]", limit: int = 40) -> lis
     )
     keys = [f" {fold_name(name)} " for name in every]
     ids = [id for id, text in rows if any(key in f" {fold_name(text)} " for key in keys)]
-    return read_facts(db, ids=sorted(set(ids), reverse=True)[:limit])
-
-
-def facts_from_sources(db: "Database", sources: "Iterable[str]") -> list[FactRow]:
-    """Return the facts on visible pages with one of these sources, among the newest MOST_FACTS_SCANNED."""
-    return _select_facts(
-        db,
-        "FROM (SELECT * FROM assertions ORDER BY id DESC LIMIT ?) AS a"
-        " JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
-        " WHERE a.source_ref IN (SELECT value FROM json_each(?)) ORDER BY a.id",
-        (MOST_FACTS_SCANNED, json.dumps(sorted(set(sources)), ensure_ascii=False)),
-    )
+    return read_facts(db, "id", sorted(set(ids), reverse=True)[:limit])
 
 
 def subjects_beginning(db: "Database", words: "Iterable[str]") -> set[str]:
@@ -603,10 +586,6 @@ def _is_single_valued(tx: "Transaction", predicate: str, others: list[FactRow], 
     for subject, value in rows:
         current.setdefault(str(subject), set()).add(object_key(str(value)))
     return all(facts.shows_single_value(current, row.object, new.object) for row in others)
-
-
-def _select_facts(db: "Database", rest: str, values: tuple[Any, ...]) -> list[FactRow]:
-    return [FactRow(*row) for row in db.rows(f"SELECT {_FACT_COLUMNS} {rest}", values)]
 
 
 def _facts_of_subject(tx: "Transaction", page_id: int, key: str) -> list[FactRow]:
@@ -693,7 +672,7 @@ def _find_subject(db: "Database", text: str) -> FactSubject:
     if page is None:
         page = _page_by_name(db, name, key)
     if page is None:
-        rows = facts_about(db, [key]) if key else []
+        rows = read_facts(db, "subject", [key]) if key else []
         if not rows:
             raise NotFound(what="subject", name=repr(name), hint=_similar_names(db, key))
         return FactSubject(rows[-1].subject, None, None, (key,))
@@ -792,14 +771,14 @@ def _lines_about(db: "Database", whom: FactSubject, day: str | None, past: PastT
 
 
 def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[FactLine]:
-    rows = {row.id: row for row in facts_about(db, whom.keys)}
+    rows = {row.id: row for row in read_facts(db, "subject", whom.keys)}
     if whom.page_id is not None:
-        own = read_facts(db, whom.page_id)
+        own = read_facts(db, "page", [whom.page_id])
         # On its own page, a subject may be called by part of its name. Facts about other subjects are
         # skipped.
         parts = person_name_parts(whom.name) | set(pages.page_names(db, [whom.page_id]))
         rows |= {row.id: row for row in own if row.subject_key in parts}
-        turned = facts_with_object(db, [whom.name, whom.slug or "", *_spoken_names(db, whom.page_id)])
+        turned = read_facts(db, "object", [whom.name, whom.slug or "", *_spoken_names(db, whom.page_id)])
         rows |= {row.id: row for row in turned}
     texts = _page_texts(db, {row.page_id for row in rows.values()})
     return [_fact_line(row, texts[row.page_id], past) for row in rows.values() if row.page_id in texts]

@@ -65,6 +65,12 @@ class LinkRow(NamedTuple):
         _refuse_overlap(tx, start, end, self.relationship, self.valid_from, valid_until, besides=self.id)
         tx.execute("UPDATE links SET valid_until = ? WHERE id = ?", (valid_until, self.id))
 
+    def remove(self, tx: "Transaction") -> None:
+        """Delete a link permanently."""
+        for own in classes(tx, [self.id]).values():
+            trust.guard(tx, own)
+        tx.execute("DELETE FROM links WHERE id = ?", (self.id,))
+
 
 class AddedLink(NamedTuple):
     """A link added explicitly, not derived from page text, with the collections and slugs of both ends."""
@@ -308,13 +314,6 @@ def _refuse_overlap(
     if overlap:
         kind = TextSaysSo if overlap[1] == FROM_TEXT else LinkOverlaps
         raise kind(id=overlap[0], relationship=relationship)
-
-
-def remove(tx: "Transaction", links: list[LinkRow]) -> None:
-    """Delete links permanently."""
-    for own in classes(tx, [link.id for link in links]).values():
-        trust.guard(tx, own)
-    tx.executemany("DELETE FROM links WHERE id = ?", [(link.id,) for link in links])
 
 
 def classes(db: "Database | Transaction", ids: "Iterable[int]") -> dict[int, int]:
