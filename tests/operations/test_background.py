@@ -140,7 +140,7 @@ def test_the_environment_comes_before_the_setting(
         run(brain, "config set", key="background_embedding", value=setting)
         assert run(brain, "config get", key="background_embedding").value == setting
     if variable is not None:
-        brain.settings = brain.settings._replace(environ={background.BACKGROUND_VARIABLE: variable})
+        brain.settings = brain.settings._replace(environ={"QUAID_BACKGROUND_EMBEDDING": variable})
     assert background.is_embedding_on(brain) == on
     put(brain)
     assert EmbeddingMonitor().wants(brain) == on

@@ -21,7 +21,7 @@ from quaid.storage.sqlite.errors import translate_os_errors
 if TYPE_CHECKING:
     from quaid.embedding.registry import Embedder
 
-BACKGROUND_SETTING, BACKGROUND_VARIABLE = "background_embedding", "QUAID_BACKGROUND_EMBEDDING"
+BACKGROUND_SETTING = "background_embedding"
 RETRY_SECONDS = 600
 CONVERSATIONS_SETTING = "embed_conversations"
 RECENT_DAYS = 90

@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple
@@ -523,21 +523,32 @@ def owner_token_path(settings: Settings) -> str:
 
 def owner_token(settings: Settings) -> str:
     """Return the owner's token, creating it if necessary. A file that other users can read is refused."""
-    token_folder(settings, "")
     path = owner_token_path(settings)
     with translate_os_errors(path):
-        try:
-            durable_files.write_file(path, new_token().encode(), exclusive=True)
-        except FileExistsError:
-            pass
-        if os.name != "nt" and os.stat(path).st_mode & 0o077:
+        if os.name != "nt" and os.path.exists(path) and os.stat(path).st_mode & 0o077:
             problem = "it can be read by others; delete it, and a new one is made"
             raise FileTrouble(path=path, problem=problem)
+    return _secret_in_file(settings, OWNER_FILE_NAME, new_token, TOKEN_PATTERN, "token")
+
+
+def _secret_in_file(
+    settings: Settings, name: str, create: Callable[[], str], pattern: re.Pattern[str], what: str
+) -> str:
+    """Return the secret in a file beside the owner's token, which is created if it is missing.
+
+    Raise FileTrouble if its text does not match the pattern.
+    """
+    path = os.path.join(token_folder(settings, ""), name)
+    with translate_os_errors(path):
+        if not os.path.exists(path):
+            with suppress(FileExistsError):  # another process created it first
+                durable_files.write_file(path, create().encode(), exclusive=True)
         with open(path, encoding="ascii", errors="replace") as file:
-            token = file.read(MAX_TOKEN_FILE_BYTES).strip()
-    if not TOKEN_PATTERN.fullmatch(token):
-        raise FileTrouble(path=path, problem="there is no token in it; delete it, and a new one is made")
-    return token
+            text = file.read(MAX_TOKEN_FILE_BYTES).strip()
+    if not pattern.fullmatch(text):
+        problem = f"there is no {what} in it; delete it, and a new one is made"
+        raise FileTrouble(path=path, problem=problem)
+    return text
 
 
 class TokenGrant(NamedTuple):
@@ -800,16 +811,11 @@ def web_host_name(settings: Settings) -> str:
 
     The name is random, so that no other server can make a browser visit it. See docs/decisions/094.
     """
-    path = os.path.join(token_folder(settings, ""), HOST_FILE_NAME)
-    with translate_os_errors(path):
-        new = base64.b32encode(os.urandom(HOST_NAME_BYTES)).decode().lower()
-        with suppress(FileExistsError):
-            durable_files.write_file(path, f"quaid-{new}.localhost".encode(), exclusive=True)
-        with open(path, encoding="ascii", errors="replace") as file:
-            name = file.read(MAX_TOKEN_FILE_BYTES).strip()
-    if not HOST_NAME.fullmatch(name):
-        raise FileTrouble(path=path, problem="there is no name in it; delete it, and a new one is made")
-    return name
+
+    def new_name() -> str:
+        return f"quaid-{base64.b32encode(os.urandom(HOST_NAME_BYTES)).decode().lower()}.localhost"
+
+    return _secret_in_file(settings, HOST_FILE_NAME, new_name, HOST_NAME, "name")
 
 
 class BrowserSession(NamedTuple):
@@ -970,7 +976,7 @@ def _format_minute(moment: float) -> str:
 
 def new_token() -> str:
     """Return a new token of 256 random bits."""
-    return "qd_" + base64.urlsafe_b64encode(os.urandom(TOKEN_BYTES)).decode().rstrip("=")
+    return "qd_" + _random_text(TOKEN_BYTES)
 
 
 def token_hash(token: str) -> str:
@@ -1197,23 +1203,8 @@ def redirect_place(uri: str) -> str:
 
 
 def _signature(settings: Settings, data: bytes) -> bytes:
-    return hmac.new(_client_key(settings), data, hashlib.sha256).digest()[:SIGNATURE_BYTES]
-
-
-def _client_key(settings: Settings) -> bytes:
-    """Return the key that signs client ids, creating it if necessary."""
-    path = os.path.join(token_folder(settings, ""), KEY_FILE)
-    with translate_os_errors(path):
-        if not os.path.exists(path):
-            try:
-                durable_files.write_file(path, new_token().encode(), exclusive=True)
-            except FileExistsError:  # another process created it first
-                pass
-        with open(path, encoding="ascii", errors="replace") as file:
-            key = file.read(MAX_TOKEN_FILE_BYTES).strip()
-    if not TOKEN_PATTERN.fullmatch(key):
-        raise FileTrouble(path=path, problem="there is no key in it; delete it, and a new one is made")
-    return key.encode()
+    key = _secret_in_file(settings, KEY_FILE, new_token, TOKEN_PATTERN, "key")
+    return hmac.new(key.encode(), data, hashlib.sha256).digest()[:SIGNATURE_BYTES]
 
 
 def _random_text(size: int) -> str:
