@@ -6,7 +6,7 @@ Each reader takes the files of an export and yields pages, facts, links, and wha
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
 from itertools import chain
@@ -158,9 +158,9 @@ def field_facts(
             yield ForeignFact(path, title, key.strip(), value, created, line.strip()[:1_000])
 
 
-def _inline_fields(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield key, value and line of the fields `key:: value` in a text."""
-    for line in prose_lines(text):
+def _inline_fields(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield key, value and line of the fields `key:: value`."""
+    for line in lines:
         if "::" not in line:
             continue
         match = _FIELD.fullmatch(line.rstrip())
@@ -173,16 +173,11 @@ def _inline_fields(text: str) -> Iterator[tuple[str, str, str]]:
 # Obsidian and Basic Memory
 
 
-class _Note(NamedTuple):
-    path: str
-    front: dict[str, Any]
-    text: str
-    title: str
-    created: str
+def _read_note(path: str, text: str) -> tuple[ForeignPage, markdown.MarkdownDocument]:
+    """Return the page of a Markdown note without the block of facts that an export of Quaid adds, and its parts.
 
-
-def _read_note(path: str, text: str) -> tuple[_Note, str]:
-    """Return a Markdown note, and its text without the block of facts that an export of Quaid adds."""
+    The first name of the page is its title.
+    """
     start, end = text.find(FACTS_BEGIN), text.find(FACTS_END)
     if 0 <= start < end:
         text = text[:start].rstrip("\n") + "\n" + text[end + len(FACTS_END) :].lstrip("\n")
@@ -190,15 +185,20 @@ def _read_note(path: str, text: str) -> tuple[_Note, str]:
     named = document.frontmatter.get("title")
     heading = next((match[1] for line in prose_lines(document.truth) if (match := _HEADING.match(line))), "")
     title = named.strip() if isinstance(named, str) and named.strip() else heading.strip() or _stem(path)
-    body = f"{document.truth}\n{document.timeline}"
-    return _Note(path, document.frontmatter, body, title, _created(document.frontmatter)), text
+    created = _first_time(document.frontmatter, *_CREATED_KEYS)
+    return ForeignPage(path, text.encode(), created, (title, _stem(path))), document
 
 
-def _created(front: dict[str, Any]) -> str:
-    for key in ("created", "created_at", "date created", "date_created", "creation date", "date"):
-        if at := parse_time(front.get(key)):
-            return at
-    return ""
+_CREATED_KEYS = ("created", "created_at", "date created", "date_created", "creation date", "date")
+
+
+def _first_time(values: Mapping[str, Any], *keys: str) -> str:
+    """Return the value of the first of these keys that is a time, or ""."""
+    return next((at for key in keys if (at := parse_time(values.get(key)))), "")
+
+
+def _all_lines(document: markdown.MarkdownDocument) -> Iterator[str]:
+    return prose_lines(f"{document.truth}\n{document.timeline}")
 
 
 def read_obsidian(files: list[InputFile]) -> Iterator[Item]:
@@ -208,10 +208,9 @@ def read_obsidian(files: list[InputFile]) -> Iterator[Item]:
             if "/.raw/" not in f"/{part.path}":
                 yield part
             continue
-        file, text = part
-        note, text = _read_note(file.path, text)
-        yield ForeignPage(file.path, text.encode(), note.created, (note.title, _stem(file.path)))
-        yield from field_facts(file.path, note.title, _inline_fields(note.text), note.created)
+        page, document = _read_note(part[0].path, part[1])
+        yield page
+        yield from field_facts(page.path, page.names[0], _inline_fields(_all_lines(document)), page.created)
 
 
 _OBSERVATION = re.compile(r"[ \t]*[-*+][ \t]+\[([^\]\[\n]{2,60})\](?!\()[ \t]+(\S.*)")
@@ -228,20 +227,19 @@ def read_basic_memory(files: list[InputFile]) -> Iterator[Item]:
         if isinstance(part, SkippedEntry):
             yield part
             continue
-        file, text = part
-        note, text = _read_note(file.path, text)
-        link = note.front.get("permalink")
-        path = f"{slugs.from_path(link + '.md')}.md" if isinstance(link, str) and link.strip() else file.path
-        yield ForeignPage(path, text.encode(), note.created, (note.title, _stem(file.path)))
+        page, document = _read_note(part[0].path, part[1])
+        link = document.frontmatter.get("permalink")
+        path = f"{slugs.from_path(link + '.md')}.md" if isinstance(link, str) and link.strip() else page.path
+        yield page._replace(path=path)
         observations = []
-        for line in prose_lines(note.text):
+        for line in _all_lines(document):
             if match := _OBSERVATION.fullmatch(line.rstrip()):
                 value = _TAG.sub("", _CONTEXT.sub("", match[2])).strip()
                 observations.append((match[1], value or match[2], line))
             elif match := _RELATION.fullmatch(line.rstrip()):
                 relationship = (match[1] or match[2] or "relates_to").strip()
                 yield ForeignLink(path, match[3].strip(), relationship, match[4] or "")
-        yield from field_facts(path, note.title, observations, note.created)
+        yield from field_facts(path, page.names[0], observations, page.created)
 
 
 # Logseq and Roam
@@ -324,7 +322,7 @@ def _logseq_page(file: InputFile, text: str, blocks: Blocks) -> Iterator[Item]:
     }
     extra = {key: value for key, value in properties.items() if key not in _HIDDEN_PROPERTIES and value}
     front.update({key: value for key, value in extra.items() if key not in front})
-    created = parse_time(properties.get("created")) or parse_time(properties.get("created-at"))
+    created = _first_time(properties, "created", "created-at")
     path = f"journals/{front['date']}.md" if day else f"{slugs.from_path(title + '.md')}.md"
     body = "\n".join(_logseq_lines(lines[first:], blocks))
     yield make_page(path, front, body, created, (title, *front["aliases"]))
@@ -704,22 +702,8 @@ def read_apple_notes(files: list[InputFile]) -> Iterator[Item]:
         if not text:
             yield SkippedEntry(file.path, "a note without text")
             continue
-        created = next(
-            (
-                at
-                for key in ("created", "creation-date", "dcterms.created")
-                if (at := parse_time(head.get(key)))
-            ),
-            "",
-        )
-        changed = next(
-            (
-                at
-                for key in ("modified", "last-modified", "dcterms.modified")
-                if (at := parse_time(head.get(key)))
-            ),
-            "",
-        )
+        created = _first_time(head, "created", "creation-date", "dcterms.created")
+        changed = _first_time(head, "modified", "last-modified", "dcterms.modified")
         identifier = head.get("id") or head.get("note-id")
         front = {"title": title, "id": identifier, "updated": changed or file.modified}
         path = f"{slugs.from_path(file.path.rpartition('.')[0] + '.md')}.md"
@@ -785,8 +769,7 @@ def read_chatgpt(files: list[InputFile]) -> Iterator[Item]:
                     continue
                 for message in _chatgpt_messages(value):
                     yield from _chatgpt_memories(message, seen)
-                    if found := _chatgpt_instructions(message, value):
-                        instructions = max(instructions, found)
+                    instructions = max(instructions, _chatgpt_instructions(message, value))
         except ValueError as error:
             yield SkippedEntry(file.path, str(error))
     if instructions[1]:
@@ -821,17 +804,18 @@ def _chatgpt_memories(message: dict[str, Any], seen: set[str]) -> Iterator[Forei
             yield memory_page("chatgpt", text, identifier or sha256(key.encode()).hexdigest()[:16], created)
 
 
-def _chatgpt_instructions(message: dict[str, Any], value: dict[str, Any]) -> tuple[str, str] | None:
+def _chatgpt_instructions(message: dict[str, Any], value: dict[str, Any]) -> tuple[str, str]:
+    """Return the time and the text of the custom instructions in a message; two empty strings without them."""
     content = message["content"]
     if content.get("content_type") != "user_editable_context":
-        return None
+        return "", ""
     parts = (("About me", "user_profile"), ("How to answer", "user_instructions"))
     texts = [(name, content.get(key)) for name, key in parts]
     sections = [
         f"## {name}\n\n{text.strip()}" for name, text in texts if isinstance(text, str) and text.strip()
     ]
     at = parse_time(message.get("create_time")) or parse_time(value.get("create_time"))
-    return (at, "\n\n".join(sections)) if sections else None
+    return (at, "\n\n".join(sections)) if sections else ("", "")
 
 
 def read_claude(files: list[InputFile]) -> Iterator[Item]:
@@ -940,8 +924,8 @@ def _mem0_records(file: InputFile) -> Iterator[tuple[str, Any]]:
     else:
         value = _json_value(file)
         for key in ("results", "memories", "relations"):
-            found = value.get(key) if isinstance(value, dict) else None
-            yield from ((key, record) for record in (found if isinstance(found, list) else ()))
+            records = value.get(key) if isinstance(value, dict) else None
+            yield from ((key, record) for record in (records if isinstance(records, list) else ()))
 
 
 def json_lines(file: InputFile) -> Iterator[tuple[int, Any]]:
@@ -1149,12 +1133,12 @@ def _without_added(slug: str, document: markdown.MarkdownDocument, export: dict[
     """Return the front matter of an exported page without what the export added. Edited values are kept."""
     named = export.get("added")
     added = [key for key in (*OKF_DERIVED, "generated") if isinstance(named, list) and key in named]
-    given = document.frontmatter
-    front = {key: value for key, value in given.items() if key not in (*added, OKF_EXPORT_KEY)}
+    written = document.frontmatter
+    front = {key: value for key, value in written.items() if key not in (*added, OKF_EXPORT_KEY)}
     page = page_model.build_page(slug, front, document.truth, document.timeline)
     for key in added:
-        if key in OKF_DERIVED and key in given and given[key] != getattr(page, OKF_DERIVED[key]):
-            front[key] = given[key]
+        if key in OKF_DERIVED and key in written and written[key] != getattr(page, OKF_DERIVED[key]):
+            front[key] = written[key]
     return front
 
 

@@ -290,11 +290,14 @@ def read_export(value: Any) -> ExportedConversation | None:
     """Parse a conversation of an export, or return None if it has another format."""
     if not isinstance(value, dict):
         return None
+    conversation = None
     if isinstance(value.get("mapping"), dict):
-        return _chatgpt_conversation(value)
-    if isinstance(value.get("chat_messages"), list):
-        return _claude_conversation(value)
-    return _gemini_activity(value) if _is_gemini_activity(value) else None
+        conversation = _chatgpt_conversation(value)
+    elif isinstance(value.get("chat_messages"), list):
+        conversation = _claude_conversation(value)
+    elif _is_gemini_activity(value):
+        conversation = _gemini_activity(value)
+    return conversation if conversation and conversation.session else None
 
 
 def _is_gemini_activity(value: Any) -> bool:
@@ -344,14 +347,10 @@ def _gemini_activity(value: dict[str, Any]) -> ExportedConversation | None:
     return ExportedConversation("gemini", day, f"Gemini on {day}", tuple(turn for turn in turns if turn))
 
 
-def _chatgpt_conversation(value: dict[str, Any]) -> ExportedConversation | None:
+def _chatgpt_conversation(value: dict[str, Any]) -> ExportedConversation:
     session = short_text(value.get("conversation_id") or value.get("id"))
-    turns = [turn for node in _chatgpt_branch(value) if (turn := _chatgpt_turn(node))]
-    return (
-        ExportedConversation("chatgpt", session, short_text(value.get("title")), tuple(turns))
-        if session
-        else None
-    )
+    turns = tuple(turn for node in _chatgpt_branch(value) if (turn := _chatgpt_turn(node)))
+    return ExportedConversation("chatgpt", session, short_text(value.get("title")), turns)
 
 
 def _chatgpt_branch(value: dict[str, Any]) -> list[dict[str, Any]]:
@@ -383,8 +382,7 @@ def _chatgpt_turn(node: dict[str, Any]) -> TranscriptTurn | None:
     return make_turn(author.get("role"), text, message.get("create_time"), message.get("id"))
 
 
-def _claude_conversation(value: dict[str, Any]) -> ExportedConversation | None:
-    session = short_text(value.get("uuid"))
+def _claude_conversation(value: dict[str, Any]) -> ExportedConversation:
     turns = []
     for message in value["chat_messages"]:
         if isinstance(message, dict):
@@ -393,8 +391,5 @@ def _claude_conversation(value: dict[str, Any]) -> ExportedConversation | None:
                 make_turn(message.get("sender"), text, message.get("created_at"), message.get("uuid"))
             )
     present = tuple(turn for turn in turns if turn)
-    return (
-        ExportedConversation("claude.ai", session, short_text(value.get("name")), present)
-        if session
-        else None
-    )
+    session, title = short_text(value.get("uuid")), short_text(value.get("name"))
+    return ExportedConversation("claude.ai", session, title, present)

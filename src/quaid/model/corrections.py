@@ -1,6 +1,6 @@
 """Corrections: split text into statements, compare them with the words of a correction, and edit them.
 
-A statement matches only by its own words: the old words stand in it, or it has the label that the new words have.
+A statement matches only by its own words: it contains the old words, or has the same label as the new words.
 """
 
 import itertools
@@ -195,7 +195,7 @@ def statements_of_fact(text: str, predicate: str, values: Sequence[str]) -> list
 def split_label(text: str, subject: str, predicate: str, *, strict: bool = False) -> tuple[bool, str]:
     """Return whether a text begins with the predicate, and the text without it.
 
-    Words that name the subject, articles and pronouns may stand before the predicate. "Alice moved to Rome" has the
+    Words that name the subject, articles and pronouns may precede the predicate. "Alice moved to Rome" has the
     label "moved"; with `strict`, only if that verb belongs to the predicate.
     """
     words = _without_trailing(text).split()
@@ -223,7 +223,7 @@ def _plain(word: str) -> str:
 
 
 def _end_of_label(words: list[str], begin: int, predicate: str) -> int:
-    """Return the index after the words of a predicate that stand at `begin`, or 0."""
+    """Return the index after the words of a predicate that start at `begin`, or 0."""
     spellings = {predicate, facts.canonical_predicate(predicate)}
     for spelling in sorted(spellings):
         wanted = [word for word in spelling.split("_") if word not in _SMALL_LABEL_WORDS]
@@ -293,7 +293,7 @@ def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str
 
 
 def value_in_place(now: str, was: str, value: str) -> str:
-    """Return the words of `now` that stand where `was` has the value, or "".
+    """Return the words of `now` at the place where `was` has the value, or "".
 
     For "the rent is EUR 900 a month", "EUR 900" and "his rent is EUR 950 a month" this is "EUR 950". The words after
     the value have to be the same in both.
@@ -307,8 +307,8 @@ def value_in_place(now: str, was: str, value: str) -> str:
     for start in range(max(1, len(before))):  # most words before the value first
         words = r"\s+".join([*map(re.escape, before[start:]), r"(\S.*?)", *map(re.escape, after)])
         begin = r"(?<!\S)" if before else r"\A"
-        if found := re.search(rf"{begin}{words}[.!]*\Z", " ".join(now.split()), re.IGNORECASE):
-            new = found[1].rstrip(".! ").strip(" ,;")
+        if match := re.search(rf"{begin}{words}[.!]*\Z", " ".join(now.split()), re.IGNORECASE):
+            new = match[1].rstrip(".! ").strip(" ,;")
             return f"{new}." if value.endswith(".") and now.endswith(f"{new}.") else new
     return ""
 
@@ -376,8 +376,8 @@ def rewrite(sentence: str, was: str, now: str, names: str) -> str | None:
     elif not left and whole:
         return new if new.endswith((".", "!", "?", "。")) else new + right
     elif not left and not stems(new) & stems(names):
-        known = set(fold_name(names).split())
-        lead = itertools.takewhile(lambda word: fold_name(word) in known, place.split())
+        subject = set(fold_name(names).split())
+        lead = itertools.takewhile(lambda word: fold_name(word) in subject, place.split())
         new = " ".join([*lead, new])
     return left + (new.rstrip(".!") if right.startswith((".", "!")) else new) + right
 
