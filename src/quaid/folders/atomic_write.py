@@ -104,10 +104,8 @@ def remove_file(folder: Folder, path: str, expected: str, token: str) -> None:
         temporary = temporary_name(token, expected, expected)
         os.rename(name, temporary, src_dir_fd=place, dst_dir_fd=place)
         if _stable_hash(place, temporary) != expected:
-            try:
+            with suppress(FileExistsError):
                 _rename_exclusive(place, temporary, name)
-            except FileExistsError:
-                pass
         _remove_temporary(place, temporary, name, (expected,), token)
         os.fsync(place)
 
@@ -256,10 +254,8 @@ def _write_unfinished(place: int, data: bytes, token: str, mode: int | None = No
 
 
 def _unlink_if_exists(place: int, name: str) -> None:
-    try:
+    with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=place)
-    except FileNotFoundError:
-        pass
 
 
 def exchange_files(place: int, one: str, other: str) -> bool:

@@ -11,7 +11,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from hashlib import sha256
 from shlex import quote
@@ -162,26 +162,21 @@ class Source:
         self.skipped: list[SkippedEntry] = []
         self.files: list[InputFile] = []
         self._folder: Folder | None = None
-        self._open: list[IO[bytes] | ZipReader] = []
+        self._opened = ExitStack()
         self._unpacked = 0
 
     def __enter__(self) -> "Source":
-        try:
+        with ExitStack() as self._opened:
             if os.path.isdir(self.path):
-                self._folder = Folder(self.path, READABLE_ENDINGS)
+                self._folder = self._opened.enter_context(Folder(self.path, READABLE_ENDINGS))
                 self._list_folder(self._folder)
             else:
                 self._list_file()
-        except BaseException:
-            self.__exit__()
-            raise
+            self._opened = self._opened.pop_all()  # nothing failed, so the files stay open until the exit
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._folder:
-            self._folder.__exit__()
-        for file in reversed(self._open):
-            file.close()
+        self._opened.close()
 
     def _list_folder(self, folder: Folder) -> None:
         for entry in folder.walk():
@@ -205,7 +200,7 @@ class Source:
             raise FileTrouble(
                 path=printable(self.path), problem=f"cannot be read: {error.strerror}"
             ) from None
-        self._open.append(file)
+        self._opened.callback(file.close)
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode):
             raise FileTrouble(path=printable(self.path), problem="is neither a file nor a folder")
@@ -220,7 +215,7 @@ class Source:
 
     def _list_archive(self, file: IO[bytes], depth: int) -> None:
         archive = ZipReader(file)
-        self._open.append(archive)
+        self._opened.callback(archive.close)
         self._unpacked += check_sizes(archive.members, MAX_UNPACKED_BYTES - self._unpacked)
         for member in archive.members:
             reason = _refusal(member)
@@ -240,7 +235,7 @@ class Source:
             self.skipped.append(SkippedEntry(printable(member.filename), reason))
             return
         inner = tempfile.TemporaryFile()  # noqa: SIM115 (closed on exit)
-        self._open.append(inner)
+        self._opened.callback(inner.close)
         try:
             for piece in archive.pieces(member):
                 inner.write(piece)

@@ -7,6 +7,7 @@ folder is rescanned every few minutes and after an ambiguous event.
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event
 from typing import Any, NamedTuple
 
@@ -348,10 +349,8 @@ def error_text(error: Exception) -> str:
 def record_sync_failure(db: Database, collection: Collection, problem: str, now: str) -> None:
     """Record on a collection that its last sync failed; the next successful sync clears the record."""
     reason = f"the last sync failed: {problem}"
-    try:
+    with suppress(QuaidError):  # a database that cannot be written is reported elsewhere
         db.write(lambda tx: collection.record_sync(tx, now, halted=reason))
-    except QuaidError:
-        pass  # a database that cannot be written is reported elsewhere
 
 
 def _folder_identity(root: str) -> object:

@@ -8,7 +8,7 @@ expect the caller to hold the store's lock.
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import (
@@ -763,11 +763,8 @@ class Git:
     def _remove(self, path: str) -> None:
         full = os.path.join(self.root, path)
         if repository.is_within(os.path.dirname(full), self.root):  # do not delete through a symlink
-            with translate_os_errors(full):
-                try:
-                    os.unlink(full)
-                except (FileNotFoundError, NotADirectoryError):
-                    pass
+            with translate_os_errors(full), suppress(FileNotFoundError, NotADirectoryError):
+                os.unlink(full)
 
 
 def _is_disk_full(folder: str) -> bool:

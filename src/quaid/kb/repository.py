@@ -14,6 +14,7 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from quaid.errors import InvalidArgument, StoreMissing, UnsafeStore
@@ -416,10 +417,8 @@ def sync_objects(folder: str, begun: int) -> None:
     with os.scandir(objects) as entries:
         places = [entry.path for entry in entries if len(entry.name) == 2 and _is_newer(entry, begun)]
     for place in (*places, os.path.join(objects, "pack"), objects):
-        try:
+        with suppress(FileNotFoundError):
             durable_files.sync_folder(place)
-        except FileNotFoundError:
-            continue
 
 
 def _is_newer(entry: "os.DirEntry[str]", begun: int) -> bool:
@@ -571,11 +570,8 @@ def end_journal(folder: str, around: JournalEntries | None = None) -> None:
     if around:
         _write_json(folder, JOURNAL_FILE, around)
         return
-    with translate_os_errors(folder):
-        try:
-            os.unlink(os.path.join(folder, JOURNAL_FILE))
-        except FileNotFoundError:
-            return
+    with translate_os_errors(folder), suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, JOURNAL_FILE))
 
 
 def read_journal(folder: str) -> JournalEntries:
