@@ -514,9 +514,9 @@ def _select_dated(
     day, state, text, source, line, id_, tables, condition = parts
     rows = db.rows(
         f"SELECT {day} AS day, {state}, p.slug, (SELECT name FROM collections WHERE id = p.collection_id), p.title,"  # noqa: S608
-        f" p.type, p.wing, {text} AS told, {source}, {line}, {id_} FROM {tables} WHERE {condition}"
+        f" p.type, p.wing, {text} AS content, {source}, {line}, {id_} FROM {tables} WHERE {condition}"
         f" AND day BETWEEN ?1 AND ?2{_DATED_CONDITIONS}"
-        " AND (?6 = '' OR instr(lower(told), ?6) OR instr(lower(p.title), ?6))"
+        " AND (?6 = '' OR instr(lower(content), ?6) OR instr(lower(p.title), ?6))"
         " ORDER BY day DESC, 11 DESC LIMIT ?7",
         (*chosen[:5], chosen.text.lower(), most),
     )
@@ -547,15 +547,15 @@ def pages_of_wing(db: "Database", wing: str, most: int) -> list[int]:
 
 def tagged_in_wing(db: "Database", wing: str) -> dict[str, list[str]]:
     """Return the addresses of the pages of a wing in writable collections, by tag."""
-    found: dict[str, list[str]] = {}
+    by_tag: dict[str, list[str]] = {}
     for tag, collection, slug in db.rows(
         "SELECT t.tag, c.name, p.slug FROM pages AS p JOIN tags AS t ON t.page_id = p.id"
         " JOIN collections AS c ON c.id = p.collection_id AND c.writable = 1"
         " WHERE p.wing = ? AND p.quarantined_at IS NULL ORDER BY t.tag, c.name, p.slug",
         (wing,),
     ):
-        found.setdefault(tag, []).append(address(collection, slug))
-    return found
+        by_tag.setdefault(tag, []).append(address(collection, slug))
+    return by_tag
 
 
 def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:

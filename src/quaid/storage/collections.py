@@ -363,7 +363,7 @@ class Collection(NamedTuple):
         )
 
     def sidecar_bytes(self, db: "Database", path: str) -> bytes | None:
-        """Return the bytes stored by `keep_sidecar_file`, or None."""
+        """Return the bytes stored by `keep_sidecar`, or None."""
         row = db.one(
             "SELECT raw_bytes FROM raw_imports WHERE collection_id = ? AND file_path = ? AND is_active = 1"
             " AND page_id IS NULL",

@@ -504,13 +504,13 @@ def whole_graph(db: "Database", limit: int) -> tuple[dict[int, MapNode], list[Gr
         f"SELECT min(l.id), {_LINK_KEY} FROM links AS l"  # noqa: S608 (fixed parts)
         f" WHERE l.to_page_id IS NOT NULL AND l.to_page_id <> l.from_page_id GROUP BY {_LINK_KEY}"
     )
-    found = [GraphLink(*row) for row in rows if row[1] in pages and row[2] in pages]
-    counts = Counter(end for link in found for end in (link.from_id, link.to_id))
+    edges = [GraphLink(*row) for row in rows if row[1] in pages and row[2] in pages]
+    counts = Counter(end for link in edges for end in (link.from_id, link.to_id))
     chosen = sorted(pages, key=lambda page: (-counts[page], page))[:limit]
     if len(chosen) < len(pages):
         kept = set(chosen)
-        found = [link for link in found if link.from_id in kept and link.to_id in kept]
-    return {id: pages[id]._replace(links=counts[id]) for id in chosen}, found, len(pages)
+        edges = [link for link in edges if link.from_id in kept and link.to_id in kept]
+    return {id: pages[id]._replace(links=counts[id]) for id in chosen}, edges, len(pages)
 
 
 MAX_MENTIONS = 20

@@ -181,8 +181,8 @@ def pages_with_conflicts(db: "Database", limit: int) -> list[PageRow]:
         " ORDER BY c.id, p.slug LIMIT ?",
         (limit,),
     )
-    found = (find(db, str(slug), str(collection)) for collection, slug in rows)
-    return [page for page in found if page is not None]
+    candidates = (find(db, str(slug), str(collection)) for collection, slug in rows)
+    return [page for page in candidates if page is not None]
 
 
 def any_page_contains(db: "Database", text: str, *, without_file: bool = False) -> bool:

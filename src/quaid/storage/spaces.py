@@ -264,11 +264,11 @@ class SpaceRow(NamedTuple):
         self, db: "Database", model: str, after: int, limit: int
     ) -> list[tuple[int, bytes, bytes]]:
         """Return row id, content hash and vector of the texts of a collection, for vectors with a higher row id."""
-        found = vectors.find_model(db, model)
-        if found is None:
+        registered = vectors.find_model(db, model)
+        if registered is None:
             return []
         return db.rows(
-            f"SELECT v.id, v.content_hash, v.vector FROM {found.vec_table} AS v"  # noqa: S608
+            f"SELECT v.id, v.content_hash, v.vector FROM {registered.vec_table} AS v"  # noqa: S608
             " WHERE v.id > ?1 AND v.model = ?2 AND ("
             " EXISTS (SELECT 1 FROM chunks AS c JOIN pages AS p ON p.id = c.page_id"
             " WHERE c.content_hash = v.content_hash AND p.collection_id = ?3) OR"
@@ -470,8 +470,8 @@ def _write_raw(tx: "Transaction", page_id: int, raw: tuple[BundleRaw, ...]) -> b
 
 
 def last_vector_id(db: "Database", model: str) -> int:
-    found = vectors.find_model(db, model)
-    row = db.one(f"SELECT max(id) FROM {found.vec_table}") if found else None  # noqa: S608 (a fixed table)
+    registered = vectors.find_model(db, model)
+    row = db.one(f"SELECT max(id) FROM {registered.vec_table}") if registered else None  # noqa: S608 (a fixed table)
     return int(row[0] or 0) if row else 0
 
 
@@ -479,10 +479,10 @@ def hashes_without_vector(db: "Database", page_ids: list[int], model: str) -> li
     """Return the content hashes of the chunks and entries of these pages that have no vector."""
     if not page_ids:
         return []
-    found = vectors.find_model(db, model)
+    registered = vectors.find_model(db, model)
     lacking = "1"
-    if found is not None:
-        vector = f"SELECT 1 FROM {found.vec_table} AS v WHERE v.content_hash = hash AND v.model = ?2"  # noqa: S608
+    if registered is not None:
+        vector = f"SELECT 1 FROM {registered.vec_table} AS v WHERE v.content_hash = hash AND v.model = ?2"  # noqa: S608
         lacking = f"NOT EXISTS ({vector})"
     rows = db.rows(
         "SELECT hash FROM (SELECT c.content_hash AS hash FROM json_each(?1) AS wanted JOIN chunks AS c"  # noqa: S608
