@@ -295,14 +295,14 @@ class LinksAndFactsImport:
         self.now = now
         self.pages: dict[str, PageKey | None] = {}
         self.links = self.facts = 0
-        self.ours: set[int] = set()
+        self.restored_ids: set[int] = set()
         """Ids of links restored by this import."""
         self.changed: dict[int, PageKey] = {}
         """Pages that got new links or facts, by id."""
         self.problems: list[str] = []
         self.missing: dict[str, int] = {}
         """For each address without a page, the number of links and facts that refer to it."""
-        self.untold: dict[tuple[int, str, str], bool] = {}
+        self.had_no_facts: dict[tuple[int, str, str], bool] = {}
         """By page id, subject and predicate: True if the page had no such facts before this import."""
 
     def run(
@@ -358,7 +358,7 @@ class LinksAndFactsImport:
         created = self._created(link.created_at)
         if any(
             existing.valid_until == link.valid_until
-            or (existing.created_at == created and existing.id not in self.ours)
+            or (existing.created_at == created and existing.id not in self.restored_ids)
             for existing in links.between(self.db, start[0], end[0], link.relationship)
             if existing.source_kind != links.FROM_TEXT and existing.valid_from == link.valid_from
         ):
@@ -377,7 +377,7 @@ class LinksAndFactsImport:
             )
         except LinkOverlaps as error:
             raise InvalidArgument(name=where, problem=f"is left out. {error}") from None
-        self.ours.add(new)
+        self.restored_ids.add(new)
         self.links += 1
         self.changed[start[0]] = start
 
@@ -386,7 +386,7 @@ class LinksAndFactsImport:
         if page is None or not _is_selected(page, only):
             return
         added = assertions.restore_fact(
-            self.tx, page[0], fact.input, self._created(fact.created_at), self.now, self.untold
+            self.tx, page[0], fact.input, self._created(fact.created_at), self.now, self.had_no_facts
         )
         ids[number] = added.id
         self.facts += added.added

@@ -129,13 +129,13 @@ def _folder_matches(folder: str, page_files: list[PageFile], rules: bytes) -> bo
 def _attach_folder(db: Database, collection: Collection, files: list[PageFile], target: str, now: str) -> int:
     """Make the target the folder of the collection, record its files, and return their size in bytes."""
     with Folder(target, scanner.page_endings(collection.kind)) as folder:
-        looked = [(file, folder.look(str(file.raw_path))) for file in files]
+        entries = [(file, folder.look(str(file.raw_path))) for file in files]
         identity = str(folder.identity)
 
     def work(tx: Transaction) -> int:
         size = 0
         collection.forget_files(tx)
-        for page_file, file in looked:
+        for page_file, file in entries:
             if isinstance(file, ScannedFile):  # the next sync handles files that were removed meanwhile
                 row = (file, str(page_file.raw_hash), page_file.page_id, None)
                 collection.record_files(tx, [row], now)
@@ -385,18 +385,18 @@ class AuditRecord(NamedTuple):
 
 def audit_collection(db: Database, collection: Collection, progress: Progress) -> AuditRecord:
     """Compare the files of a collection with the index and with the stored bytes."""
-    work = AuditRun(db, collection, progress)
+    run = AuditRun(db, collection, progress)
     files = collection.page_files(db)
     try:
         with open_folder(collection) as folder:
-            work.read(folder)
+            run.read(folder)
     except (NotFound, FileTrouble) as trouble:
-        work.say("folder", collection.root or "", str(trouble).rstrip("."))
+        run.report("folder", collection.root or "", str(trouble).rstrip("."))
     else:
-        work.compare(files)
-    work.look_at_bytes(files)
+        run.compare(files)
+    run.check_bytes(files)
     root = collection.root or ""
-    return AuditRecord(collection.name, root, len(work.hashes), len(files), tuple(work.differences))
+    return AuditRecord(collection.name, root, len(run.hashes), len(files), tuple(run.differences))
 
 
 class AuditRun:
@@ -409,7 +409,7 @@ class AuditRun:
         self.ids: dict[str, str] = {}
         self.unreadable: list[str] = []
 
-    def say(self, kind: DifferenceKind, where: str, problem: str) -> None:
+    def report(self, kind: DifferenceKind, where: str, problem: str) -> None:
         self.differences.append(AuditDifference(kind, where, problem))
 
     def read(self, folder: Folder) -> None:
@@ -421,7 +421,7 @@ class AuditRun:
                 files += [entry] if entry.kind != "sidecar" else []
             elif entry.reason in INCOMPLETE_REASONS:
                 self.unreadable.append(entry.path)
-                self.say("unreadable", entry.path, entry.reason)
+                self.report("unreadable", entry.path, entry.reason)
         for done, file in enumerate(files):
             self.progress(done, len(files), "Reading")
             self._read(folder, file.path)
@@ -432,7 +432,7 @@ class AuditRun:
             data = folder.read(path)
         except OSError as error:
             self.unreadable.append(path)
-            self.say("unreadable", path, f"cannot be read: {error.strerror}")
+            self.report("unreadable", path, f"cannot be read: {error.strerror}")
             return
         self.hashes[path] = indexer.digest(data) if len(data) <= LARGEST_FILE else ""
         if ID_KEY.encode() in data or indexer.is_org(path):
@@ -449,17 +449,17 @@ class AuditRun:
         }
         by_path = {file.path: file for file in page_files if file.path is not None}
         for path in self.hashes.keys() - by_path.keys():
-            self.say("no page", path, troubles.get(path, "the index has not taken it in; a sync will"))
+            self.report("no page", path, troubles.get(path, "the index has not taken it in; a sync will"))
         for page_file in page_files:
             if page_file.path is None:
-                self.say("no file", page_file.slug, "the index knows of no file")
+                self.report("no file", page_file.slug, "the index knows of no file")
             elif page_file.path not in self.hashes:
                 if not any(
                     page_file.path == path or page_file.path.startswith(path) for path in self.unreadable
                 ):
-                    self.say("no file", page_file.path, f"the file of {page_file.slug} is not there")
+                    self.report("no file", page_file.path, f"the file of {page_file.slug} is not there")
             elif self.hashes[page_file.path] != page_file.content_hash:
-                self.say(
+                self.report(
                     "changed", page_file.path, "it is not what the index has read; a sync will take it in"
                 )
         self._compare_ids(by_path)
@@ -469,21 +469,23 @@ class AuditRun:
         times = Counter(self.ids.values())
         for path, named in self.ids.items():
             if times[named] > 1:
-                self.say("id", path, f"{times[named]} files name the id {named}; take it out of the copies")
+                self.report(
+                    "id", path, f"{times[named]} files name the id {named}; take it out of the copies"
+                )
             elif path in by_path and by_path[path].uuid != named:
-                self.say("id", path, f"it names the id {named}, its page has {by_path[path].uuid}")
+                self.report("id", path, f"it names the id {named}, its page has {by_path[path].uuid}")
 
-    def look_at_bytes(self, files: list[PageFile]) -> None:
+    def check_bytes(self, files: list[PageFile]) -> None:
         """Check that the stored bytes of each page are intact and are the bytes last read from its file."""
         for done, file in enumerate(files):
             self.progress(done, len(files), "Comparing")
             where = file.path or file.slug
             if file.raw_id is None or file.raw_hash is None:
-                self.say("bytes", where, "no bytes are kept of it; it could not be restored")
+                self.report("bytes", where, "no bytes are kept of it; it could not be restored")
             elif indexer.digest(history.version_bytes(self.db, file.raw_id)) != file.raw_hash:
-                self.say("bytes", where, "the bytes that are kept of it are damaged")
+                self.report("bytes", where, "the bytes that are kept of it are damaged")
             elif file.content_hash is not None and file.raw_hash != file.content_hash:
-                self.say("bytes", where, "the bytes that are kept of it are not those that were last read")
+                self.report("bytes", where, "the bytes that are kept of it are not those that were last read")
         self.progress(len(files), len(files), "Comparing")
 
 

@@ -839,19 +839,19 @@ class FileStatCache:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._of: tuple[tuple[int, int], int] | None = None
-        self._looks: dict[str, FileStamp] = {}
+        self._stamps: dict[str, FileStamp] = {}
 
-    def looks(self, collection: Collection) -> dict[str, FileStamp]:
+    def stamps(self, collection: Collection) -> dict[str, FileStamp]:
         present = (self._db.change_stamp(), collection.id)
         if present != self._of:
-            self._looks = collection.settled_files(self._db, RACY_NS)
+            self._stamps = collection.settled_files(self._db, RACY_NS)
             self._of = present
-        return dict(self._looks)
+        return dict(self._stamps)
 
 
 def changed_paths(seen: FileStatCache, collection: Collection) -> list[str]:
     """Return the paths of new, removed and changed files, judged by stat; [] if the folder is unavailable."""
-    last_seen = seen.looks(collection)
+    last_seen = seen.stamps(collection)
     new_paths: list[str] = []
     try:
         with Folder(collection.root or "") as folder:
@@ -881,8 +881,8 @@ def _scan_folder(
                 path = prefix + name
                 expected = last_seen.get(path)
                 if expected is not None:
-                    looks = entry.stat(follow_symlinks=False)
-                    if (looks.st_size, looks.st_mtime_ns, looks.st_ctime_ns, looks.st_ino) == expected:
+                    stat = entry.stat(follow_symlinks=False)
+                    if (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino) == expected:
                         del last_seen[path]
                 elif name[0] == "." or name in SKIPPED_FOLDERS or entry.is_symlink():
                     continue
