@@ -384,8 +384,8 @@ class BackupRecord(NamedTuple):
 @op("owner", command="backups list", aliases={"backups": {}}, examples=("quaid backups list",))
 def backup_list(brain: Brain) -> Named[tuple[BackupRecord, ...]]:
     """List the backups beside the memory and in ~/.quaid/backups, newest first. Other folders are not searched."""
-    found = backups.backups_of(brain.settings.db_path, brain.settings.backup_folders)
-    records = (BackupRecord(path, dates.timestamp(made), os.path.getsize(path)) for path, made in found)
+    copies = backups.backups_of(brain.settings.db_path, brain.settings.backup_folders)
+    records = (BackupRecord(path, dates.timestamp(made), os.path.getsize(path)) for path, made in copies)
     return Named("backups", tuple(records), "No backup found. `quaid backup` makes one.")
 
 

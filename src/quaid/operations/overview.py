@@ -671,19 +671,19 @@ def _closed_statuses(page: PageRow) -> tuple[str, ...]:
 def _ticked_text(old: PageRow, words: str, line: int | None, undo: bool) -> tuple[str, str, int, bool]:
     """Return text and timeline of a page with one to-do ticked or opened, its line, and True if it changed."""
     texts = [old.truth, old.timeline]
-    found = [
+    matches = [
         (part, item)
         for part, text in enumerate(texts)
         for item in sections.list_items(text)
         if " ".join(item.text.split()) == words
     ]
-    if not found:
+    if not matches:
         hint = f" The line was changed; `quaid get {old.slug}` shows it."
         raise NotFound(what="to-do", name=repr(words), hint=hint)
-    wanted = [(part, item) for part, item in found if (item.box in ("x", "X")) == undo]
+    wanted = [(part, item) for part, item in matches if (item.box in ("x", "X")) == undo]
     if not wanted:
-        return old.truth, old.timeline, found[0][1].line, False
-    part, item = min(wanted, key=lambda each: abs(each[1].line - (line or 0)))
+        return old.truth, old.timeline, matches[0][1].line, False
+    part, item = min(wanted, key=lambda match: abs(match[1].line - (line or 0)))
     rows = texts[part].split("\n")
     rows[item.line - 1] = sections.with_box(rows[item.line - 1], " " if undo else "x")
     texts[part] = "\n".join(rows)
@@ -896,7 +896,7 @@ def link_suggestions(
     limit: Annotated[int, Arg("How many.", minimum=1, maximum=1_000)] = 20,
 ) -> Named[tuple[Mention, ...]]:
     """List pages whose text names another page, without a link between the two."""
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     with brain.db.reading():
         if wing:
             ids = store.pages_of_wing(brain.db, wing, MAX_NAMES_SEARCHED)
@@ -904,14 +904,14 @@ def link_suggestions(
             ids = list(links.whole_graph(brain.db, MAX_NAMES_SEARCHED)[0])
         heads = page_heads(brain.db, ids)
         for id in ids:
-            if len(found) >= limit:
+            if len(pairs) >= limit:
                 break
             mentions = links.unlinked_mentions(brain.db, id, heads[id].title)
-            found += [(other, id) for other in mentions if (id, other) not in found]
-        heads |= page_heads(brain.db, [other for other, _ in found])
-    pairs = [(_member(heads[other]), _member(heads[id])) for other, id in found[:limit]]
+            pairs += [(other, id) for other in mentions if (id, other) not in pairs]
+        heads |= page_heads(brain.db, [other for other, _ in pairs])
+    named = [(_member(heads[other]), _member(heads[id])) for other, id in pairs[:limit]]
     return Named(
-        "suggestions", tuple(Mention(*source[:2], *target[:2]) for source, target in pairs), "None found."
+        "suggestions", tuple(Mention(*source[:2], *target[:2]) for source, target in named), "None found."
     )
 
 

@@ -95,12 +95,12 @@ def daemon_install(
 ) -> DaemonRecord:
     """Install a service for the browser pages and HTTP: a systemd user unit or a launchd agent."""
     _ = brain.db
-    keeper = _service_manager(brain)
-    before = config_files.read_config(keeper.path)
-    change = ConfigChange(keeper.path, before, unit_text(brain, keeper, port, check_host_name(host_name)))
+    manager = _service_manager(brain)
+    before = config_files.read_config(manager.path)
+    change = ConfigChange(manager.path, before, unit_text(brain, manager, port, check_host_name(host_name)))
     if change.needed:
         config_files.write_config(change, brain.now())
-    return _run_steps(brain, keeper, "installed", change.needed)
+    return _run_steps(brain, manager, "installed", change.needed)
 
 
 @op("owner", command="daemon start", examples=("quaid daemon start",))
@@ -118,19 +118,19 @@ def daemon_stop(brain: Brain) -> DaemonRecord:
 @op("owner", command="daemon uninstall", examples=("quaid daemon uninstall",))
 def daemon_uninstall(brain: Brain) -> DaemonRecord:
     """Stop the service and remove it. The memory and the tokens stay."""
-    keeper = _installed(brain)
-    record = _run_steps(brain, keeper, "uninstalled", True)
-    os.unlink(keeper.path)
-    if keeper.kind == "systemd" and record.done:
-        _run_manager(brain, keeper, ("daemon-reload",))
-    elif keeper.kind == "systemd":
+    manager = _installed(brain)
+    record = _run_steps(brain, manager, "uninstalled", True)
+    os.unlink(manager.path)
+    if manager.kind == "systemd" and record.done:
+        _run_manager(brain, manager, ("daemon-reload",))
+    elif manager.kind == "systemd":
         # The service manager is not available, so the symlink for starting the unit at login is removed here,
         # as `disable` would do. The user has to stop the process.
-        link = os.path.join(os.path.dirname(keeper.path), "default.target.wants", UNIT_NAME)
+        link = os.path.join(os.path.dirname(manager.path), "default.target.wants", UNIT_NAME)
         if os.path.islink(link):
             os.unlink(link)
         left = (("stop", UNIT_NAME), ("daemon-reload",))
-        return record._replace(done=True, to_run=_shell_lines(keeper, left))
+        return record._replace(done=True, to_run=_shell_lines(manager, left))
     return record._replace(done=True)
 
 
@@ -143,24 +143,24 @@ def daemon_uninstall(brain: Brain) -> DaemonRecord:
 def daemon_status(brain: Brain) -> DaemonStatusRecord:
     """Show whether the service runs. Exits 0 if it runs, 1 if stopped, 2 if not installed, 3 if unknown."""
     try:
-        keeper = _service_manager(brain)
+        manager = _service_manager(brain)
     except NoService as error:
         return DaemonStatusRecord("unknown", "", str(error))
-    if not os.path.exists(keeper.path):
-        return DaemonStatusRecord("not installed", keeper.path, "`quaid daemon install` sets it up")
-    if not keeper.program:
-        return DaemonStatusRecord("unknown", keeper.path, f"the program of {keeper.kind} is not there")
-    if keeper.kind == "launchd":
-        status, output = _run_manager(brain, keeper, ("print", _launchd_target()))
+    if not os.path.exists(manager.path):
+        return DaemonStatusRecord("not installed", manager.path, "`quaid daemon install` sets it up")
+    if not manager.program:
+        return DaemonStatusRecord("unknown", manager.path, f"the program of {manager.kind} is not there")
+    if manager.kind == "launchd":
+        status, output = _run_manager(brain, manager, ("print", _launchd_target()))
         running = status == 0 and "state = running" in output
-        return DaemonStatusRecord("running" if running else "stopped", keeper.path, "")
-    status, output = _run_manager(brain, keeper, ("is-active", UNIT_NAME))
+        return DaemonStatusRecord("running" if running else "stopped", manager.path, "")
+    status, output = _run_manager(brain, manager, ("is-active", UNIT_NAME))
     word = output.strip().partition("\n")[0]
     if status == 0 and word == "active":
-        return DaemonStatusRecord("running", keeper.path, word)
+        return DaemonStatusRecord("running", manager.path, word)
     if word in ("inactive", "failed", "deactivating", "activating"):
-        return DaemonStatusRecord("stopped", keeper.path, word)
-    return DaemonStatusRecord("unknown", keeper.path, word)
+        return DaemonStatusRecord("stopped", manager.path, word)
+    return DaemonStatusRecord("unknown", manager.path, word)
 
 
 @op("owner", command="daemon logs", examples=("quaid daemon logs", "quaid daemon logs --lines 200"))
@@ -168,8 +168,8 @@ def daemon_logs(
     brain: Brain, lines: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50
 ) -> Named[tuple[str, ...]]:
     """Show the log of the service: starts, stops and failures, never page texts or questions."""
-    keeper = _installed(brain)
-    if keeper.kind == "launchd":
+    manager = _installed(brain)
+    if manager.kind == "launchd":
         return Named("lines", tuple(_last_lines(_log_path(brain), lines)), EMPTY_LOG)
     journal = git_cli.find_program("journalctl", brain.settings.environ)
     if not journal:
@@ -187,14 +187,14 @@ def daemon_logs(
     return Named("lines", tuple(done.out.decode("utf-8", "replace").splitlines()), EMPTY_LOG)
 
 
-def unit_text(brain: Brain, keeper: ServiceManager, port: int, host_name: str = "") -> str:
+def unit_text(brain: Brain, manager: ServiceManager, port: int, host_name: str = "") -> str:
     """Return the text of the unit file or property list."""
     environ = brain.settings.environ
     started = config_files.launch_command(brain.settings.db_path, environ)
     command = (started.command, *started.args, "--db", started.db, "serve", "--http", "--port", str(port))
     command += ("--host-name", host_name) if host_name else ()
     passed = {name: environ[name] for name in PASSED_VARIABLES if environ.get(name)}
-    if keeper.kind == "launchd":
+    if manager.kind == "launchd":
         return config_text.launchd_plist(command, LAUNCHD_LABEL, passed, _log_path(brain))
     return config_text.systemd_unit(command, DESCRIPTION, passed)
 
@@ -215,43 +215,43 @@ def _service_manager(brain: Brain) -> ServiceManager:
 
 
 def _installed(brain: Brain) -> ServiceManager:
-    keeper = _service_manager(brain)
-    if not os.path.exists(keeper.path):
-        raise ServiceMissing(path=keeper.path)
-    return keeper
+    manager = _service_manager(brain)
+    if not os.path.exists(manager.path):
+        raise ServiceMissing(path=manager.path)
+    return manager
 
 
 def _run_steps(
     brain: Brain,
-    keeper: ServiceManager,
+    manager: ServiceManager,
     act: Literal["installed", "started", "stopped", "uninstalled"],
     changed: bool,
 ) -> DaemonRecord:
-    steps = STEPS[keeper.kind, act]
-    names = {"target": _launchd_target(), "domain": _launchd_domain(), "path": keeper.path}
+    steps = STEPS[manager.kind, act]
+    names = {"target": _launchd_target(), "domain": _launchd_domain(), "path": manager.path}
     commands = [
         tuple(word.format(**names) for word in step.removeprefix("-").split())  # the path may contain spaces
         for step in steps
     ]
-    problem = "" if keeper.program else f"the program of {keeper.kind} is not there"
-    for step, words in zip(steps, commands, strict=True) if keeper.program else ():
-        status, printed = _run_manager(brain, keeper, words)
+    problem = "" if manager.program else f"the program of {manager.kind} is not there"
+    for step, words in zip(steps, commands, strict=True) if manager.program else ():
+        status, printed = _run_manager(brain, manager, words)
         if status != 0 and not step.startswith("-"):
             problem = _first_line(printed) or f"it ended with {status}"
             break
     return DaemonRecord(
-        act, not problem, keeper.path, changed, _shell_lines(keeper, commands) if problem else (), problem
+        act, not problem, manager.path, changed, _shell_lines(manager, commands) if problem else (), problem
     )
 
 
-def _shell_lines(keeper: ServiceManager, commands: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+def _shell_lines(manager: ServiceManager, commands: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the commands as typed in a shell."""
-    name = "systemctl --user" if keeper.kind == "systemd" else "launchctl"
+    name = "systemctl --user" if manager.kind == "systemd" else "launchctl"
     return tuple(f"{name} {shlex.join(words)}" for words in commands)
 
 
-def _run_manager(brain: Brain, keeper: ServiceManager, words: tuple[str, ...]) -> tuple[int, str]:
-    head = (keeper.program, "--user") if keeper.kind == "systemd" else (keeper.program,)
+def _run_manager(brain: Brain, manager: ServiceManager, words: tuple[str, ...]) -> tuple[int, str]:
+    head = (manager.program, "--user") if manager.kind == "systemd" else (manager.program,)
     settings = brain.settings
     done = git_cli.run_command((*head, *words), settings.user_home, settings.environ, seconds=TIMEOUT_SECONDS)
     return done.status, done.out.decode("utf-8", "replace") + done.err
