@@ -31,7 +31,8 @@ NOW = "2026-04-25T12:00:00Z"
 class Hashes:
     """A model whose vectors are hashes of the text; it may stop working."""
 
-    dimensions = 8
+    dimensions, max_tokens = 8, 512
+    query_prefix = passage_prefix = ""
 
     def __init__(self, name: str = "hashes", works_for: int = 10**9) -> None:
         self.name = name
@@ -43,6 +44,14 @@ class Hashes:
             raise ConnectionError("the model has gone")
         self.seen += texts
         return [self.vector(text) for text in texts]
+
+    def embed_query(self, text: str) -> bytes:
+        return self.vector(text)
+
+    def ready(self) -> None:
+        return None
+
+    health = ready
 
     def vector(self, text: str) -> bytes:
         return struct.pack("<8f", *(byte - 100 for byte in hashlib.sha256(text.encode()).digest()[:8]))

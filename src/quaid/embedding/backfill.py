@@ -5,9 +5,10 @@ interrupted work continues where it stopped.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quaid.embedding.registry import Embedder
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.model.plain_text import count_noun
 from quaid.storage import chunks, embedding_queue, text_index, vectors
@@ -52,15 +53,6 @@ POLL_SECONDS = 0.2
 """Seconds between checks while another process is embedding."""
 
 
-class PassageEmbedder(Protocol):
-    """The part of an embedder that a backfill needs."""
-
-    name: str
-    dimensions: int
-
-    def embed_passages(self, texts: Sequence[str]) -> list[bytes]: ...
-
-
 class BackfillReport(NamedTuple):
     """The result of a backfill, as numbers of chunks and of conversation turns."""
 
@@ -91,7 +83,7 @@ class Backfill:
     def __init__(
         self,
         db: "Database",
-        embedder: PassageEmbedder,
+        embedder: Embedder,
         now: Callable[[], str],
         progress: Callable[[int, int, str], None],
     ) -> None:

@@ -102,12 +102,8 @@ class HttpEmbedder:
         self._time_out = time_out
 
     def ready(self) -> str | None:
-        variable = self._description.key_env
-        if variable and not self._environ.get(variable):
-            return f"the environment variable {variable}, which holds its key, is not set"
-        if not parse_address(self._description.place).is_local and not self._description.remote:
-            return f"{self._description.place} is another machine, and that was not allowed"
-        return None
+        description = self._description
+        return server_problem(description.place, description.key_env, description.remote, self._environ)
 
     def embed_query(self, text: str) -> bytes:
         return self._embed([self._cut(self.query_prefix + text)])[0]
@@ -154,13 +150,11 @@ class HttpEmbedder:
         return packed
 
     def _post(self, body: dict[str, Any]) -> Any:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._description.key_env:
-            headers["Authorization"] = f"Bearer {self._environ[self._description.key_env]}"
-        address = parse_address(self._description.place)
-        path = (address.path or self._wire.default_path) + self._wire.path
+        place = self._description.place
+        path = (parse_address(place).path or self._wire.default_path) + self._wire.path
+        key = self._environ.get(self._description.key_env, "")
         try:
-            return request_json(self._description.place, path, body, headers, self._time_out)
+            return request_json(place, path, body, key, self._time_out)
         except RequestFailed as failure:
             raise self._unavailable(failure.problem, failure.detail) from None
 
@@ -215,22 +209,39 @@ def describe_server(
 
     Return the description with the number of dimensions.
     """
-    address = parse_address(description.place)
-    if not address.is_local and not allow_remote:
-        raise InvalidModel(
-            place=description.place,
-            problem="it is another machine, and every text that is embedded would go there",
-            remedy="Add --allow-remote if that is what you want",
-        )
-    if not address.is_local and not address.secure and description.key_env:
-        raise InvalidModel(
-            place=description.place,
-            problem="the key would travel unprotected",
-            remedy="Use https",
-        )
-    whole = description._replace(remote=not address.is_local)
+    sent = "every text that is embedded"
+    is_remote = check_server(description.place, description.key_env, allow_remote, sent)
+    whole = description._replace(remote=is_remote)
     probe = HttpEmbedder(whole, WIRE_FORMATS[description.kind], environ)
     return whole._replace(dimensions=len(probe.embed_passages(["A probe."])[0]) // 4)
+
+
+def server_problem(place: str, key_env: str, remote: bool, environ: Mapping[str, str]) -> str | None:
+    """Return why a server must not be used: its key is missing, or another machine was not allowed; else None."""
+    if key_env and not environ.get(key_env):
+        return f"the environment variable {key_env}, which holds its key, is not set"
+    if not parse_address(place).is_local and not remote:
+        return f"{place} is another machine, and that was not allowed"
+    return None
+
+
+def check_server(place: str, key_env: str, allow_remote: bool, sent: str) -> bool:
+    """Return True if a server is another machine. Raise InvalidModel if that is not allowed or not safe.
+
+    `sent` names the texts that would be sent to it.
+    """
+    address = parse_address(place)
+    if address.is_local:
+        return False
+    if not allow_remote:
+        raise InvalidModel(
+            place=place,
+            problem=f"it is another machine, and {sent} would go there",
+            remedy="Add --allow-remote if that is what you want",
+        )
+    if key_env and not address.secure:
+        raise InvalidModel(place=place, problem="the key would travel unprotected", remedy="Use https")
+    return True
 
 
 class RequestFailed(Exception):
@@ -241,10 +252,11 @@ class RequestFailed(Exception):
         self.problem, self.detail = problem, detail
 
 
-def request_json(
-    place: str, path: str, body: dict[str, Any], headers: dict[str, str], time_out: float
-) -> Any:
+def request_json(place: str, path: str, body: dict[str, Any], api_key: str, time_out: float) -> Any:
     """Send a POST request with JSON to the server at `place`. Return the parsed response, or raise RequestFailed."""
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    if api_key:
+        headers["Authorization"] = f"Bearer {api_key}"
     try:
         status, answer = _post(parse_address(place), path, json.dumps(body).encode(), headers, time_out)
     except TimeoutError:

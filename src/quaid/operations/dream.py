@@ -177,9 +177,6 @@ class LanguageModel:
 
     def _post(self, prompt: str) -> Any:
         settings = self._settings
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if settings.key_env:
-            headers["Authorization"] = f"Bearer {self._brain.settings.environ[settings.key_env]}"
         messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
         body = {
             "model": settings.model,
@@ -189,7 +186,8 @@ class LanguageModel:
             "stream": False,
         }
         path = (parse_address(settings.url).path or "/v1") + "/chat/completions"
-        return request_json(settings.url, path, body, headers, self._time_out)
+        key = self._brain.settings.environ.get(settings.key_env, "")
+        return request_json(settings.url, path, body, key, self._time_out)
 
     def _spend(self, tokens: int) -> None:
         day, total = self._brain.local()[:10], spent_today(self._brain) + tokens

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from quaid.embedding.onnx import find_model_file, load_onnxruntime, read_max_tokens, session_options
-from quaid.embedding.remote import RequestFailed, parse_address, request_json
+from quaid.embedding.remote import RequestFailed, check_server, parse_address, request_json, server_problem
 from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
 from quaid.search.candidates import Ranking
 from quaid.storage import chunks, pages
@@ -89,16 +89,8 @@ def check_description(
     """Validate a description, and test the reranker with two passages. Return the description to store."""
     place = description.place
     if description.is_server:
-        address = parse_address(place)
-        if not address.is_local and not allow_remote:
-            raise InvalidModel(
-                place=place,
-                problem="it is another machine, and questions and passages would go there",
-                remedy="Add --allow-remote if that is what you want",
-            )
-        if not address.is_local and not address.secure and description.key_env:
-            raise InvalidModel(place=place, problem="the key would travel unprotected", remedy="Use https")
-        description = description._replace(remote=not address.is_local)
+        is_remote = check_server(place, description.key_env, allow_remote, "questions and passages")
+        description = description._replace(remote=is_remote)
     reranker = open_reranker(description, environ)
     try:
         problem = reranker.ready()
@@ -240,12 +232,8 @@ class HttpReranker:
         self._environ = environ
 
     def ready(self) -> str | None:
-        place, variable = self.description.place, self.description.key_env
-        if variable and not self._environ.get(variable):
-            return f"the environment variable {variable}, which holds its key, is not set"
-        if not parse_address(place).is_local and not self.description.remote:
-            return f"{place} is another machine, and that was not allowed"
-        return None
+        description = self.description
+        return server_problem(description.place, description.key_env, description.remote, self._environ)
 
     def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         place = self.description.place
@@ -256,7 +244,7 @@ class HttpReranker:
                 place,
                 path if path.endswith("/rerank") else f"{path}/rerank",
                 {**body, "top_n": len(passages)},
-                self._headers(),
+                self._environ.get(self.description.key_env, ""),
                 self.description.time_limit,
             )
         except RequestFailed as failure:
@@ -268,12 +256,6 @@ class HttpReranker:
             raise _unavailable(
                 self.description, f"{place} answers something else than a score for each passage"
             ) from None
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self.description.key_env:
-            headers["Authorization"] = f"Bearer {self._environ[self.description.key_env]}"
-        return headers
 
 
 def _scores_by_index(answer: Any, count: int) -> list[float]:
