@@ -9,19 +9,19 @@ import pytest
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import InvalidArgument
-from quaid.notebook import files as notebook_files, layout
+from quaid.notebook import layout
 
 
 def test_the_first_entry_makes_the_day_and_the_next_one_follows() -> None:
-    first = notebook_files.add_log_entry(None, "2026-04-25T14:05:59", "Called Sarah\nShe is fine.\n")
+    first = layout.add_log_entry(None, "2026-04-25T14:05:59", "Called Sarah\nShe is fine.\n")
     assert first == ("# 2026-04-25\n\n## 14:05 — Called Sarah\nShe is fine.\n", 3)
-    second = notebook_files.add_log_entry(first[0], "2026-04-25T14:06:00", "Lunch")
+    second = layout.add_log_entry(first[0], "2026-04-25T14:06:00", "Lunch")
     assert second[0] == first[0] + "\n## 14:06 — Lunch\n"
     assert second[1] == 6
 
 
 def test_a_long_first_line_is_cut_in_the_heading_and_whole_below() -> None:
-    text = notebook_files.render_entry("2026-04-25T09:00:00", "word " * 50)
+    text = layout.render_entry("2026-04-25T09:00:00", "word " * 50)
     heading, body = text.split("\n")
     assert len(heading) < 120
     assert heading.endswith("…")
@@ -29,12 +29,10 @@ def test_a_long_first_line_is_cut_in_the_heading_and_whole_below() -> None:
 
 
 def test_an_entry_cannot_break_the_log() -> None:
-    text = notebook_files.render_entry(
-        "2026-04-25T09:00:00", "# Big\n---\n## 10:00 — not an entry\n```\nopen"
-    )
+    text = layout.render_entry("2026-04-25T09:00:00", "# Big\n---\n## 10:00 — not an entry\n```\nopen")
     assert text == "## 09:00 — Big\n\\---\n\\## 10:00 — not an entry\n```\nopen\n```"
     with pytest.raises(InvalidArgument):
-        notebook_files.render_entry("2026-04-25T09:00:00", " \n ")
+        layout.render_entry("2026-04-25T09:00:00", " \n ")
 
 
 def test_yesterday_is_the_day_before_in_every_month() -> None:

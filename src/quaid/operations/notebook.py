@@ -15,7 +15,7 @@ from quaid.folders.sync import changed_paths, sync_collection
 from quaid.formats import markdown
 from quaid.model import chunker, dates
 from quaid.model.trust import ALL_BY_PERSON, PERSON, LineTrust
-from quaid.notebook import files as notebook_files, layout
+from quaid.notebook import layout
 from quaid.notebook.layout import MigratedFile, RecallResult, SessionPrompt
 from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
 from quaid.operations import background
@@ -178,11 +178,11 @@ def daily_log(
     """Add an entry to today's log, under the time of day."""
     notebook = layout.require_notebook(brain.db)
     local = brain.local()
-    block = notebook_files.render_entry(local, content)
+    block = layout.render_entry(local, content)
     lines: list[int] = []
 
     def change(old: str | None) -> str:
-        text, line = notebook_files.add_log_entry(old, local, content)
+        text, line = layout.add_log_entry(old, local, content)
         lines[:] = [line]
         return text
 
@@ -440,7 +440,7 @@ def notebook_write(
     lines: list[int] = []
 
     def change(old: str | None) -> str:
-        text, line = notebook_files.update_file_text(old, content, section, replace, expected_version)
+        text, line = layout.update_file_text(old, content, section, replace, expected_version)
         lines[:] = [line]
         return text
 
@@ -468,7 +468,7 @@ def notebook_migrate(
     """
     notebook = layout.require_notebook(brain.db)
     source = brain.settings.path(path)
-    moves = notebook_files.plan_migration(source, notebook)
+    moves = layout.plan_migration(source, notebook)
     for move, text in moves:
         if move.outcome == "copied" and not dry_run:
             edit_file(brain, notebook, move.path, lambda _, text=text: text, expected=0)  # type: ignore[misc]

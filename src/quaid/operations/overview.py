@@ -11,7 +11,7 @@ from quaid.formats import sections
 from quaid.model import dates, page as page_model, plain_text, slug as slugs
 from quaid.model.page import CLOSED_STATUSES, Page
 from quaid.model.plain_text import count_noun
-from quaid.notebook import files as notebook_files, layout
+from quaid.notebook import layout
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
 from quaid.operations.notebook import fresh_notebook
 from quaid.operations.pages import IfVersion, Slug, edit_page
@@ -765,7 +765,7 @@ def _log_entries(brain: Brain, filters: DatedFilter, most: int) -> list[DatedIte
     items: list[DatedItem] = []
     needle = filters.text.lower()
     for log, is_whole in filters.daily_logs(brain.db, most):
-        for entry in reversed(notebook_files.parse_daily_file(log.text)):
+        for entry in reversed(layout.parse_daily_file(log.text)):
             text = f"{entry.heading}\n{entry.body}".strip()
             if needle in text.lower() or needle in log.title.lower():
                 line = entry.line if is_whole else None

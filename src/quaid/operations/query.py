@@ -358,15 +358,15 @@ def _sync_sources(brain: Brain) -> None:
     """Index what was changed in the files of the notebook and of the knowledge base."""
     if not brain.db.writable:
         return
-    if layout.find_notebook(brain.db) is not None:
+    attached = collections.list_all(brain.db)
+    active = [collection for collection in attached if collection.state == "active"]
+    if any(collection.kind == layout.NOTEBOOK_KIND for collection in active):
         notebook.fresh_notebook(brain)
-    attached = [collection for collection in collections.list_all(brain.db) if collection.kind == KB_KIND]
-    for collection in attached:
-        paths = changed_paths(brain.seen, collection) if collection.state == "active" else []
-        if paths:
+    for collection in active:
+        if collection.kind == KB_KIND and (paths := changed_paths(brain.seen, collection)):
             notebook.sync_folder(brain, collection, paths)
     if (
-        not attached
+        all(collection.kind != KB_KIND for collection in attached)
         and brain.leaves_marks
         and not brain.settings.only
         and os.path.isdir(os.path.join(_kb_root(brain), ".git"))
