@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import CollectionReadOnly, InvalidArgument, NotFound, PartOfOrgFile, QuaidError
@@ -20,6 +20,7 @@ from quaid.model.page import Page
 from quaid.model.slug import fold_name
 from quaid.notebook import changes, layout
 from quaid.operations import facts as fact_operations, notebook as notebooks, pages
+from quaid.operations.facts import ReplacedStatement
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.storage import (
@@ -32,9 +33,7 @@ from quaid.storage import (
 )
 from quaid.storage.facts import FactRow
 from quaid.storage.pages import PageName, PageRow
-
-if TYPE_CHECKING:
-    from quaid.storage.sqlite.connection import Transaction
+from quaid.storage.sqlite.connection import Transaction
 
 MAX_CANDIDATES = 8
 MAX_PAGES_SEARCHED = 20
@@ -64,13 +63,6 @@ class CorrectionCandidate(NamedTuple):
     slug: str
 
 
-class CorrectedStatement(NamedTuple):
-    id: str
-    says: str
-    until: str | None
-    """The day on which a fact ended; None for a line."""
-
-
 class CorrectRecord(NamedTuple):
     changed: bool
     now: str = ""
@@ -80,7 +72,7 @@ class CorrectRecord(NamedTuple):
     version: int = 0
     path: str = ""
     """Path of the notebook file, if the corrected line is in the notebook."""
-    replaced: tuple[CorrectedStatement, ...] = ()
+    replaced: tuple[ReplacedStatement, ...] = ()
     """Everything that was changed."""
     fact: int | None = None
     """The id of the new fact, if there is one."""
@@ -653,9 +645,9 @@ class Correction:
             self.brain.db.write(self._end_facts)
         else:
             version = self._edit_page(page)
-        replaced = [CorrectedStatement(fact.id, fact.text, self._end_of(fact.row)) for fact in plan.facts]
+        replaced = [ReplacedStatement(fact.id, fact.text, self._end_of(fact.row)) for fact in plan.facts]
         changed = [line for line in (line, self.plan.field) if line is not None]
-        replaced += [CorrectedStatement(line.id, line.text, None) for line in changed]
+        replaced += [ReplacedStatement(line.id, line.text, None) for line in changed]
         place = (page.slug, page.collection, version, path)
         return CorrectRecord(True, self.says, *place, tuple(replaced), self.fact_id)
 
@@ -665,7 +657,7 @@ class Correction:
         A change of facts alone is noted on the timeline, so that searches find it, unless the page is read-only.
         """
 
-        def also(tx: "Transaction", page_id: int, _page: Page, _now: str) -> bool:
+        def also(tx: Transaction, page_id: int, _page: Page, _now: str) -> bool:
             self._end_facts(tx, but=page_id)
             return False
 
@@ -742,7 +734,7 @@ class Correction:
         edited = notebooks.edit_file(self.brain, notebook, line.file, change)
         return edited.path, edited.version
 
-    def _end_facts(self, tx: "Transaction", but: int | None = None) -> None:
+    def _end_facts(self, tx: Transaction, but: int | None = None) -> None:
         """End or withdraw the facts and add the new values. The page `but` has already got its new version."""
         never_held, value = self.wording.never_held, self.plan.value
         for fact in self.plan.facts:
@@ -1017,7 +1009,7 @@ def remove_line(brain: Brain, line: StoredStatement) -> CorrectRecord:
     plan = CorrectionPlan(Wording(line.text, "", never_held=True), line=line, keeps_trace=False)
     record = Correction(brain, plan).apply()
 
-    def erase(tx: "Transaction") -> None:
+    def erase(tx: Transaction) -> None:
         history.drop_versions_with(tx, line.page.id, line.text)
         fact_store.delete_facts(tx, ids)
         erasure.optimize_indexes(tx)
@@ -1025,7 +1017,7 @@ def remove_line(brain: Brain, line: StoredStatement) -> CorrectRecord:
     brain.db.write(erase)
     if brain.rehearsal is None:
         erasure.vacuum_and_checkpoint(brain.db)
-    erased = [CorrectedStatement(f"fact:{id}", "erased", None) for id in ids]
+    erased = [ReplacedStatement(f"fact:{id}", "erased", None) for id in ids]
     return record._replace(replaced=(*record.replaced, *erased), note=_remains_note(line))
 
 

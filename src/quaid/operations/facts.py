@@ -41,11 +41,13 @@ OLD_LINES_HINT = "still_says: `quaid correct` with was and now changes such a li
 
 
 class ReplacedStatement(NamedTuple):
-    """A fact that a write ended."""
+    """A fact that a write ended, or a line that a correction changed."""
 
-    id: int
+    id: int | str
+    """The id of a fact; for corrections, an id such as fact:12 or line:5d41ab:people/alice."""
     says: str
     until: str | None
+    """The day on which a fact ended; None for a line."""
 
 
 class OpenFact(NamedTuple):

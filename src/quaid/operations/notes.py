@@ -17,7 +17,6 @@ from quaid.notebook.layout import RememberedLine
 from quaid.notebook.router import Classification
 from quaid.operations import background, corrections
 from quaid.operations.corrections import (
-    CorrectedStatement,
     Correction,
     CorrectionCandidate,
     CorrectionPlan,
@@ -31,6 +30,7 @@ from quaid.operations.facts import (
     MAX_OPEN_FACTS,
     OldLine,
     OpenFact,
+    ReplacedStatement,
     spellings,
 )
 from quaid.operations.notebook import edit_file
@@ -82,7 +82,7 @@ class RememberRecord(NamedTuple):
     note: str = ""
     """A hint for the caller, for example that another line contradicts the sentence; "" if there is none."""
     collection: str = ""
-    replaced: tuple[CorrectedStatement, ...] = ()
+    replaced: tuple[ReplacedStatement, ...] = ()
     """The line that was ticked, struck or replaced, and the fact that was ended."""
     similar: tuple[str, ...] = ()
     """Other lines that say nearly the same, each as path:line: text."""
@@ -182,7 +182,7 @@ def remember(
     record = record or _add_note(brain, notebook, content, place, file, section, guess, moment)
     if record.action in ("ticked", "struck", "nothing") or record.category in ("shopping", "list", "todo"):
         return record
-    return _with_report(record, _report_subject(brain, content))
+    return _with_note(_with_subject(brain, record, content), record)
 
 
 def _add_note(
@@ -397,36 +397,20 @@ def _shown_line(line: StoredStatement, *, written: bool) -> RememberedLine:
 # What is stored about the subject of a sentence
 
 
-class _SubjectReport(NamedTuple):
-    """What pages say about the subject of a sentence."""
-
-    page: str = ""
-    replaced: tuple[CorrectedStatement, ...] = ()
-    contradicts: tuple[CorrectionCandidate, ...] = ()
-    open_facts: tuple[OpenFact, ...] = ()
-    still_says: tuple[OldLine, ...] = ()
-
-
-def _with_report(record: RememberRecord, report: _SubjectReport) -> RememberRecord:
-    """Return the record with what a page says about the subject of the sentence."""
-    note = "" if report.replaced or report.contradicts else record.note
-    if contradicts := (*record.contradicts, *report.contradicts):
-        place = report.page if report.contradicts else "An earlier line"
+def _with_note(record: RememberRecord, before: RememberRecord) -> RememberRecord:
+    """Return the record with a note on what contradicts it. `before` is the record without its subject."""
+    is_new = record.contradicts != before.contradicts
+    note = "" if is_new or record.replaced != before.replaced else before.note
+    if record.contradicts:
+        place = record.about if is_new else "An earlier line"
         note += f" {place} says otherwise; if it is outdated, `quaid correct` with its id changes it."
-    elif report.still_says:
-        note += f" The text of {report.page} still says otherwise; `quaid correct` changes it."
-    return record._replace(
-        replaced=(*record.replaced, *report.replaced),
-        note=note.strip(),
-        about=report.page,
-        contradicts=contradicts,
-        open_facts=report.open_facts,
-        still_says=report.still_says,
-    )
+    elif record.still_says:
+        note += f" The text of {record.about} still says otherwise; `quaid correct` changes it."
+    return record._replace(note=note.strip())
 
 
-def _report_subject(brain: Brain, sentence: str) -> _SubjectReport:
-    """Return what is stored about the page that a sentence names first, and what contradicts the sentence.
+def _with_subject(brain: Brain, record: RememberRecord, sentence: str) -> RememberRecord:
+    """Return the record with what is stored about the page that the sentence names first, and what contradicts it.
 
     If the sentence clearly states a change and contradicts exactly one fact, that fact ends or gets the new value.
     The text of the page is not changed.
@@ -435,7 +419,7 @@ def _report_subject(brain: Brain, sentence: str) -> _SubjectReport:
     with brain.db.reading():
         subject, rest = corrections.named_page(brain, text, leads=True)
         if subject is None or collections.require(brain.db, subject.collection).kind == layout.NOTEBOOK_KIND:
-            return _SubjectReport()
+            return record
         statement = changes.ended_statement(text)
         facts = corrections.current_facts(brain, subject)
         clashing = _clashing_facts(brain, facts, text, statement)
@@ -448,14 +432,14 @@ def _report_subject(brain: Brain, sentence: str) -> _SubjectReport:
     shown = {fact.row.id for fact, _ in clashing}
     open_rows = [fact.row for fact in facts if fact.row.id not in shown][:MAX_OPEN_FACTS]
     open_facts = (OpenFact(row.id, f"{row.predicate} {row.object}", row.valid_from) for row in open_rows)
-    report = _SubjectReport(corrections.address_of(subject), open_facts=tuple(open_facts))
-    record = None
+    record = record._replace(about=corrections.address_of(subject), open_facts=tuple(open_facts))
+    done = None
     if len(clashing) == 1 and changes.tells_change(text):
-        record = _change_fact(brain, text, *clashing[0])
-    if record is None:
+        done = _change_fact(brain, text, *clashing[0])
+    if done is None:
         stored: list[StoredFact | StoredStatement] = [*(fact for fact, _ in clashing), *said.values()]
         candidates = map(corrections.candidate, stored[: corrections.MAX_CANDIDATES])
-        return report._replace(contradicts=tuple(candidates))
+        return record._replace(contradicts=(*record.contradicts, *candidates))
     row = clashing[0][0].row
     values = spellings(brain, row.object)
     for place in model.statements_of_fact(subject.truth, row.predicate, values):
@@ -465,8 +449,8 @@ def _report_subject(brain: Brain, sentence: str) -> _SubjectReport:
     keys = {fold_name(value) for value in values}
     fields = (place.text for place in corrections.field_places(subject.frontmatter))
     old += [field for field in fields if fold_name(field.partition(": ")[2]) in keys]
-    still = [OldLine(report.page, text[:MAX_LINE_LENGTH]) for text in old]
-    return report._replace(replaced=record.replaced, still_says=tuple(still[:MAX_OLD_LINES]))
+    still = tuple(OldLine(record.about, text[:MAX_LINE_LENGTH]) for text in old[:MAX_OLD_LINES])
+    return record._replace(replaced=(*record.replaced, *done.replaced), still_says=still)
 
 
 def _clashing_facts(
