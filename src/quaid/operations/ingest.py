@@ -43,7 +43,7 @@ from quaid.operations import facts, pages
 from quaid.operations.dispatch import MAX_TEXT
 from quaid.operations.facts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import chunks, collections, history, links, page_edits, pages as pagess, trust
+from quaid.storage import chunks, collections, history, links, page_edits, pages as page_store, trust
 from quaid.storage.facts import FactChange
 from quaid.storage.history import EarlierIngest, IngestSource
 from quaid.storage.page_edits import SaveResult
@@ -190,7 +190,7 @@ class Ingestion:
 
     def _write(self) -> tuple[list[PageOutcome], list[SaveResult]]:
         stored = [
-            pagess.find(self.brain.db, change.slug, _collection_name(change)) for change in self.changes
+            page_store.find(self.brain.db, change.slug, _collection_name(change)) for change in self.changes
         ]
         self._check_versions(stored)
         drafts = [self._draft(change, old) for change, old in zip(self.changes, stored, strict=True)]
@@ -210,7 +210,7 @@ class Ingestion:
         _, touched = history.pages_of_source(self.brain.db, self.source.content_hash, self.source.ref)
         unchanged: list[PageChange] = []
         for change in self.requested:
-            old = pagess.find(self.brain.db, change.slug, _collection_name(change))
+            old = page_store.find(self.brain.db, change.slug, _collection_name(change))
             has_read = change.content_hash is not None and _conflict_kind(change, old) is None
             if old and old.id in touched and old.version != change.expected_version and not has_read:
                 unchanged.append(change)
@@ -237,7 +237,7 @@ class Ingestion:
         home = collections.home_name(db)
         taken = {change.slug for change in self.changes if _collection_name(change) == home}
         for address in _slug_candidates(self.source.ref):
-            old = None if address in taken else pagess.find(db, address, home)
+            old = None if address in taken else page_store.find(db, address, home)
             if address in taken or (old and old.slug != address):
                 continue
             if old is not None and address != earlier_page and not self._is_edition(old, truth):
@@ -732,7 +732,7 @@ def web_address(source: str) -> str:
 
 def _earlier_quotations(brain: Brain, address: str) -> list[str]:
     """Return the quotations at the beginning of the page that an earlier clip of this address made."""
-    page = pagess.find(brain.db, next(_slug_candidates(address)), "default")
+    page = page_store.find(brain.db, next(_slug_candidates(address)), "default")
     if page is None or page.frontmatter.get("source_ref") != address:
         return []
     blocks = itertools.takewhile(lambda block: block.startswith("> "), page.truth.split("\n\n"))
@@ -827,7 +827,7 @@ def _change_from_file(
     own = front.get("slug")
     default = own if isinstance(own, str) else f"sources/{slugs.segment(stem)}"
     collection, name = slugs.split_address(slug or default)
-    old = pagess.find(brain.db, slugs.check(name), collection or "default")
+    old = page_store.find(brain.db, slugs.check(name), collection or "default")
     name = old.slug if old else name
     flagged = {key: old.frontmatter[key] for key in flags if old and key in old.frontmatter}
     front = {**flagged, **front, **{key: value for key, value in flags.items() if value is not None}}
@@ -986,7 +986,7 @@ def _image_folder(brain: Brain, page: str, *, make: bool = True) -> tuple[str, s
         if collection.root:
             if make:
                 page_writer.require_writable(collection)
-            stored = pagess.find(brain.db, slug, collection.name)
+            stored = page_store.find(brain.db, slug, collection.name)
             seen = collections.file_of_page(brain.db, stored.id)[0] if stored else None
             folder = (seen.path if seen else slug).rpartition("/")[0]
             return collection.root, f"{folder}/{attachments.FOLDER}/".lstrip("/")
@@ -1009,7 +1009,7 @@ def attachment(
     """Return an image of a page in base64."""
     import base64
 
-    if brain.settings.only and not pagess.any_page_contains(brain.db, name):
+    if brain.settings.only and not page_store.any_page_contains(brain.db, name):
         raise NotFound(what="image", name=name, hint="")
     root, inside = _image_folder(brain, slug, make=False)
     data = attachments.read(root, inside, name, _image_key(brain, inside))

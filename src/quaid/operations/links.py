@@ -4,10 +4,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, LinkFromText, NotFound
-from quaid.model import dates, links as linkss, slug as slugs
+from quaid.model import dates, links as link_model, slug as slugs
 from quaid.model.links import LONGEST_CONTEXT, RELATED, normalize_relationship
 from quaid.model.plain_text import shorten
-from quaid.operations import facts, pages as editing
+from quaid.operations import facts, pages as page_operations
 from quaid.operations.facts import ContradictingQuotes, OpenFact
 from quaid.operations.pages import IfVersion, Slug
 from quaid.operations.registry import Arg, op
@@ -81,7 +81,7 @@ def link(
     expected_version: IfVersion = None,
 ) -> LinkRecord:
     """Link a page to another, with a relationship and an optional validity period. Returns the link's id."""
-    start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
+    start, end = page_operations.require_page(brain, from_), page_operations.require_page(brain, to)
     if start.id == end.id:
         raise InvalidArgument(name="to", problem="is the same page; name another one")
     since, until = _interval(valid_from, valid_until)
@@ -147,7 +147,7 @@ def links(
     """List the links from a page, with ids and dates."""
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
-        page = editing.require_page(brain, slug)
+        page = page_operations.require_page(brain, slug)
         rows, total = store.listing(brain.db, page.id, "out", temporal, day, limit)
     return LinksRecord(page.slug, page.version, "out", temporal, day, tuple(rows), total, page.collection)
 
@@ -163,7 +163,7 @@ def backlinks(
     """List the links to a page, with ids and dates."""
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
-        page = editing.require_page(brain, slug)
+        page = page_operations.require_page(brain, slug)
         rows, total = store.listing(brain.db, page.id, "in", temporal, day, limit)
     return LinksRecord(page.slug, page.version, "in", temporal, day, tuple(rows), total, page.collection)
 
@@ -177,7 +177,7 @@ def unlink(
     expected_version: IfVersion = None,
 ) -> UnlinkRecord:
     """Remove links that were never right; use `quaid link-close` for links that have ended."""
-    start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
+    start, end = page_operations.require_page(brain, from_), page_operations.require_page(brain, to)
     named = _relationship(relationship) if relationship else None
     now = brain.now()
 
@@ -300,8 +300,8 @@ def graph_(
         raise InvalidArgument(name="mermaid", problem="cannot be combined with --dot")
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
-        centre = editing.require_page(brain, slug)
-        reached, links_between, is_complete = linkss.walk_from(
+        centre = page_operations.require_page(brain, slug)
+        reached, links_between, is_complete = link_model.walk_from(
             centre.id,
             lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most),
             lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most, among=True),
@@ -314,7 +314,7 @@ def graph_(
     nodes = []
     for node, (distance, _) in reached.items():
         if head := heads.get(node):
-            addresses = tuple(_address(heads[step]) for step in linkss.path_to(reached, node))
+            addresses = tuple(_address(heads[step]) for step in link_model.path_to(reached, node))
             nodes.append(GraphNode(head.slug, head.title, head.type, head.collection, distance, addresses))
     form = "dot" if dot else "mermaid" if mermaid else "text"
     return GraphRecord(centre.slug, depth, temporal, day, tuple(nodes), edges, is_complete, form)
@@ -331,10 +331,10 @@ def path(
     """Find the shortest path of links between two pages."""
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
-        start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
+        start, end = page_operations.require_page(brain, from_), page_operations.require_page(brain, to)
         if start.id == end.id:
             return PathRecord(start.slug, end.slug, True, (), (start.slug,), True)
-        edges, is_complete = linkss.shortest_path(
+        edges, is_complete = link_model.shortest_path(
             start.id,
             end.id,
             lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most),
@@ -364,7 +364,7 @@ def _day(
 
 
 def graph_edges(
-    brain: Brain, rows: list[linkss.GraphLink], heads: dict[int, PageHead]
+    brain: Brain, rows: list[link_model.GraphLink], heads: dict[int, PageHead]
 ) -> tuple[GraphEdge, ...]:
     """Return the edges of a graph with the addresses of their pages and their start dates."""
     begins = link_beginnings(brain.db, rows)
