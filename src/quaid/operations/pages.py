@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import (
@@ -483,7 +483,7 @@ def get(
     """Read pages: current truth, timeline, front matter, and the version to send with a change."""
     if not 0 < len(slug) <= MAX_PAGES_READ:
         raise InvalidArgument(name="slug", problem=f"must name from 1 to {MAX_PAGES_READ} pages")
-    span = _LineRange.read(lines) if lines is not None else None
+    span = _line_range(lines) if lines is not None else None
     with brain.db.reading():
         if len(slug) == 1:
             return _page_record(brain, open_page(brain, slug[0]), span)
@@ -550,46 +550,36 @@ def _path_inside(path: str, root: str) -> str:
     return ""
 
 
-class _LineRange(NamedTuple):
-    """A range of lines, numbered as in facts and search results: from the first line of the truth or timeline."""
+def _line_range(lines: str) -> tuple[str, int, int]:
+    """Return part, first and last line of a range such as 10-40, 10-, 10 or timeline 2-5.
 
-    part: str
-    """truth or timeline; "" for the truth followed by the timeline."""
-    start: int
-    end: int
-
-    @classmethod
-    def read(cls, lines: str) -> Self:
-        """Return the range that a text such as 10-40, 10-, 10 or timeline 2-5 names."""
-        part, _, numbers = f" {lines.strip()}".rpartition(" ")
-        first, dash, last = (number.strip() for number in numbers.partition("-"))
-        if part.strip() in ("", "truth", "timeline") and first.isdecimal() and (last.isdecimal() or not last):
-            start, end = int(first), int(last) if last else 10**9 if dash else int(first)
-            if 0 < start <= end:
-                return cls(part.strip(), start, end)
-        raise InvalidArgument(name="lines", problem=f"must be a range such as 10-40, not {lines!r}")
-
-    def text_of(self, page: PageRow) -> str:
-        """Return the text in which the lines are counted."""
-        if self.part:
-            return page.timeline if self.part == "timeline" else page.truth
-        return "\n\n---\n\n".join(filter(None, (page.truth, page.timeline)))
+    Lines are numbered as in facts and search results, from the first line of the truth or of the timeline. Without
+    a part, they are those of the truth followed by the timeline.
+    """
+    part, _, numbers = f" {lines.strip()}".rpartition(" ")
+    first, dash, last = (number.strip() for number in numbers.partition("-"))
+    if part.strip() in ("", "truth", "timeline") and first.isdecimal() and (last.isdecimal() or not last):
+        start, end = int(first), int(last) if last else 10**9 if dash else int(first)
+        if 0 < start <= end:
+            return part.strip(), start, end
+    raise InvalidArgument(name="lines", problem=f"must be a range such as 10-40, not {lines!r}")
 
 
-def _page_record(brain: Brain, page: PageRow, span: _LineRange | None) -> PageRecord | LinesRecord:
-    if span is None:
+def _page_record(brain: Brain, page: PageRow, lines: tuple[str, int, int] | None) -> PageRecord | LinesRecord:
+    if lines is None:
         own = {name: value for name, value in page._asdict().items() if name in PageRecord._fields}
         lowest = CLASSES[trust.of_page(brain.db, page.id).lowest]
         return PageRecord(**own, compiled_truth=page.truth, content_hash=content_hash_of(page), trust=lowest)
-    text = span.text_of(page).removesuffix("\n").split("\n")
-    start, end = span.start, min(span.end, len(text))
+    part, start, end = lines
+    whole = "\n\n---\n\n".join(filter(None, (page.truth, page.timeline)))
+    text = {"truth": page.truth, "timeline": page.timeline}.get(part, whole).removesuffix("\n").split("\n")
+    end = min(end, len(text))
     if start > len(text):
-        address = f"{slugs.address(page.collection, page.slug)}{span.part and f' ({span.part})'}"
+        address = f"{slugs.address(page.collection, page.slug)}{part and f' ({part})'}"
         raise InvalidArgument(name="lines", problem=f"{address} has {len(text)} lines, not {start}")
-    numbers = f"{span.part} {start}-{end}".strip()
     return LinesRecord(
-        *(page.slug, page.title, page.version, content_hash_of(page), numbers, len(text)),
-        *("\n".join(text[start - 1 : end]), page.collection),
+        *(page.slug, page.title, page.version, content_hash_of(page), f"{part} {start}-{end}".strip()),
+        *(len(text), "\n".join(text[start - 1 : end]), page.collection),
     )
 
 
@@ -836,9 +826,17 @@ def list_(
         total = pages.count(brain.db, **filters)
         if total:
             return ListRecord(tuple(rows), total, offset)
-        from quaid.operations.search import type_notes  # imported late, because most lists have pages
-
         return ListRecord((), 0, offset, type_notes(brain, type))
+
+
+def type_notes(brain: Brain, type: str | None) -> tuple[str, ...]:
+    """Return a note if results were filtered by an unknown type that no page has."""
+    if not type:
+        return ()
+    name = page_model.check_type(type)
+    if name in page_model.PAGE_TYPES or pages.count(brain.db, type=name):
+        return ()
+    return (page_model.unused_type_note(name),)
 
 
 class TagsRecord(NamedTuple):

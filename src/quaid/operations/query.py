@@ -22,9 +22,9 @@ from quaid.model.trust import CLASSES
 from quaid.notebook import layout, recall as notebook_recall
 from quaid.notebook.layout import RecallResult
 from quaid.operations import background, notebook
-from quaid.operations.pages import require_page
+from quaid.operations.pages import require_page, type_notes
 from quaid.operations.registry import Arg, op
-from quaid.operations.search import AtLeast, Tag, Type, Wing, search_filters, type_notes
+from quaid.operations.search import AtLeast, Tag, Type, Wing, search_filters
 from quaid.search import answer as answers, conversations, direct_answer, facts as fact_search
 from quaid.search.answer import Answer
 from quaid.search.candidates import FUSION_STRATEGIES, RankedQuestion

@@ -58,7 +58,11 @@ def search(
         if corrections:
             hits = tuple(text_search.search_pages(brain.db, corrected, filters, limit))
         notes = tuple(map(str, corrections))
-    return SearchRecord(query, hits, notes if hits else type_notes(brain, type))
+    if hits or not type:
+        return SearchRecord(query, hits, notes if hits else ())
+    from quaid.operations.pages import type_notes  # imported late, because most searches find something
+
+    return SearchRecord(query, hits, type_notes(brain, type))
 
 
 def search_filters(
@@ -88,15 +92,3 @@ def _require_wing(brain: Brain, wing: str) -> str:
         more = f" and {len(wings) - _MAX_WINGS_SHOWN} more" if len(wings) > _MAX_WINGS_SHOWN else ""
         raise NotFound(what="wing", name=repr(wing), hint=f" The wings are {shown}{more}.")
     return wing
-
-
-def type_notes(brain: Brain, type: str | None) -> tuple[str, ...]:
-    """Return a note if results were filtered by an unknown type that no page has."""
-    if not type:
-        return ()
-    from quaid.model import page as page_model
-
-    name = page_model.check_type(type)
-    if name in page_model.PAGE_TYPES or pages.count(brain.db, type=name):
-        return ()
-    return (page_model.unused_type_note(name),)
