@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
-from quaid.errors import Cancelled, DreamRunning, InvalidArgument
+from quaid.errors import Cancelled, DreamRunning, InvalidArgument, InvalidModel
 from quaid.operations import dispatch, dream, review
+from quaid.operations.dream import LanguageModel, ModelSettings
 from quaid.storage import collections, leases, proposals
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.worker import Supervisor, WorkerProcess
@@ -466,13 +467,27 @@ def test_a_model_writes_news_only_with_names_and_numbers_of_the_page(memory: Bra
     assert "She took 3 crates to Lisbon." in found.diff
 
 
-def test_a_model_on_another_machine_needs_a_word(memory: Brain) -> None:
-    with pytest.raises(InvalidArgument, match="--allow-remote"):
+def test_a_model_on_another_machine_must_be_allowed(memory: Brain) -> None:
+    with pytest.raises(InvalidModel, match="--allow-remote"):
         run(memory, "dream model", url="https://models.example/v1", model="m")
     assert run(
         memory, "dream model", url="https://models.example/v1", model="m", allow_remote=True
     ).model.is_remote
     assert run(memory, "dream model", off=True).model is None
+
+
+def test_a_key_is_not_sent_unencrypted_to_another_machine(
+    memory: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidModel, match="Use https"):
+        run(memory, "dream model", url="http://m.example/v1", model="m", key_env="K", allow_remote=True)
+    monkeypatch.setattr(memory, "settings", memory.settings._replace(environ={"K": "secret"}))
+    settings = ModelSettings(
+        "http://m.example/v1", "m", 50_000, "K", is_remote=True
+    )  # stored by an old version
+    model = LanguageModel(memory, settings)
+    assert "unencrypted" in model.problem
+    assert model.ask("task", "notes") is None
 
 
 def test_a_key_that_is_not_set_is_named(memory: Brain) -> None:

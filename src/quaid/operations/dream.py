@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.embedding.remote import RequestFailed, parse_address, request_json
+from quaid.embedding.remote import RequestFailed, check_server, parse_address, request_json
 from quaid.errors import DreamRunning, GoldenFails, InvalidArgument, QuaidError
 from quaid.model import slug as slugs
 from quaid.model.english import split_sentences
@@ -150,6 +150,8 @@ class LanguageModel:
         self.problem = ""
         if settings.key_env and not brain.settings.environ.get(settings.key_env):
             self.problem = f"the environment variable {settings.key_env}, which holds its key, is not set"
+        elif settings.key_env and settings.is_remote and not parse_address(settings.url).secure:
+            self.problem = "its key would be sent unencrypted; set the model again with an https address"
 
     def ask(self, task: str, notes: str) -> Any:
         """Return the parsed JSON of an answer, or None if there is none."""
@@ -641,12 +643,7 @@ def dream_model(
     elif url is not None:
         if not model:
             raise InvalidArgument(name="model", problem="is required with an address, as in qwen3")
-        is_remote = not parse_address(url).is_local
-        if is_remote and not allow_remote:
-            raise InvalidArgument(
-                name="url",
-                problem="is another machine, which would receive your texts; --allow-remote allows it",
-            )
+        is_remote = check_server(url, key_env, allow_remote, "your texts")
         text = json.dumps(ModelSettings(url, model, daily_tokens, key_env, is_remote)._asdict())
         brain.db.write(lambda tx: collections.set_setting(tx, MODEL_SETTING, text))
     return DreamModelRecord(stored_model(brain), spent_today(brain))
