@@ -1,4 +1,4 @@
-"""Answer a question: merge results of all origins, put them in order, and fit them into a token budget."""
+"""Answer a question: merge pages and other results, rank them, and fit them into a token budget."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -43,17 +43,19 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
 
 
 ENOUGH_MATCHES = 3
-"""If at least this many results match, a concise answer has others only in its first PLACES_KEPT places."""
+"""With at least this many matching results, a concise answer keeps non-matching results only in its first
+PLACES_KEPT places.
+"""
 PLACES_KEPT = 3
-"""A concise answer has at most this many results that do not match, if others do."""
+"""Maximum number of non-matching results in a concise answer that has matching ones."""
 
 LEAST_REPEATED = 4
-"""A concise answer shows a line of at least this many words only once."""
+"""Minimum words of a line for it to count as repeated. A concise answer shows a repeated line only once."""
 LONGEST_ECHO = 500
-"""The answer repeats at most this many characters of the question."""
+"""Maximum characters of the question that are repeated in the answer."""
 
 NAMED_SHARE = 0.3
-"""The same share for a page that the question names."""
+"""TRUST_SHARE for a page that the question names."""
 
 LABEL = '"origin":"memory","trust":"data",'
 """The fields that MCP adds to an answer."""
@@ -68,7 +70,7 @@ class Answer(NamedTuple):
     strength: Strength
     results: tuple[SearchResult, ...]
     total_tokens: int
-    """Number of tokens of `agent_view` as JSON, including the label that MCP adds."""
+    """Number of tokens of `agent_view` as JSON, including LABEL."""
     budget_remaining: int
     notes: tuple[str, ...]
     lanes: tuple[LaneTrace, ...] = ()
@@ -93,7 +95,7 @@ class Answer(NamedTuple):
 
 
 def _agent_result(result: SearchResult) -> dict[str, Any]:
-    """Return a result for agents. Text that is not of the person and gives instructions is marked as a quotation."""
+    """Return a result for agents. Instructions in text that the user did not write are marked as a quotation."""
     fields = {**result.agent_fields(), "text": result.text}
     if result.trust != "person" and quotes_instructions(f"{result.title}\n{result.latest}\n{result.text}"):
         fields["quote"] = QUOTE_NOTE
@@ -201,7 +203,7 @@ def build_answer(
         entries = _by_date(entries, order) if order.kind == "order" else _in_time_order(entries, order)
     if is_concise and not explain:
         entries = _without_unrelated(_without_repeated(entries))
-    if direct and direct.claims:  # the direct answer lists them
+    if direct and direct.claims:  # the direct answer already lists these values
         facts = [line for line in facts if not any(claim.value in line for claim in direct.claims)]
     entries = _fit_latest(entries, token_budget)
     notes = _notes(ranked, has_pages=bool(shown) or bool(pages.listing(db, limit=1)))
@@ -233,23 +235,19 @@ def build_answer(
 DEPTHS = ("auto", "summary", "section", "full")
 
 FULL_PLACES = 3
-"""With the depth `auto`, only this many first results may have the whole page, if it fits."""
+"""With the depth `auto`, only this many of the first results may contain the whole page."""
 
 LEAST_SECTION = 60
 """A section is shortened to the remaining tokens only if at least this many remain; otherwise it is left out."""
 
 LEAST_LINE, SHORT_LINE = 6, 16
-"""If there is no space for all lines, longer ones are shortened to an equal share, but to no less than SHORT_LINE.
-
-If this is not enough, the line of the last result is shortened if at least LEAST_LINE tokens remain; otherwise it
-is left out.
+"""If the lines do not all fit, longer ones are shortened to an equal share, but to no less than SHORT_LINE
+tokens. If that is not enough, the line of the last result is shortened if at least LEAST_LINE tokens remain;
+otherwise it is left out.
 """
 
 RESERVED_TOKENS = 58
-"""Tokens of an answer apart from results, facts and notes.
-
-This includes the label that MCP adds, and one more note.
-"""
+"""Tokens of an answer apart from results, facts and notes, including LABEL and one more note."""
 
 
 json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -257,16 +255,15 @@ json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def json_tokens(text: str) -> int:
-    """Return the tokens of a text within JSON, without its quotation marks."""
+    """Return the number of tokens of a text within JSON, without its quotation marks."""
     return count_tokens(encode_basestring(text)[1:-1])
 
 
 def spend_budget(entries: Sequence[Entry], budget: int, depth: str = "auto") -> list[SearchResult]:
-    """Return the results of the entries, in order, with the line and the content that fit into the budget.
+    """Return the results of the entries, in order, with as much of their text as fits into the budget.
 
-    Every result gets its line before any result gets more text. If there is no space for all lines, long lines
-    are shortened. If there is no space for the line of a result even so, this result and all results after it are
-    left out.
+    Every result gets its line before any result gets more text. If there is no space for all lines, long
+    lines are shortened. If a line still does not fit, its result and all later results are left out.
     """
     results: list[SearchResult] = []
     left = budget
@@ -291,7 +288,7 @@ def spend_budget(entries: Sequence[Entry], budget: int, depth: str = "auto") -> 
 
 
 def _longest_line(lines: Sequence[int], budget: int) -> int:
-    """Return the length to which lines of these lengths are shortened, so that all fit; at least SHORT_LINE."""
+    """Return the maximum length to which lines of these lengths must be shortened to fit; at least SHORT_LINE."""
     left, waiting = budget, sorted(lines)
     while waiting and waiting[0] * len(waiting) <= left:
         left -= waiting.pop(0)
@@ -323,7 +320,7 @@ def _widen(
 
 
 def _fit_around(text: str, line: str, tokens: int) -> tuple[str, bool]:
-    """Truncate text as fit_text does, but begin at its best line if the best line would be cut off."""
+    """Truncate text like `fit_text`, but start at the best line if that line would otherwise be cut off."""
     content, is_cut = fit_text(text, tokens, json_tokens)
     core = line.strip(CUT_MARK)
     at = text.find(core) if is_cut and core and core not in content else -1
@@ -334,7 +331,7 @@ def _fit_around(text: str, line: str, tokens: int) -> tuple[str, bool]:
 
 
 def proposal_results(db: Database, author: str, question: str, limit: int) -> list[Entry]:
-    """Return the author's own open proposals that have a name or half of the significant words of the question."""
+    """Return the author's open proposals that contain a name or half of the significant words of the question."""
     results = []
     wanted = {(term.literal or term.text).lower() for term in plan_query(question).telling}
     for row, share in proposals.search(db, author, wanted, limit):
@@ -361,7 +358,7 @@ def proposal_results(db: Database, author: str, question: str, limit: int) -> li
 
 
 def _limited(entry: Entry, classes: LineTrust, limit: int) -> Entry | None:
-    """Return an entry without the lines of a class below the limit; None if no text is left."""
+    """Return an entry without the lines whose trust class is below the limit, or None if no text is left."""
     if CLASSES.index(entry.result.trust) <= limit and classes.lowest <= limit:
         return entry
     section, full = classes.without(entry.section, limit), classes.without(entry.full, limit)
@@ -373,9 +370,9 @@ def _limited(entry: Entry, classes: LineTrust, limit: int) -> Entry | None:
 
 
 def _trusted_first(entries: list[Entry]) -> list[Entry]:
-    """Return the entries with each before those of a lower trust class that have not much more evidence.
+    """Move each entry before less trusted entries that do not have much more evidence.
 
-    The order of entries of one class stays as it is.
+    Entries of the same trust class keep their order.
     """
     if len({entry.line_class for entry in entries}) < 2:
         return entries
@@ -398,7 +395,7 @@ def _is_preferred(entry: Entry, other: Entry) -> bool:
 
 
 def _merge(page_entries: list[Entry], others: Sequence[Entry]) -> list[Entry]:
-    """Insert each other entry before the first page from which on all pages have a lower score."""
+    """Insert each other entry before the first page from which all pages have a lower score."""
     waiting = sorted(others, key=lambda entry: -entry.result.score)
     merged: list[Entry] = []
     for place, entry in enumerate(page_entries):
@@ -410,9 +407,9 @@ def _merge(page_entries: list[Entry], others: Sequence[Entry]) -> list[Entry]:
 
 
 def _current_first(entries: list[Entry], asks_for_open: bool) -> list[Entry]:
-    """Return the entries with superseded ones after the last current one that matches the question.
+    """Move superseded entries behind the last current entry that matches the question.
 
-    If the question asks for what is open, tasks that are closed count as superseded.
+    If the question asks for open tasks, closed tasks count as superseded.
     """
     old = [
         entry
@@ -428,10 +425,10 @@ def _current_first(entries: list[Entry], asks_for_open: bool) -> list[Entry]:
 
 
 def _by_date(entries: list[Entry], order: TimeOrder) -> list[Entry]:
-    """Return the matching entries that have a date, by date, and then all others.
+    """Return the matching entries that have a date, sorted by date, followed by all others.
 
-    An entry with half of the words of one of the things whose order is asked for is at least a weak match. If no
-    entry matches, all entries that have a date are sorted.
+    An entry is at least a weak match if it has half of the words of one of the things that the question asks
+    to order. If no entry matches, all entries that have a date are sorted.
     """
     things = [{term.text for term in plan_query(thing).telling} for thing in order.things]
     entries = [
@@ -448,7 +445,7 @@ def _by_date(entries: list[Entry], order: TimeOrder) -> list[Entry]:
 
 
 def _in_time_order(entries: list[Entry], order: TimeOrder) -> list[Entry]:
-    """Return the entries with the first or the latest of those in front that answer about as well as the best."""
+    """Sort the dated entries with about as much evidence as the best one by date, within the places they occupy."""
     most = max((entry.result.score for entry in entries), default=0.0)
     places = [
         place
@@ -467,10 +464,10 @@ def _in_time_order(entries: list[Entry], order: TimeOrder) -> list[Entry]:
 
 
 def _without_repeated(entries: list[Entry]) -> list[Entry]:
-    """Leave out entries that repeat an earlier one.
+    """Remove entries that repeat an earlier entry.
 
-    An entry is a repetition if it has the same text as an earlier one. It is also one if the earlier text
-    contains its line, and the earlier entry has the same status and at least the same words of the question.
+    An entry is a repetition if it has the same text as an earlier one, or if the earlier text contains its
+    line and the earlier entry has the same status and all its words of the question.
     """
     kept: list[tuple[Entry, str, str]] = []
     for entry in entries:
@@ -493,10 +490,10 @@ def _without_repeated(entries: list[Entry]) -> list[Entry]:
 
 
 def _without_unrelated(entries: list[Entry]) -> list[Entry]:
-    """Leave out entries of strength none, except the first PLACES_KEPT of them, if one is strong or enough match.
+    """Limit entries of strength none to the first PLACES_KEPT, if an entry is strong or enough entries match.
 
-    If at least ENOUGH_MATCHES others match, only those in the first PLACES_KEPT places stay, because an answer
-    may differ from its question in words and in meaning.
+    If at least ENOUGH_MATCHES entries match, only those in the first PLACES_KEPT places stay. Some stay
+    because an answer may differ from its question in words and in meaning.
     """
     others = [place for place, entry in enumerate(entries) if entry.result.strength == "none"]
     matching = len(entries) - len(others)
@@ -548,17 +545,17 @@ def _notes_on_budget(served: int, left_out: int) -> list[str]:
     return [f"{left_out} more did not fit into the budget"] if left_out else []
 
 
-# Pages whose name matches the typed text, at the front of an answer
+# Pages whose name matches the typed text are put at the front of an answer
 #
 # Exact names come first, then names that contain the typed words, then names with words that begin with the
 # typed words. Within each group, names that begin with the typed text come first, then shorter names. Input of
 # more than a few words, or of stop words only, is not treated as a name.
 
 MOST_NAMED = 6
-"""At most this many pages are moved to the front, so that other matches remain visible."""
+"""Maximum number of pages that are moved to the front, so that other matches remain visible."""
 MOST_TYPED_WORDS = 5
 NAMES_COMPARED = 60
-"""The names of at most this many pages are compared."""
+"""Maximum number of pages whose names are compared."""
 REASONS = {EXACT_MATCH: "its name is the query", PREFIX_MATCH: "its name begins with the query"}
 
 

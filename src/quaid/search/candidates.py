@@ -59,7 +59,7 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
 
 
 LONGEST_EMBEDDED_TEXT = 4_000
-"""This many characters of a question are passed to the model, which reads about half of them."""
+"""Maximum characters of a question that are passed to the model, which reads about half of them."""
 
 CENTRING = 0.5
 """This part of the mean of all vectors is subtracted from the vector of a question before texts are ranked.
@@ -80,21 +80,22 @@ class MeaningLane(NamedTuple):
     spread: float
     """The standard deviation of such cosines."""
     compared: int
-    """Number of vectors. Chunks have more than one if their entries have vectors too."""
+    """Number of vectors. A chunk has more than one if its entries have vectors too."""
     embedded: int
     total: int
-    """`embedded` is the number of chunks or turns (messages) that have a vector, and `total` the number of all."""
+    """Number of chunks or turns (messages). `embedded` is the number of those that have a vector."""
     familiarity: float
     """The share of the question, from 0 to 1, that is in words of the model's language."""
     centred: Any  # numpy.ndarray
-    """The vector without a part of the mean vector, by which texts are ranked. See CENTRING."""
+    """The question's vector minus a part of the mean vector. Texts are ranked by it; see CENTRING."""
     centred_baseline: float
     """The expected score of an unrelated text."""
 
     def excess(self, cosine: float) -> float | None:
-        """Return how much nearer a chunk is than the nearest unrelated one; negative if it is less near.
+        """Return how much nearer a chunk is than the nearest unrelated chunk is expected to be.
 
-        Return None if that is not known (see `standing_out`).
+        The result is negative if the chunk is less near, and None if the nearness is unknown (see
+        `standing_out`).
         """
         nearness = standing_out(cosine, self.baseline, self.compared)
         return None if nearness is None else nearness - by_chance(self.spread, self.compared)
@@ -153,7 +154,7 @@ Questions vary most in the directions in which chunks vary too, so this is more 
 """
 
 TYPICAL_SPREAD, MOST_BY_CHANCE = 0.03, 0.35
-"""The spread that is assumed in a memory of few chunks, and the highest value of `by_chance`."""
+"""The spread assumed for a memory with few chunks, and the maximum that `by_chance` returns."""
 
 
 def by_chance(spread: float, chunks: int) -> float:
@@ -199,9 +200,8 @@ MEANING_SHARE = 0.55
 """Weight of meaning in a score. The rest is the weight of words."""
 
 FAMILIAR, UNFAMILIAR_SHARE = 0.5, 0.2
-"""Meaning has its full weight if at least this share (FAMILIAR) of the question is familiar to the model.
-
-For smaller shares the weight is lower, down to UNFAMILIAR_SHARE of the full weight.
+"""Meaning has its full weight if the model knows at least the share FAMILIAR of the question's words. For
+smaller shares the weight is lower, down to UNFAMILIAR_SHARE of the full weight.
 """
 
 NEIGHBOUR_SHARES = (0.3, 0.15)
@@ -214,9 +214,9 @@ WHOLE_PAGE_SHARE = 0.35
 """Weight of the whole page in its meaning score. The rest is the weight of its best chunk."""
 
 ENOUGH_COVER = 0.45
-"""Words, neighbours and pages have their full weight if the best chunk covers at least this share of the words.
+"""Words, neighbours and pages have their full weight if `Evidence.cover` is at least this share.
 
-See `Evidence.cover`. Below it, their weights fall with the square of the share.
+Below it, their weights fall with the square of the share.
 """
 
 TURN_WEIGHTS = (0.44, -0.22, 0.20, 0.53)
@@ -226,10 +226,10 @@ TURN_LENGTHS, TYPICAL_TURN = (20, 500), 100
 """The length of a turn is limited to the range TURN_LENGTHS and compared with TYPICAL_TURN, all in characters."""
 
 HIGHEST_SCORE = 1.0 + PAGE_SHARE
-"""The score of a chunk that is the best in words and meaning on the best page, without its neighbours."""
+"""The score of a chunk with the best words and meaning on the best page, before its neighbours are added."""
 
 LEAD = 0.3
-"""How much a chunk that is raised to the front by `lift` is above the best of the others."""
+"""The margin by which `lift` raises a chunk above the best of the others."""
 
 RRF_K = 60
 
@@ -266,7 +266,7 @@ class Evidence(NamedTuple):
     cover: float = 1.0
     """The share of the question's words in the chunk with the best word score. Rare words weigh more."""
     meaning_share: float = MEANING_SHARE
-    """Weight of meaning, see `meaning_share`."""
+    """The weight of meaning; see the function `meaning_share`."""
 
 
 class Ranking(NamedTuple):
@@ -283,10 +283,11 @@ class Ranking(NamedTuple):
 def meaning_share(familiarity: float, coverage: float = 1.0) -> float:
     """Return the weight of meaning.
 
-    `familiarity` is the share of the question's words that are familiar to the model (0 to 1). The vector of a
-    question in a language that the model was not trained on has little information. With the full weight, it would
-    put other pages before those that have the exact words. `coverage` is the share of the chunks that have a
-    vector. The nearest of a few chunks is often not near, but gets the highest score for meaning.
+    `familiarity` is the share of the question's words that are familiar to the model (0 to 1). The vector of
+    a question in a language that the model was not trained on has little information. With the full weight,
+    it would put other pages before those that have the exact words. `coverage` is the share of the chunks
+    that have a vector. If only a few chunks have one, the nearest of them gets the highest meaning score even
+    if it is unrelated.
     """
     known = UNFAMILIAR_SHARE + (1 - UNFAMILIAR_SHARE) * min(1.0, familiarity / FAMILIAR)
     return MEANING_SHARE * known * coverage
@@ -364,20 +365,20 @@ class Turn(NamedTuple):
     """A chunk that is a turn of a conversation."""
 
     length: int
-    """Characters."""
+    """Length of the text in characters."""
     asks: bool
     words: frozenset[str]
-    """The words of the question that it contains."""
+    """The words of the question that the turn contains."""
 
 
 def turn_features(
     places: Mapping[int, ChunkPosition], turns: Mapping[int, Turn], weights: Mapping[str, float]
 ) -> dict[int, tuple[float, float, float, float]]:
-    """Return what distinguishes the turn that answers a question from turns that only mention its words.
+    """Return features that distinguish a turn that answers a question from one that only mentions its words.
 
     The features are the share of the question's words in the turn and its neighbours; 1 if the turn asks
-    something; the logarithm of its length; and the share of the question's words in the turn before, if that turn
-    asks something. `weights` maps each word to its weight.
+    something; the logarithm of its length; and the share of the question's words in the turn before, if that
+    turn asks something. `weights` maps each word to its weight.
     """
     at = {places[chunk]: turn for chunk, turn in turns.items()}
     every = sum(weights.values()) or 1.0
@@ -400,7 +401,7 @@ def turn_features(
 def lift(evidence: Evidence, ranking: Ranking, shares: Mapping[int, float]) -> Ranking:
     """Raise chunks and their pages in a ranking by sum.
 
-    A share of 1 raises a chunk above the best of all, and a smaller one by this share of the way.
+    A share of 1 raises a chunk above the best one; a smaller share raises it by that part of the distance.
     """
     highest = HIGHEST_SCORE + max(evidence.favours.values(), default=0.0)
     chunks, pages = dict(ranking.chunks), dict(ranking.pages)
@@ -418,7 +419,7 @@ def add_turns(
 ) -> Ranking:
     """Add the weighted features of turns to the scores of chunks in a ranking by sum. Pages keep their scores.
 
-    Like words, the features count less if no chunk has enough of the question's words.
+    Like word scores, the features have less weight if no chunk contains enough of the question's words.
     """
     trust = _trust(evidence) ** 2
     highest = HIGHEST_SCORE + max(evidence.favours.values(), default=0.0) + 2 * sum(NEIGHBOUR_SHARES)
@@ -521,7 +522,7 @@ CANDIDATES = 100
 """Full-text search and vector search return at most this many chunks each. Their neighbours are added."""
 
 WORD_BUDGET, PAGE_WORD_BUDGET = 8_000, 4_000
-"""At most this many (chunk, word) pairs and (page, word) pairs are ranked, which takes 4 to 6 ms and 2 ms."""
+"""Maximum numbers of (chunk, word) pairs and (page, word) pairs to rank, which takes 4 to 6 ms and 2 ms."""
 
 REACH = 2
 """Chunks up to this many positions before or after a chunk are its neighbours."""
@@ -534,10 +535,10 @@ are added.
 """
 
 STANDING_FAVOUR = 0.5
-"""Additional score of the standing instruction or preference that is nearest to a request; others have less."""
+"""Additional score of the standing instruction or preference nearest to a request. Others get less."""
 
 ONLY_DATED_FAVOUR = 3.0
-"""Additional score by date if the question names only a time. It exceeds words and meaning together."""
+"""Additional score of a dated chunk if the question names only a time. It exceeds words and meaning together."""
 
 MOST_DATED = 50
 
@@ -546,7 +547,7 @@ class Candidates(NamedTuple):
     """All candidates of a question with their evidence."""
 
     plan: QueryPlan
-    """The terms by which results are scored and rated."""
+    """The search terms by which results are scored and rated."""
     counts: dict[str, int]
     """Maps each part of the plan, in quoted form, to the approximate number of chunks that contain it."""
     evidence: Evidence
@@ -623,16 +624,16 @@ TIME_ORDER_COMPARED = 100
 """Number of best chunks that are compared by date if a question asks for the first or the latest of something."""
 
 ABOUT_SUBJECT = 0.8
-"""Such chunks are about the subject if they match at least this share as well as the best one."""
+"""A chunk is about the subject if its match is at least this share of the best match."""
 
 ALL_WORDS = 0.999
-"""The share of words, with a margin for rounding, of a text that has all of them."""
+"""A text with at least this share of the words has all of them. The margin is for rounding."""
 
 
 def favour_time_order(db: Database, candidates: Candidates, ranking: Ranking, order: TimeOrder) -> Ranking:
-    """Return the ranking with the first or the latest of the chunks about the subject in front.
+    """Move the first or the latest of the chunks about the subject to the front of the ranking.
 
-    If the question asks for the order of several things, the best chunk of each comes to the front.
+    If the question asks for the order of several things, move the best chunk of each to the front.
     """
     places = candidates.evidence.places
     best = sorted(ranking.chunks, key=lambda chunk: -ranking.chunks[chunk])[:TIME_ORDER_COMPARED]
@@ -650,9 +651,9 @@ def favour_time_order(db: Database, candidates: Candidates, ranking: Ranking, or
 
 
 def _about_subject(db: Database, candidates: Candidates, best: list[int]) -> list[int]:
-    """Return those of the best chunks that match the question almost as well as any, by words and by meaning.
+    """Return the best chunks that match the question almost as well as the best match, by words and by meaning.
 
-    Chunks with all words of the question are always among them.
+    Chunks with all words of the question are always included.
     """
     evidence = candidates.evidence
     low = evidence.baseline
@@ -666,7 +667,7 @@ def _about_subject(db: Database, candidates: Candidates, best: list[int]) -> lis
 
 
 def _word_shares(index: TextIndex, counts: Mapping[str, int], ids: list[int]) -> dict[int, float]:
-    """Return the share of the words with these counts that each row has. Rare words weigh more."""
+    """Return the share of the words in `counts` that each row contains. Rare words weigh more."""
     weights = word_weights(counts, index.highest_id())
     held: dict[int, list[str]] = {row: [] for row in ids}
     for term in counts:
@@ -678,7 +679,7 @@ def _word_shares(index: TextIndex, counts: Mapping[str, int], ids: list[int]) ->
 def _best_of_things(
     db: Database, ranking: Ranking, best: list[int], things: tuple[str, ...]
 ) -> dict[int, float]:
-    """Return the chunk that has most of the words of each thing, or the better ranked of several."""
+    """Return, for each thing, the chunk with most of its words. Ties go to the better ranked chunk."""
     index = TextIndex(db, text_index.CHUNKS)
     chosen = {}
     for thing in things:
@@ -690,10 +691,10 @@ def _best_of_things(
 
 
 def _days_of_chunks(db: Database, places: dict[int, ChunkPosition], order: TimeOrder) -> dict[int, str]:
-    """Return the day of each chunk that has one: its own, that of its page, or the first or latest in its text.
+    """Return the day of each chunk: its own, that of its page, or the first or latest day in its text.
 
-    If none has a day, return the days on which the pages were saved, unless several pages were saved on one day, as
-    by an import.
+    If no chunk has a day, return the days on which the pages were saved. If several pages were saved on one
+    day, as by an import, return nothing.
     """
     days = chunks.chunk_dates(db, places)
     for row in chunks.load(db, [chunk for chunk in places if chunk not in days]):
@@ -809,7 +810,7 @@ TURNS_COMPARED = 60
 """Number of best chunks whose turn features are compared. Chunks that are not turns of a conversation are skipped."""
 
 EDGE = 60
-"""Whether a chunk is a turn, and whether it asks, is read from this many characters at its start and its end."""
+"""Number of characters at the start and the end of a chunk that show whether it is a turn and a question."""
 
 _SPEAKER = re.compile(r"\s*(?:\*\*)?\w[^:\n]{0,40}:(?:\*\*)? \S")
 
@@ -817,7 +818,7 @@ _SPEAKER = re.compile(r"\s*(?:\*\*)?\w[^:\n]{0,40}:(?:\*\*)? \S")
 def turns_of_chunks(db: Database, candidates: Candidates, scores: Mapping[int, float]) -> dict[int, Turn]:
     """Return the turns of conversations among the best chunks and their direct neighbours.
 
-    The result is empty if there is only one.
+    The result is empty if there is only one such turn.
     """
     ids = best_with_neighbours(candidates.evidence.places, scores)
     edges = {
@@ -830,7 +831,7 @@ def turns_of_chunks(db: Database, candidates: Candidates, scores: Mapping[int, f
 
 
 def best_with_neighbours(places: Mapping[int, ChunkPosition], scores: Mapping[int, float]) -> list[int]:
-    """Return the ids of the best chunks or turns and of those directly beside them."""
+    """Return the ids of the best chunks or turns and of their direct neighbours."""
     best = sorted(scores, key=lambda chunk: -scores[chunk])[:TURNS_COMPARED]
     beside = {
         (page, position + step) for page, position in (places[chunk] for chunk in best) for step in (-1, 0, 1)
@@ -964,7 +965,7 @@ class RankedQuestion(NamedTuple):
     """A note for each misspelled word."""
     notes: tuple[str, ...] = ()
     order: TimeOrder | None = None
-    """What the question asks about the order of things in time."""
+    """The order in time that the question asks for, if any."""
 
     @property
     def pages(self) -> list[int]:
@@ -975,7 +976,7 @@ class RankedQuestion(NamedTuple):
 
 
 WHOLE_PAGES = 25
-"""This many first pages are also compared as a whole."""
+"""Number of first pages that are also compared as a whole."""
 
 
 def rank_question(
@@ -998,7 +999,7 @@ def rank_question(
     with db.reading():
         order = find_time_order(question) if merge == "sum" else None
         if order and (find_entities(db, question).exact or names_short_period(question, now)):
-            order = None  # the question is the name of a page, or its period leaves little to order
+            order = None  # the question is the name of a page, or its period leaves few chunks to order
         searched, corrections = correct_spelling(db, order.subject if order else question)
     meaning: MeaningLane | str = no_model
     if embedder:  # the model may be slow, so it is called outside of any transaction

@@ -353,13 +353,13 @@ LONGEST_TURN = 2_400
 """Maximum characters of a turn in an answer, around its best line."""
 
 QUESTION_SHARE = 0.5
-"""Weight of a turn that only asks: it repeats the words of the question, but does not answer it."""
+"""Weight of a turn that only asks a question: it repeats words of the query, but does not answer it."""
 
 LONGEST_REPLY_LINE = 120
-"""At most this many characters of the reply are in the line of a turn that is a question."""
+"""If a turn is a question, its line includes at most this many characters of the reply."""
 
 TURNS_OF_THING = 2
-"""Number of turns that are searched for each thing whose order is asked for."""
+"""Number of turns to search for each thing that the question asks to order."""
 
 
 def conversation_results(

@@ -1,7 +1,8 @@
-"""Answer a question from facts and links, or from a sentence of a page: where someone lives, since when, who says so.
+"""Answer a question in one sentence from facts and links, or from a sentence of a page.
 
-Only questions of known forms about names that belong to one page or subject are answered. A question that is not
-understood has no direct answer, because a wrong one is worse.
+Only questions of known forms are answered, such as where someone lives or since when, and only if each name
+belongs to exactly one page or subject. Other questions have no direct answer, because a wrong answer is worse
+than none.
 """
 
 import re
@@ -32,24 +33,26 @@ if TYPE_CHECKING:
 
 LONGEST_QUESTION = 200
 MOST_VALUES = 20
-"""A question that more values answer than this has no direct answer."""
+"""A question that matches more values than this has no direct answer."""
 MOST_FORMER = 3
 LONGEST_QUOTE = 240
 WORD_STEM = 6
-"""Words of predicates and of sentences are compared by this many letters, as in headquartered and headquarters."""
+"""Number of leading letters by which words of predicates and sentences are compared, so that headquartered
+equals headquarters.
+"""
 
 
 class AnswerFact(NamedTuple):
-    """A fact or link that answers a question, and who says so."""
+    """A fact or link that answers a question, with its source."""
 
     says: str
     value: str
     value_slug: str
-    """The page of the value, or ""."""
+    """The slug of the page about the value, or ""."""
     since: str
     until: str
     slug: str
-    """The page that contains the fact."""
+    """The slug of the page that contains the fact."""
     quote: str
     author: str
     """The client that recorded the fact, "owner" for a person, or "" if unknown."""
@@ -69,7 +72,7 @@ class DirectAnswer(NamedTuple):
     is_disputed: bool = False
     """True if several current values contradict each other."""
     is_read: bool = False
-    """True if the answer was read from a sentence of a page, and is not a fact or link."""
+    """True if the answer was read from a sentence of a page instead of a fact or link."""
     claims: tuple[AnswerFact, ...] = ()
     """Other values, of a lower trust class than the answer. They do not replace it."""
 
@@ -87,13 +90,13 @@ class DirectAnswer(NamedTuple):
 
 
 def claim_text(claim: AnswerFact) -> str:
-    """Return a claim of a lower trust class in a few words, with who made it."""
+    """Format a claim of a lower trust class, with its author."""
     author = f" by {claim.author}" if claim.author not in ("", "owner") else ""
     return f"claimed{author} ({claim.trust}): {claim.value}"
 
 
 class Question(NamedTuple):
-    """What a question asks: the values or subjects of predicates, or when one of them began or ended."""
+    """A parsed question: it asks for values or subjects of predicates, or when a relation began or ended."""
 
     wants: Literal["value", "former", "subjects", "begin", "end"]
     predicates: tuple[str, ...]
@@ -137,7 +140,7 @@ _INVERSE = {
     "owner": "owns",
     "owned_by": "owns",
 }
-"""For predicates of a question: the predicate of the same relation with subject and object swapped."""
+"""Maps a predicate of a question to the same relation with subject and object swapped."""
 _NO_NOUNS = frozenset(
     "name names point idea best way difference problem matter thing latest first last next".split()
 )
@@ -146,7 +149,7 @@ _NO_NOUNS = frozenset(
 
 @cache
 def _forms() -> "tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Question]], ...]":
-    """Return the forms of questions, each with a function that reads a match. Compiled at first use."""
+    """Return the known forms of questions, each with a function that parses a match. Compiled on first use."""
     live = r"(?P<verb>live|reside|work)"
     year = r"(?: in (?P<year>(?:19|20)\d\d))?"
     forms: list[tuple[str, Callable[[re.Match[str]], Question]]] = [
@@ -269,7 +272,7 @@ _CURRENTLY = re.compile(r"\b(?:currently|now) ", re.IGNORECASE)
 
 
 def read_question(text: str) -> Question | None:
-    """Return what a question asks, or None if it has no known form."""
+    """Parse a question. Return None if it has no known form."""
     text = " ".join(text.replace("’", "'").split()).rstrip(" ?!.")
     if not text or len(text) > LONGEST_QUESTION:
         return None
@@ -282,21 +285,21 @@ def read_question(text: str) -> Question | None:
 
 
 class _Entity(NamedTuple):
-    """What a name in a question means: a page, or the subject of facts without a page."""
+    """The page that a name in a question refers to, or the subject of facts if there is no such page."""
 
     name: str
     slug: str
     page_id: int | None
     address: str
     keys: frozenset[str]
-    """Normalized names."""
+    """Normalized names of the entity."""
 
     def is_named(self, text: str) -> bool:
         return fold_name(text.rpartition("/")[2]) in self.keys or fold_name(text) in self.keys
 
 
 def _find_entity(db: "Database", text: str) -> _Entity | None:
-    """Return what a name means, or None if nothing or several things have it."""
+    """Return the entity with this name, or None if no entity or more than one has it."""
     text = re.sub(r"^(?:the|my|our) ", "", text.strip(" \"“”'"), flags=re.IGNORECASE)
     key = fold_name(text)
     if not key:
@@ -393,7 +396,7 @@ class _Search:
         )
 
     def read_page(self) -> DirectAnswer | None:
-        """Return what the text of the subject's page answers, or None."""
+        """Return the answer from the text of the subject's page, or None."""
         question = self.question
         kind = next((_kinds()[name] for name in question.predicates if name in _kinds()), "")
         is_asked = question.wants in ("value", "former") or (
@@ -408,9 +411,9 @@ class _Search:
         return reader.answer(is_former=question.wants == "former", ended=self._ended)
 
     def read_sentence(self) -> DirectAnswer | None:
-        """Return a sentence of the person on the subject's page that has the words of the predicate, or None.
+        """Return a sentence on the subject's page that the user wrote with the words of the predicate, or None.
 
-        It keeps a fact of a lower class from being the only answer.
+        Such a sentence is added so that a less trusted fact is not the only answer.
         """
         entity = _find_entity(self.db, self.question.subject)
         if self.question.wants != "value" or entity is None or entity.page_id is None:
@@ -462,7 +465,7 @@ class _Search:
         return sorted(lines, key=lambda line: line.kind)
 
     def _subjects(self) -> DirectAnswer | None:
-        """Return who has one of the predicates with the object of the question."""
+        """Return the subjects that have one of the predicates with the object of the question."""
         question = self.question
         entity = _find_entity(self.db, question.object)
         name = entity.name if entity else question.object.strip(" \"“”'")
@@ -509,7 +512,7 @@ class _Search:
         )
 
     def _split(self, rows: list[AnswerFact]) -> tuple[list[AnswerFact], list[AnswerFact]]:
-        """Return the current values, and those that have ended, latest first; each value once."""
+        """Return the current values, and the ended values, latest first, without duplicates."""
         current: dict[str, AnswerFact] = {}
         former: dict[str, AnswerFact] = {}
         for row in sorted(rows, key=_class):
@@ -521,7 +524,7 @@ class _Search:
         return list(current.values()), list(former.values())
 
     def _fact(self, line: "FactLine", shown: str) -> AnswerFact:
-        """Return a fact as an answer; `shown` is its subject or its object."""
+        """Return a fact as an answer. `shown` is either the subject or the object of the fact."""
         subject, value = (
             page[1] if (page := find_page(self.db, name)) else name for name in (line.subject, line.object)
         )
@@ -549,13 +552,13 @@ def _class(row: AnswerFact) -> int:
 
 
 def _most_trusted(rows: list[AnswerFact]) -> tuple[list[AnswerFact], list[AnswerFact]]:
-    """Return the values of the highest trust class among them, and the others."""
+    """Split values into those of the highest trust class and the others."""
     best = min(map(_class, rows), default=PERSON)
     return [row for row in rows if _class(row) == best], [row for row in rows if _class(row) != best]
 
 
 def find_page(db: "Database", name: str) -> tuple[str, str] | None:
-    """Return the address and title of the one page with a name, or None."""
+    """Return the address and title of the page with this name, or None if there is not exactly one."""
     ids = facts.pages_meant(db, pages.pages_called(db, [fold_name(name)]))
     heads = pages.page_heads(db, sorted(ids)) if len(ids) == 1 else {}
     return next(((address(head.collection, head.slug), head.title) for head in heads.values()), None)
@@ -564,7 +567,7 @@ def find_page(db: "Database", name: str) -> tuple[str, str] | None:
 def _without_succeeded(
     current: list[AnswerFact], former: list[AnswerFact]
 ) -> tuple[list[AnswerFact], list[AnswerFact]]:
-    """Move values without dates that were recorded before another current value began to the former ones."""
+    """Treat undated values as former if they were recorded before another current value began."""
     latest = max((row.since for row in current), default="")
     old = [row for row in current if not row.since and row.recorded_at[:10] < latest]
     return [row for row in current if row not in old], [*old, *former]
@@ -585,7 +588,7 @@ _VERB_PHRASES = {
     "founded": "founded",
     "is": "was",
 }
-"""Verbs that predicates begin with, and their past forms."""
+"""Verbs at the beginning of predicates, with their past forms."""
 _PARTICIPLES = frozenset(
     "married headquartered based located born owned founded employed managed led due".split()
 )
@@ -593,7 +596,7 @@ _ACRONYMS = re.compile(r"\b(?:ceo|cto|cfo|coo|cmo|cpo|vp)\b")
 
 
 def phrase(predicate: str, *, is_past: bool = False) -> str:
-    """Return a predicate as words that begin with a verb, as in "is married to"; "" if it is a noun."""
+    """Return a predicate as a phrase that begins with a verb, such as "is married to", or "" if it is a noun."""
     words = _ACRONYMS.sub(lambda match: match[0].upper(), predicate.replace("_", " "))
     first, _, rest = words.partition(" ")
     if first in _PARTICIPLES and rest:
@@ -613,7 +616,7 @@ def sentence(subject: str, predicate: str, value: str, *, is_past: bool = False)
 
 
 LONGEST_READ = 20_000
-"""Only the first characters of a page are read for an answer."""
+"""Maximum characters of a page that are read for an answer."""
 MOST_ENTRIES = 40
 
 
@@ -624,14 +627,14 @@ def _rules() -> RuleFile:
 
 @cache
 def _kinds() -> dict[str, str]:
-    """Return the kind of value that a predicate of a question asks a page for, by predicate."""
+    """Map each predicate of a question to the kind of value that is read from a page."""
     kinds = _rules().data["kind"]
     return {predicate: name for name, kind in kinds.items() for predicate in kind["predicates"].split()}
 
 
 @cache
 def _patterns(kind: str) -> "tuple[re.Pattern[str], ...]":
-    """Return the phrasings of a kind of value. Compiled at first use."""
+    """Return the patterns of sentences that state a kind of value. Compiled on first use."""
     rules = _rules()
     return tuple(
         re.compile(rules.expand(source), re.IGNORECASE) for source in rules.data["kind"][kind]["patterns"]
@@ -656,7 +659,7 @@ def _no_name() -> "re.Pattern[str]":
 
 @cache
 def _other_subject() -> "re.Pattern[str]":
-    """Return the pattern of a sentence about somebody else, named, linked or related to the page's subject."""
+    """Return the pattern of sentences about a person other than the page's subject."""
     relatives = "|".join(sorted(f for name in ("she", "he", "they", "anyone") for f in _rules().words(name)))
     return re.compile(
         rf"(?i:[§~]'s (?:\w+ )?(?P<relative>{relatives})\b)|(?!(?:You|I|We|One|This|That|There|It) )"
@@ -678,7 +681,7 @@ _NOT_OWN = re.compile(
     r"|,? (?:and|or) (?:(?:in|at|on|for) )?(?-i:[A-Z\[+\d])",
     re.IGNORECASE,
 )
-"""After a value: it belongs to somebody else, or there are several."""
+"""Text after a value which shows that the value is outdated or another person's, or that more values follow."""
 _JOB = re.compile(r"\b(?:as an?|team|department|role|job|company|firm|desk)\b", re.IGNORECASE)
 _HEADING = re.compile(r"[ \t]*(#{1,6})[ \t]+(.*)")
 _SKIPPED_LINE = re.compile(r"[ \t]*(?:>|\||[-*+] \[[ xX]\])")
@@ -693,12 +696,12 @@ class _StatedValue(NamedTuple):
 
     value: str
     day: str
-    """The first day of its date, or ""."""
+    """The first day of the value's date, or ""."""
     is_former: bool
     is_stressed: bool
-    """True if the sentence says that the value is the current one, with a word such as now."""
+    """True if a word such as "now" marks the value as the current one."""
     is_entry: bool
-    """True if it is in the timeline."""
+    """True if the sentence is in the timeline."""
     quote: str
     trust: int = PERSON
 
@@ -709,7 +712,7 @@ class _StatedValue(NamedTuple):
 
 
 class _PageReader:
-    """Reads what the page of a subject says about one kind of value."""
+    """Reads one kind of value from the page of a subject."""
 
     def __init__(self, db: "Database", entity: _Entity, kind: str, today: str) -> None:
         self.db, self.entity, self.today = db, entity, today
@@ -747,7 +750,7 @@ class _PageReader:
         )
 
     def statements(self) -> list[_StatedValue]:
-        """Return what the page states, the text above the timeline before its entries, the newest first."""
+        """Return the values that the page states: first above the timeline, then its entries, newest first."""
         page_id = self.entity.page_id or 0
         truth, timeline = pages.page_texts(self.db, [page_id])[page_id]
         truth, classes = truth[:LONGEST_READ], trust.of_page(self.db, page_id)
@@ -764,11 +767,11 @@ class _PageReader:
         return found
 
     def names_subject(self, sentence: str) -> bool:
-        """Return True if a sentence has a name of the subject, not only a pronoun."""
+        """Return True if a sentence contains a name of the subject and not only a pronoun."""
         return any(match["name"] for match in self.subject.finditer(sentence))
 
     def _paragraphs(self, text: str) -> "Iterator[str]":
-        """Yield the paragraphs and list items of Markdown, without sections about others or about the past."""
+        """Yield the paragraphs and list items of Markdown, except in sections about other people or the past."""
         lines: list[str] = []
         is_skipped = False
         for line in [*_STRUCK.sub(" ", blank_out_code(text)).splitlines(), ""]:
@@ -789,7 +792,7 @@ class _PageReader:
         cues = _cues(self.kind)
         if not cues.search(paragraph):
             return
-        other = ""  # the pronoun that means somebody else; "anyone" if each one may
+        other = ""  # a pronoun that refers to another person; "anyone" if any pronoun may
         for raw in split_sentences(paragraph):
             sentence = self._marked(_LINK.sub(self._link, raw.replace("§", " ")).strip(), other)
             if not sentence or sentence.endswith("?"):
@@ -815,7 +818,7 @@ class _PageReader:
         return f"[{shown}]" if named or match[1] else shown
 
     def _marked(self, sentence: str, other: str) -> str:
-        """Return a sentence with § for names of the subject, and ~ for pronouns that mean it."""
+        """Replace names of the subject in a sentence by §, and pronouns that refer to the subject by ~."""
 
         def mark(match: "re.Match[str]") -> str:
             if match["name"]:
@@ -851,7 +854,7 @@ class _PageReader:
                         )
 
     def _is_possible(self, value: str, sentence: str) -> bool:
-        """Return True unless a place or company is a date, a person or something else that has a page."""
+        """Return False if a place or company is in fact a date, a person or another thing that has a page."""
         if self.kind not in ("home", "seat", "employer"):
             return True
         if _no_name().fullmatch(value) or (self.kind == "home" and _JOB.search(sentence)):
@@ -865,7 +868,7 @@ class _PageReader:
     def _is_stated(
         self, sentence: str, match: "re.Match[str]", is_unclear: bool, is_about_other: bool
     ) -> bool:
-        """Return True if the subject of the page is meant, and the clause neither hedged nor quoted."""
+        """Return True if the clause is about the page's subject and is neither hedged nor quoted."""
         start, before = match.start(), sentence[: match.start()]
         if before.count('"') % 2 or before.count("“") > before.count("”"):
             return False
@@ -922,7 +925,7 @@ class _PageReader:
             return None
         if best.value[0].isdigit() and self.kind in ("home", "seat"):
             text = text.replace(" in {value}", " at {value}")
-        elif re.fullmatch(r"[^\W\d]+ \d{4}", best.value):  # a month
+        elif re.fullmatch(r"[^\W\d]+ \d{4}", best.value):  # a month without a day
             text = text.replace(" on {value}", " in {value}")
         others = {
             row.key: self._fact(row, text)
@@ -950,19 +953,19 @@ class _PageReader:
 
 
 class StatedFact(NamedTuple):
-    """A fact about the subject of a page that a text states."""
+    """A fact about the subject of a page, stated in a text."""
 
     predicate: str
     value: str
     day: str
-    """The first day of its date, or ""."""
+    """The first day of the fact's date, or ""."""
     quote: str
 
 
 def stated_facts(db: "Database", page_id: int, text: str, day: str, today: str) -> list[StatedFact]:
-    """Return what a text that is not on a page states about the subject of that page.
+    """Return the facts about the subject of a page that a text from elsewhere states.
 
-    Only sentences that name the subject count, because a pronoun in a foreign text may mean somebody else.
+    Only sentences that name the subject count, because a pronoun may refer to another person.
     """
     entity = _page_entity(db, page_id)
     found: dict[tuple[str, str], StatedFact] = {}
@@ -971,7 +974,7 @@ def stated_facts(db: "Database", page_id: int, text: str, day: str, today: str) 
             continue
         assert entity is not None
         reader = _PageReader(db, entity, kind, today)
-        if reader.kind != kind:  # home and seat are one kind for persons and another for companies
+        if reader.kind != kind:  # `home` and `seat` are one kind for persons and another for companies
             continue
         for paragraph in reader._paragraphs(text[:LONGEST_READ]):
             for row in reader._read(paragraph, day):
@@ -987,7 +990,7 @@ def _is_same(one: _StatedValue, other: _StatedValue) -> bool:
 
 
 def _current_statement(rows: list[_StatedValue]) -> _StatedValue | None:
-    """Return the statement that holds now; None if several differ and their order is unknown."""
+    """Return the current statement, or None if several differ and their order is unknown."""
     if not rows:
         return None
     stressed = [row for row in rows if row.is_stressed]

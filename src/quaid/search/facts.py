@@ -40,7 +40,7 @@ class OutdatedValue(NamedTuple):
     now: str
     """The predicate, followed by the current values or by how the fact ended."""
     source: str = ""
-    """The source of the fact. The slug of the source page ends with this text."""
+    """The source of the fact: the end of the slug of the page that it was taken from."""
     ended: str = ""
     """The day on which the value was replaced, or "" if that is not known or if it was never valid."""
     newer_sources: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ _TAKEN_BACK = re.compile(
     r"|dropped|removed)\b",
     re.IGNORECASE,
 )
-"""Words of a statement that itself reports an end, a change or a withdrawal."""
+"""Words of a statement that reports an end, a change or a withdrawal."""
 _TASK = re.compile(r"\[[ xX]\]\s")
 _BETWEEN_NAME_AND_VALUE = r"(?: (?:is|as|the|a|an|our|their|its))*"
 ENOUGH_OF_VALUE = 0.75
@@ -89,7 +89,7 @@ class OutdatedCheck:
         result = entry.result
         if result.latest and any(self._find(value, result.latest, entry) for value in self._outdated):
             result = result._replace(latest="")
-        # Entries of the notebook have nothing to do with each other, so only the shown line counts.
+        # Entries of the notebook are unrelated to each other, so only the shown line counts.
         is_list = result.origin in ("notebook", "daily")
         statements = [] if is_list else split_statements(entry.section)
         for value in self._outdated:
@@ -165,7 +165,7 @@ class OutdatedCheck:
         stems = self._value_stems[value]
         words = self._stems(f"{line} {result.heading_path.partition(' > ')[2]}")
         is_short = len(stems) < 2 and not any(map(DAY_WORD.fullmatch, stems))
-        # A number or a word may be about another thing in the line, if a word of the predicate is missing.
+        # If a word of the predicate is missing, a number or a word may be about another thing in the line.
         is_stated = not is_short or all(word & words for word in value.words)
         if is_stated and ((value.cues & words) - stems or (is_source and len(stems) > 1)):
             return True
@@ -202,11 +202,11 @@ def _folded(text: str) -> str:
 
 
 MOST_SOURCES = 3
-"""The facts taken from this many first pages are compared with the question, too."""
+"""Number of first pages whose extracted facts, on any page, are compared with the question."""
 MOST_FACTS = 5
 MOST_PAGES_NAMED = 5
 MOST_FIRST_PAGES = 10
-"""The facts of this many first pages are compared with the question."""
+"""Number of first pages whose own facts are compared with the question."""
 
 
 class MatchingFacts(NamedTuple):
@@ -216,7 +216,7 @@ class MatchingFacts(NamedTuple):
     """Current facts, then those that have ended; in the reverse order if the question is only about the past."""
     outdated: tuple[OutdatedValue, ...]
     is_answer: bool
-    """True if a current fact is about a subject that the question names and states what it asks for."""
+    """True if a current fact answers the question about a subject that it names."""
 
 
 NO_FACTS = MatchingFacts((), (), False)
@@ -238,7 +238,7 @@ _PRESENT = re.compile(
 )
 
 MOST_ENDED = 2
-"""At most this many facts that have ended are listed, unless the question is about the past."""
+"""Maximum number of ended facts to list, unless the question is about the past."""
 ENOUGH_OF_BEST = 0.6
 """Facts with at least this share of the best rating are listed."""
 WHOLE_PREDICATE = 3
@@ -248,7 +248,7 @@ LEAST_SHARE = 0.25
 MOST_NAMESAKES = 40
 """A word in the titles of this many pages or more is treated as ambiguous."""
 MOST_SUBJECTS = 20
-"""Facts of at most this many subjects are read if the question names the object."""
+"""If the question names the object, the facts of at most this many subjects are read."""
 
 _RELATED_WORDS = (
     "job role title position post work employer employed occupation profession head",
@@ -265,13 +265,13 @@ _RELATED_WORDS = (
     "retry attempt try",
     "keep kept retention retain",
 )
-"""Words of questions and of predicates that ask for the same thing."""
+"""Groups of words that ask for the same thing in questions and predicates."""
 
 _GENERIC_WORDS = " ".join(VAGUE_WORDS) + (
     " use used using current currently today present moment know known about info information summary overview"
     " details fact facts remember say said many much long often status state date day please name exactly"
 )
-"""Words of a question that do not say which fact is asked for."""
+"""Words of a question that do not indicate which fact it asks for."""
 
 _KINDS_OF_VALUE = (
     (re.compile(r"\bhow (many|much|long|often|large|big|fast|high|old)\b", re.IGNORECASE), re.compile(r"\d")),
@@ -295,7 +295,7 @@ def asks_only_for_past(ranked: RankedQuestion, today: str) -> bool:
 def matching_facts(
     db: Database, ranked: RankedQuestion, today: str, least: int | None = None
 ) -> MatchingFacts:
-    """Return the facts that answer a question: those about its subject that have a word it asks for.
+    """Return the facts that answer a question: facts about its subject with one of its other words.
 
     Facts of a trust class below `least` are left out.
 
@@ -366,7 +366,7 @@ class _FactOrder:
         chosen = [pair for pair in rated if pair[0] and pair[0] >= ENOUGH_OF_BEST * best]
         chosen.sort(key=lambda pair: (-pair[0], min(map(_newest_first, pair[1]))))
         self._holding = [row for _, own in chosen for row in sorted(own, key=_newest_first) if row in holding]
-        # What has ended without a successor is listed only if it answers better than what is current.
+        # Ended facts without a successor are listed only if they answer better than current facts.
         most = max((rating for rating, own in rated if any(row in holding for row in own)), default=0.0)
         self._ended = [
             row
@@ -383,7 +383,7 @@ class _FactOrder:
         }
 
     def _rate_group(self, rows: list[FactRow], holding: list[FactRow]) -> float:
-        """Return the best rating. An ended value counts half, unless the question is only about the past."""
+        """Return a group's best rating. Ended values count half, unless the question is only about the past."""
         share = 1.0 if self._is_only_past else 0.5
         return max(self._judge.rate(row) * (1.0 if row in holding else share) for row in rows)
 
@@ -411,7 +411,7 @@ class _FactOrder:
 def _outdated_values(
     judge: "_FactJudge", holding: list[FactRow], ended: list[FactRow]
 ) -> tuple[OutdatedValue, ...]:
-    """Return the values that have ended, each with the current ones. A value that is also current is left out."""
+    """Return the ended values, each with the values that replaced it. Values that are also current are left out."""
     outdated = []
     for row in ended:
         predicate = canonical_predicate(row.predicate)
@@ -455,7 +455,7 @@ def _distinct(rows: list[FactRow]) -> list[FactRow]:
 
 
 class _NamedPages(NamedTuple):
-    """The pages that a question names by title, alias, a person's first or last name, or first word of the title."""
+    """The pages that a question names: by title, alias, first or last name, or the first word of a title."""
 
     page_ids: list[int]
     keys: set[str]
@@ -532,10 +532,10 @@ def _is_part_of_name(question: str, word: str) -> bool:
 
 
 def pages_by_part(db: Database, words: list[str]) -> tuple[dict[int, str], set[str], set[str]]:
-    """Find the pages that a word names: as first or last name of a person, or as first word of another title.
+    """Find the pages that a word names, as a person's first or last name or as the first word of another title.
 
-    Return three values: the pages that a word names uniquely, each with that word; the words that name several
-    pages; and the words that name several people.
+    Return three values: the pages that a word names uniquely, each with that word; the words that name
+    several pages; and the words that name several people.
     """
     matches: dict[int, str] = {}
     ambiguous: set[str] = set()
@@ -573,7 +573,7 @@ _VALUES_SOUGHT = frozenset(
         "time",
     }
 )
-"""A fact is no answer if a question asks for one of these and the fact has none."""
+"""Kinds of values, such as a price. If a question asks for one, a fact without it is not an answer."""
 
 
 class _FactJudge:
@@ -595,11 +595,11 @@ class _FactJudge:
         self._ambiguous = self._stems(" ".join(named.namesakes))
         full = _full_names(question) if any(character.isupper() for character in question) else []
         self._full_names = [self._stems(name) for name in full if name.split()[0].lower() not in VAGUE_WORDS]
-        self._namesakes: set[int] = set()  # facts about other people of the same first or last name
+        self._namesakes: set[int] = set()  # ids of facts about other people of the same first or last name
         self._related = [stems for stems in map(self._stems, _RELATED_WORDS) if stems & asked]
         self._values = [value for asks, value in _KINDS_OF_VALUE if asks.search(question)]
         self._sought = sought(question)
-        self._subjects: dict[int, frozenset[str]] = {}  # the words of subject and page, by fact
+        self._subjects: dict[int, frozenset[str]] = {}  # stems of the subject and the page, by fact
         self._names_by_subject: dict[str, frozenset[str]] = {}
         self._ratings: dict[int, tuple[float, bool]] = {}
         self.add(rows)
@@ -627,7 +627,7 @@ class _FactJudge:
     def _is_namesake(self, names: frozenset[str], subject: frozenset[str]) -> bool:
         """Return True if the subject may be another person with the same first or last name.
 
-        That is so if only an ambiguous name matches, or only one part of a full name in the question.
+        It may be if only an ambiguous name matches, or only a part of a full name in the question.
         """
         if names and names <= self._ambiguous:
             return True
@@ -636,13 +636,13 @@ class _FactJudge:
     def rate(self, row: FactRow) -> float:
         """Return how well a fact answers the question.
 
-        Return 0 if the fact lacks the names in the question, or if neither its predicate nor its value has a
-        word that is asked for.
+        Return 0 if the fact lacks the names in the question, or if neither its predicate nor its value
+        contains another word of the question.
         """
         return self._rating(row)[0]
 
     def answers(self, row: FactRow) -> bool:
-        """Return True if a fact is about a subject that the question names and states what it asks for."""
+        """Return True if a fact is about a subject that the question names and has the value that it asks for."""
         return self._rating(row)[1]
 
     def has_names(self, row: FactRow) -> bool:
@@ -721,7 +721,7 @@ class _FactJudge:
 
 
 def _facts_from_first_results(db: Database, ranked: RankedQuestion) -> list[FactRow]:
-    """Return the facts, of any page, whose source is one of the first pages."""
+    """Return facts on any page that were taken from one of the first results."""
     heads = pages.page_heads(db, ranked.pages[:MOST_SOURCES]).values()
     return facts.read_facts(db, "source", [head.slug.removeprefix("sources/") for head in heads])
 
@@ -741,7 +741,7 @@ def _holds(row: FactRow, today: str) -> bool:
 
 
 def _newest_first(row: FactRow) -> tuple[int, tuple[int, ...], int]:
-    """Return the key of an order: by trust class, then the newest first."""
+    """Return a sort key: by trust class, then newest first."""
     since = tuple(-int(part) for part in (row.valid_from or "0").split("-") if part.isdigit())
     return row.trust, since, -row.id
 
@@ -757,7 +757,7 @@ def _fact_text(row: FactRow, slug: str, holds: bool) -> str:
     text = f"{row.subject} {row.predicate.replace('_', ' ')} {row.object}"
     if holds:
         text += f", since {row.valid_from}" if row.valid_from else ""
-    elif row.valid_until and row.valid_until == row.valid_from:  # it was never valid
+    elif row.valid_until and row.valid_until == row.valid_from:  # the fact was never valid
         text += ", withdrawn"
     else:
         text += f", ended {row.valid_until}" if row.valid_until else ", superseded"

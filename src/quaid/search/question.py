@@ -1,4 +1,7 @@
-"""Read a question: the periods, names and order in time that it names, what it asks for, and its spelling."""
+"""Parse a question: find the periods, names and order in time in it, and the kind of answer it asks for.
+
+Also correct its spelling.
+"""
 
 import os
 import re
@@ -17,7 +20,7 @@ from quaid.storage.text_index import CHUNKS, SPACED, TURNS, Stemmer, TextIndex
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
 _ONE_DAY = timedelta(days=1)
 LONGEST_DATED_TEXT = 2_000
-"""This many characters of a question are searched for dates."""
+"""Maximum characters of a question that are searched for dates."""
 
 _MONTHS = "january february march april may june july august september october november december".split()
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
@@ -289,7 +292,7 @@ def _unit_of(day: date, unit: str) -> tuple[date, date]:
 
 MOST_NAME_WORDS = 48
 LONGEST_NAME_WORDS = 5
-"""Names of up to LONGEST_NAME_WORDS words are searched for in the first MOST_NAME_WORDS words of a question."""
+"""The first MOST_NAME_WORDS words of a question are searched for names of up to LONGEST_NAME_WORDS words."""
 
 MOST_EXACT = 5
 
@@ -326,7 +329,7 @@ def find_entities(db: Database, question: str) -> Entities:
     return Entities(dict(list(exact.items())[:MOST_EXACT]), mentioned, tuple(wings))
 
 
-@lru_cache(8)  # called in several steps of one question
+@lru_cache(8)  # cached, because several steps of one search call it
 def name_spans(question: str) -> Mapping[str, str]:
     """Return all word sequences that could be a name, normalized, with their original text."""
     words = [match.span() for match in _NAME_WORD.finditer(question)][:MOST_NAME_WORDS]
@@ -352,7 +355,7 @@ VAGUE_WORDS = frozenset(
     """happen happened happening happens occur occurred event events news new thing things anything something
     everything went go going gone changed change changes took take place tell show list""".split()
 )
-"""Words that add nothing to the time in a question, as in "what happened last week"."""
+"""Words that add nothing to a question about a time, such as "what happened last week"."""
 
 _SUBJECT_WORDS = r"(?: [\w'’-]+){1,5}"
 _LATEST = re.compile(
@@ -381,27 +384,27 @@ _TELLING = re.compile(
 _BETWEEN_THINGS = re.compile(r"[,;:]|\b(?:and|or|then|before|after)\b", re.IGNORECASE)
 
 LONGEST_SHORT_PERIOD = 31
-"""Within a period of up to this many days, the first or the latest is not searched for."""
+"""If the question names a period of at most this many days, results are not sorted by date."""
 
 
 class TimeOrder(NamedTuple):
-    """What a question asks about the order of things in time."""
+    """The order in time that a question asks for."""
 
     kind: str
-    """"first", "latest", or "order" if it asks in which order things happened."""
+    """"first", "latest", or "order" if the question asks in which order things happened."""
     subject: str
-    """The question without the words that ask for the order, by which candidates are found."""
+    """The question without the words that ask for the order. Candidates are searched by it."""
     things: tuple[str, ...] = ()
-    """The things whose order is asked for."""
+    """The things that the question asks to order."""
 
     def extreme(self, days: Iterable[str]) -> str:
         """Return the first or the latest of these days."""
         return (max if self.kind == "latest" else min)(days)
 
 
-@lru_cache(8)  # called in several steps of one question
+@lru_cache(8)  # cached, because several steps of one search call it
 def find_time_order(question: str) -> TimeOrder | None:
-    """Return what a question asks about the order of things in time, or None."""
+    """Return the order in time that a question asks for, or None."""
     text = question[:LONGEST_DATED_TEXT]
     patterns = (("order", _ORDER), ("latest", _LATEST), ("first", _FIRST))
     kind, match = next(
@@ -437,7 +440,7 @@ _POSSESSIVE_END = re.compile(r"[’']s?\Z", re.IGNORECASE)
 _GERMAN = frozenset(
     "der die das den dem des ein eine einen einem einer ist sind war hat und wo wer wann wie".split()
 )
-"""In a question with one of these words, nouns are capitalized, so that capitals do not mark names."""
+"""Words of German questions. German capitalizes all nouns, so capitals do not indicate names."""
 _CALENDAR = frozenset(
     """january february march april may june july august september october november december monday tuesday
     wednesday thursday friday saturday sunday i i'm i've i'd""".split()
@@ -469,7 +472,7 @@ def names_asked(question: str, weights: Mapping[str, float]) -> dict[str, float]
     return {word: weight for word, weight in weights.items() if word.lower() in names}
 
 
-# What a question asks for
+# The kind of answer that a question asks for
 
 _DAYS_AND_MONTHS = (
     "(?:jan(?:uary)?|feb(?:ruary)?|march|april|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
@@ -504,7 +507,7 @@ _MONEY = (
 _FOR_ITSELF = (
     r"\A(?!\W*(?:where|when|who|whom|whose|why|how|did|does|is|are|was|were|should|has|have|will)\b)[\s\S]*"
 )
-"""The beginning of a question that may ask for a password itself, not for something about it, such as its place."""
+"""The beginning of a question that asks for a password itself, not for something about it, such as its place."""
 _COSTS = "price|costs?|budget|salary|wage|fee|rent|deposit|refund|payment|invoice amount|premium|insured for|paid for"
 _ROLE = (
     r"\b(?:I|we|me|us|myself|mum|mom|dad|grand(?:ma|pa|mother|father|parents))\b|\b(?:my|our|his|her|their|your) \w+"
@@ -536,18 +539,18 @@ _NO_PLACE = frozenset(
 
 
 class Sought(NamedTuple):
-    """What a question asks for, such as a number, and how it is recognized in a text."""
+    """The kind of answer that a question asks for, such as a number, and how to recognize it in a text."""
 
     kind: str
     text: re.Pattern[str]
-    """A pattern of texts that contain it. A word in the group `name` must not be in `asked`."""
+    """A pattern of texts that contain an answer. A word in the group `name` must not be in `asked`."""
     weight: float
-    """This much is subtracted from the evidence of a result without it."""
+    """The amount subtracted from the evidence of a result without such an answer."""
     asked: frozenset[str] = frozenset()
     """The words of the question in lower case, with and without a plural or possessive s."""
 
     def is_in(self, text: str) -> bool:
-        """Return True if a text contains what is asked for."""
+        """Return True if a text contains an answer of this kind."""
         if self.kind in ("person", "name"):
             return _has_name(text, self.asked) or bool(self.kind == "person" and self.text.search(text))
         return any(self.kind != "place" or self._is_place(match) for match in self.text.finditer(text))
@@ -619,7 +622,7 @@ _SOUGHT: tuple[tuple[str, str, str, float], ...] = (
     ),
     (
         "number",
-        # Events are counted in many texts, and most do not state their number.
+        # Many texts mention events, and most do not state how often they happened.
         r"\bhow many\b(?!.*\b(has|have)\b.*\b(been|won|made|gone|seen|read|written|taken|had|\w+ed)\b)"
         r"|\bhow (much|old|large|big|high|fast)\b"
         r"|\b(serial|account|room|house|flight|order|invoice|port|version|policy|contract|customer|member) number\b"
@@ -651,7 +654,7 @@ _SOUGHT: tuple[tuple[str, str, str, float], ...] = (
     ("name", rf"\bwhat (is|was|are|were) the names?\b|\b(what|which) ({_NAMED_THINGS})\b", "", 0.1),
     ("person", r"\b(who|whom|whose)\b", _ROLE, 0.1),
 )
-"""Each row: what is asked for, a pattern of questions, a pattern of texts that contain it, and `Sought.weight`."""
+"""Each row: the kind of answer, a pattern of questions, a pattern of texts, and `Sought.weight`."""
 
 _NO_NAME = frozenset(
     """the a an this that these those it its he she they his her their we our you your i my me and but or so if when
@@ -666,8 +669,8 @@ _ABBREVIATED = re.compile(r"\b(Mrs?|Ms|Drs?|Prof|St)\.\s*")
 def _has_name(text: str, asked: Collection[str]) -> bool:
     """Return True if a text has a capitalized word that may be a name and that is not a word of the question.
 
-    The first word of a sentence is one if a capitalized word or a verb follows. A text without capitals may
-    contain names.
+    The first word of a sentence may be a name if a capitalized word or a verb follows. A text without
+    capitals may contain names.
     """
     if text.islower() or _QUOTED.search(text):
         return True
@@ -692,7 +695,7 @@ def _has_name(text: str, asked: Collection[str]) -> bool:
 
 @cache
 def _patterns() -> list[tuple[re.Pattern[str], Sought]]:
-    """Return the patterns of questions. Compiling them takes 10 ms, so it is done for the first question only."""
+    """Return the compiled patterns. Compiling takes 10 ms, so it is done once, at the first question."""
     return [
         (re.compile(question, re.IGNORECASE), Sought(kind, re.compile(text, re.IGNORECASE), weight))
         for kind, question, text, weight in _SOUGHT
@@ -700,7 +703,7 @@ def _patterns() -> list[tuple[re.Pattern[str], Sought]]:
 
 
 def sought(question: str) -> Sought | None:
-    """Return what a question in English asks for, or None if it matches no pattern."""
+    """Return the kind of answer that an English question asks for, or None if it matches no pattern."""
     words = {_POSSESSIVE_END.sub("", word).lower() for word in _WORD.findall(question)}
     words |= {word.removesuffix("s") for word in words}
     kind = next((each for pattern, each in _patterns() if pattern.search(question)), None)
@@ -711,20 +714,21 @@ SHORTEST_CORRECTED = 5
 """Shorter words are not corrected, because too many words differ from them by one letter."""
 
 SHORTEST_STEM = 3
-"""The rest of a word without its ending has at least this many letters."""
+"""Minimum letters of a word without its ending."""
 
 LONG_WORD = 8
-"""Two letters may be wrong in a word of at least this length, and one in a shorter word."""
+"""In words of at least this length two letters may be wrong; in shorter words, one."""
 
 LONG_NAME = 6
-"""A capitalized word may be a name, so it is corrected only from this length on, and only by one letter."""
+"""Minimum length of a capitalized word to correct, by one letter only, because it may be a name."""
 
 MOST_CHECKED = 32
 MOST_CORRECTED = 3
 """At most MOST_CHECKED words of a question are looked up, and at most MOST_CORRECTED of them are corrected."""
 
 MANY_ROWS = 20_000
-"""A correction begins with the same letter as the word; in an index with more rows than this, with the same two."""
+"""A correction starts with the same letter as the word, or with the same two in an index with more rows than this.
+"""
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _LITERAL = re.compile(r'"[^"]*"|“[^“”]*”|\[\[[^\]]*\]\]|`[^`]*`|\S*[@/\\]\S*')
@@ -732,7 +736,7 @@ _ENDINGS = (
     *("s", "es", "ed", "ing", "ings", "ly", "er", "ers", "or", "ors", "est", "able", "ness"),
     *("ment", "ments", "ist", "ists", "ism", "ize", "ized", "izes", "izing", "less", "ful", "fully"),
 )
-"""A word with one of these endings is an English word if the rest is."""
+"""A word with one of these endings counts as English if the word without it is English."""
 
 
 def correct_spelling(db: Database, question: str) -> tuple[str, tuple[str, ...]]:
@@ -749,7 +753,7 @@ def correct_spelling(db: Database, question: str) -> tuple[str, tuple[str, ...]]
 
 
 def _unknown_words(db: Database, question: str) -> list[str]:
-    """Return the words that neither the memory nor the English vocabulary contains."""
+    """Return the words that are in neither the memory nor the English vocabulary."""
     text = _LITERAL.sub(" ", question)
     words = [word for word in dict.fromkeys(_LETTERS.findall(text)) if len(word) >= SHORTEST_CORRECTED][
         :MOST_CHECKED
@@ -766,8 +770,8 @@ def _unknown_words(db: Database, question: str) -> list[str]:
 
 
 def _english_words() -> str:
-    """Return English words, each on a line, or "" if the package of the built-in model is not installed."""
-    from quaid.embedding import onnx  # takes a millisecond, and few questions have an unknown word
+    """Return English words, one per line, or "" if the built-in model's package is not installed."""
+    from quaid.embedding import onnx  # imported late: it takes a millisecond and is rarely needed
 
     folder = onnx.find_package(onnx.BGE_PACKAGE, *onnx.BGE_PATH)
     if folder is None:
@@ -784,14 +788,14 @@ def _is_english(word: str, english: str) -> bool:
     for ending in _ENDINGS:
         stem = word.removesuffix(ending)
         if stem != word and len(stem) >= SHORTEST_STEM:
-            stems += [stem, f"{stem}e"] if ending[0] in "aeiou" else [stem]  # scheduled: schedule
+            stems += [stem, f"{stem}e"] if ending[0] in "aeiou" else [stem]  # "scheduled" becomes "schedule"
     stems += [f"{stem[:-1]}y" for stem in stems if stem.endswith("i")]
-    stems += [stem[:-1] for stem in stems if stem[-1] == stem[-2:-1]]  # planner: plan
+    stems += [stem[:-1] for stem in stems if stem[-1] == stem[-2:-1]]  # "planner" becomes "plan"
     return any(f"\n{stem}\n" in english for stem in (word, *stems))
 
 
 def _nearest_word(db: Database, word: str) -> str:
-    """Return the most similar word of the memory, preferring frequent ones, or "" if none is similar enough."""
+    """Return the most similar word in the memory, preferring frequent words, or "" if none is similar enough."""
     stemmer = Stemmer(db)
     stem = _stem(stemmer, word)
     most = 2 if len(stem) >= LONG_WORD else 1

@@ -1,9 +1,9 @@
 """Reorder the best pages of a question with a cross-encoder that the user has set up.
 
 A cross-encoder reads a question and a passage together, which is more exact and much slower than comparing
-vectors. It is an ONNX model in a folder, as sentence-transformers exports it, or a server with the rerank API of
-Cohere, Jina, vLLM or llama.cpp. Without one, nothing of this module is loaded. If it fails, the order stays as it
-is, and a note in the answer says so.
+vectors. It is an ONNX model in a folder, as sentence-transformers exports it, or a server with the rerank API
+of Cohere, Jina, vLLM or llama.cpp. Without a cross-encoder, this module is not loaded. If the cross-encoder
+fails, the order is unchanged and the answer contains a note.
 """
 
 import json
@@ -22,7 +22,7 @@ from quaid.storage import chunks, pages
 from quaid.storage.sqlite.connection import Database
 
 MOST_PAGES = 30
-"""This many of the best pages are reordered."""
+"""Number of the best pages to reorder."""
 
 LONGEST_QUESTION = 1_000
 LONGEST_PASSAGE = 2_000
@@ -36,7 +36,7 @@ TRIAL = ("Where does the ferry leave?", ("The ferry leaves from the old quay.", 
 
 
 class RerankerDescription(NamedTuple):
-    """A cross-encoder as stored in a database: how to open it, without secrets."""
+    """A cross-encoder as stored in a database: how to open it, without its API key."""
 
     place: str  # a folder or the address of a server
     model: str = ""  # the name of the model on the server
@@ -55,7 +55,7 @@ class Reranker(Protocol):
     description: RerankerDescription
 
     def ready(self) -> str | None:
-        """Return None if the reranker is expected to work, else the reason why it is not.
+        """Return None if the reranker is expected to work, else the reason why it would fail.
 
         This must not load a model or use the network.
         """
@@ -116,8 +116,8 @@ def rerank(
 ) -> tuple[Ranking, str]:
     """Return the ranking with its best pages reordered, and a note if that was not possible for all of them.
 
-    Pages asked for by name (`exact`) keep their place. The reordered pages share the scores that they had, so
-    that they stay before all other pages.
+    Pages asked for by name (`exact`) keep their place. The reordered pages receive the same set of scores in
+    their new order, so they stay before all other pages.
     """
     best = sorted(ranking.pages, key=lambda page: -ranking.pages[page])
     first = [page for page in best if page in ranking.best and page not in exact][:MOST_PAGES]
@@ -132,7 +132,7 @@ def rerank(
         problem = reranker.ready()
         scores = [] if problem else reranker.scores(question[:LONGEST_QUESTION], passages)
     except QuaidError as error:
-        # Part of the response of a server may quote the texts that it was sent, so it is left out.
+        # The server's response may quote the texts it received, so it is left out of the note.
         problem = str(error.facts.get("noted") or error.facts.get("problem") or error)
     if problem:
         return ranking, f"not reranked: {problem}"

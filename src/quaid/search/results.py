@@ -1,4 +1,4 @@
-"""Make results of the ranked pages: choose the chunk and the line of each page, rate its evidence and explain it."""
+"""Build results from the ranked pages: choose the chunk and line of each page, rate its evidence and explain it."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,10 +36,11 @@ from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import TextIndex
 
 COMPARABLE = 0.75
-"""If the first or latest is asked for, results and statements with this share of the best evidence are compared."""
+"""If the question asks for the first or latest, texts with at least this share of the best evidence are compared.
+"""
 
 RESULTS_JUDGED = 3
-"""The strength of an answer is that of the best of this many first results."""
+"""The strength of an answer is the highest strength among this many first results."""
 
 MOST_WORDS_NAMED = 6
 
@@ -48,36 +49,35 @@ TRUST_SHARE = 0.6
 
 MOST_TRUSTED_ADDED = 3
 PAGES_COMPARED = 200
-"""If most first results are of a lower trust class, MOST_TRUSTED_ADDED of the best one are looked for in so many."""
+"""If most of the first results are of a lower trust class, up to MOST_TRUSTED_ADDED pages of the highest
+class are added from this many pages.
+"""
 
 LATEST_TOKENS = 60
-"""The entry of a timeline in a result has at most this many tokens."""
+"""Maximum tokens of the timeline entry (`latest`) in a result."""
 
 SUMMARY_TOKENS = 200
-"""The summary of a page in a result has at most this many tokens.
-
-Agents receive it only with the depth `summary`.
-"""
+"""Maximum tokens of a page summary in a result. Agents receive the summary only with the depth `summary`."""
 
 NOTEBOOK_KIND = "notebook"
 
 CHUNKS_COMPARED = 3
-"""Entries of a notebook file come from this many of its best chunks, and as many of its nearest in meaning."""
+"""Entries of a notebook file come from this many of its best chunks, and this many of its nearest in meaning."""
 
 ENTRY_SHARE, MOST_ENTRIES = 0.5, 5
-"""Of a notebook file, entries with at least ENTRY_SHARE of the best evidence are shown, at most MOST_ENTRIES."""
+"""A notebook file shows up to MOST_ENTRIES entries that have at least ENTRY_SHARE of the best evidence."""
 
 ATTRIBUTE_SHARE = 0.5
-"""What is asked for is looked for in statements with this share of the most words besides the subject."""
+"""The answer is looked for in statements with at least this share of the most words besides the subject."""
 
 DAY_WEIGHT = 1.0
 """Evidence added to a statement that contains a day of the question, written in digits or in words."""
 
 LEAST_OUTDATED = 0.15
-"""An outdated statement with less evidence than this is not the line of a result, if there is a current one."""
+"""An outdated statement with less evidence than this is not used as the line if there is a current one."""
 
 LEAST_STRUCK = 0.3
-"""A partly struck statement is outdated only if more than this share of the question's words are struck."""
+"""A partly struck statement is outdated only if more than this share of the question's words is struck."""
 
 WORDS_ADDED = 2
 """An entry is also shown if it has at least this many words of the question that the chosen entries lack."""
@@ -123,7 +123,7 @@ class SearchResult(NamedTuple):
     date: str = ""
     """The day or month of the text, if it has one."""
     origin: str = "page"
-    """Where it is stored: page, notebook, daily, conversation, kb or proposal."""
+    """Where the text is stored: page, notebook, daily, conversation, kb or proposal."""
     status: str = ""
     """"superseded" if the page has such a status, or the line is struck or states an outdated value.
 
@@ -134,20 +134,20 @@ class SearchResult(NamedTuple):
     turn: int = 0
     """The number of the turn in the conversation, or 0 for other results."""
     proposal: int = 0
-    """The id of a proposal that waits for a decision, or 0."""
+    """The id of an open proposal, or 0."""
     latest: str = ""
     """The newest matching entry of the timeline, or else the newest entry; see `ResultBuilder._latest`.
 
-    It is "" if the text itself is an entry of the timeline that is at least as new.
+    Empty if the text itself is a timeline entry that is at least as new.
     """
     now: str = ""
     """The current value, or how the fact ended, if the text states an outdated value."""
     trust: TrustName = "person"
-    """The lowest trust class of the lines that it shows."""
+    """The lowest trust class of the lines in the result."""
 
     @property
     def text(self) -> str:
-        """The text that agents receive. Text that is not of the person cannot end a quotation."""
+        """The text that agents receive. If it is not the user's, it is escaped, so it cannot end a quotation."""
         text = self.content or self.line
         return text if self.trust == "person" else escape_delimiters(text)
 
@@ -188,11 +188,11 @@ class LaneTrace(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A search result with the texts of which one is returned, depending on the budget."""
+    """A search result with alternative texts, one of which is returned depending on the budget."""
 
     result: SearchResult
     line: str
-    """The sentence or list entry that answers best."""
+    """The sentence or list entry with the most evidence."""
     section: str
     """The text of the best chunk."""
     full: str
@@ -202,7 +202,7 @@ class Entry(NamedTuple):
     is_named: bool = False
     """True if the question names the page."""
     line_class: int = PERSON
-    """The trust class of its best line."""
+    """The trust class of the best line."""
 
 
 class ShownPage(NamedTuple):
@@ -216,7 +216,7 @@ class ShownPage(NamedTuple):
     """`status` in the front matter of the page."""
     timeline: str = ""
     truth_day: str = ""
-    """The day of the last change above the timeline."""
+    """The day of the last change of the text above the timeline."""
     more: tuple[ChunkRow, ...] = ()
     """Other chunks of a notebook file that may have better entries than `chunk`."""
     classes: LineTrust = ALL_BY_PERSON
@@ -232,20 +232,20 @@ _DONE = re.compile(
     r"|\A\W*(did|has|have|was|were|is|are) (i|we|the|it|they)\b",
     re.IGNORECASE,
 )
-"""Patterns of a question that asks whether something was done."""
+"""Matches a question that asks whether something was done."""
 ENTRY_MARK = re.compile(r"\A(?:[-*+] )?\*\*[\d-]+\*\* \| (?:\S+ — )?")
-"""The date and source at the beginning of an entry of a timeline."""
+"""Matches the date and source at the beginning of a timeline entry."""
 _CORRECTION = re.compile(r"(?:[-*+] )?\*\*[\d-]+\*\* \| correction — .*~~")
-"""The beginning of an entry of a timeline about a correction, with the struck text."""
+"""Matches the beginning of a timeline entry about a correction, including the struck text."""
 _BOOKKEEPING = re.compile(r"(?:was wrong|done|\(removed\))\.?", re.IGNORECASE)
-"""The text that remains of an entry about a correction if its struck text is removed."""
+"""Matches the text that is left of a correction entry without its struck text."""
 _LETTER = re.compile(r"[^\W\d_]")
 _UNFINISHED = re.compile(r"(?::|\b(?:Mrs?|Ms|Dr|Prof|St)\.)\s*\Z")
-"""The end of a statement that the next one continues."""
+"""Matches the end of a statement that continues in the next one."""
 _OPEN_TASK = re.compile(r"^\s*[-*+] \[ \]", re.MULTILINE)
 _TASK_WORDS = STOP_WORDS | {"task", "tasks", "todo", "todos", "dos", "thing", "things", "list", "need"}
 LONGEST_TIMELINE = 20_000
-"""Of a longer timeline, only the first and last characters, half of this number each, are searched for an entry."""
+"""A longer timeline is searched only in its first and last characters, half of this number each."""
 
 
 def _origin(head: PageHead, kind: str) -> str:
@@ -304,11 +304,11 @@ def shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[ShownP
 
 
 def _with_trusted(db: Database, page_ids: list[int], limit: int) -> tuple[list[int], dict[int, LineTrust]]:
-    """Return the first pages, and the classes of those that the person has not written alone.
+    """Return the first pages, and the trust classes of the pages that the user did not write alone.
 
-    If most of them are of a lower class, the best ones of a higher class among the next pages are added, so that
-    copies of a text cannot keep out what the person wrote. They become results only if they have about as much
-    evidence.
+    If most of the first pages are of a lower class, the best pages of the highest class among the next ones
+    are added, so that many copies of a text cannot displace the user's pages. They become results only if
+    they have about as much evidence.
     """
     first = page_ids[:limit]
     classes = trust.of_pages(db, first)
@@ -325,19 +325,19 @@ def _with_trusted(db: Database, page_ids: list[int], limit: int) -> tuple[list[i
 
 
 def _repeats_title(row: ChunkRow, head: PageHead) -> bool:
-    """Return True for a chunk of a timeline whose text is only the title of its page."""
+    """Return True if a chunk of a timeline contains only the title of its page."""
     return row.kind != TRUTH_KIND and ENTRY_MARK.sub("", row.text.strip()).strip() == head.title
 
 
 def _is_less_trusted(row: ChunkRow, classes: LineTrust) -> bool:
-    """Return True for an entry of a timeline of a lower trust class than other lines of its page."""
+    """Return True if a timeline entry has a lower trust class than other lines of its page."""
     return row.kind != TRUTH_KIND and bool(classes.lines) and classes.of_text(row.text) > classes.highest
 
 
 def _is_minor(db: Database, row: ChunkRow, head: PageHead, asked: frozenset[str]) -> bool:
-    """Return True for a correction in a timeline that has less than half of the words asked for.
+    """Return True for a correction in a timeline that has less than half of the question's words.
 
-    Words of the title and "use" do not count. Such a correction says nothing about whether the page is current.
+    Words of the title and "use" do not count. Such a correction is not evidence that the page is current.
     """
     if row.kind == TRUTH_KIND or not _CORRECTION.match(row.text.strip()):
         return False
@@ -347,7 +347,7 @@ def _is_minor(db: Database, row: ChunkRow, head: PageHead, asked: frozenset[str]
 
 
 def _chunks_with_text(db: Database, ranked: RankedQuestion, rows: list[ChunkRow]) -> dict[int, ChunkRow]:
-    """For the page of each of these chunks, return the best chunk above the timeline, by page id."""
+    """Return the best chunk above the timeline for the page of each of these chunks, by page id."""
     if not rows:
         return {}
     page_ids = [row.page_id for row in rows]
@@ -377,41 +377,43 @@ def _chunks_with_entries(ranked: RankedQuestion, page_ids: list[int]) -> dict[in
 
 
 STRONG, WEAK = 0.68, 0.0
-"""The limits of the evidence for strong and weak."""
+"""The least evidence for strong and for weak results."""
 
 SHARE_WEIGHT, NEAR_WEIGHT, BM25_WEIGHT, MEANING_WEIGHT, LEAD_WEIGHT = 0.25, 0.35, 0.4, 1.0, 0.3
 """Weights of `words`, `near`, `bm25`, `meaning` and `lead` of Measures."""
 
 NAMES_WEIGHT, SUBJECT_WEIGHT = 0.25, 0.2
-"""This much is subtracted if a result has none of the question's names, or none of its words besides the subject."""
+"""The amounts subtracted if a result has none of the question's names, or none of its words besides the subject."""
 
 LEAST_ATTRIBUTE = 0.1
 """A result with a smaller share of the question's words besides its subject is not strong."""
 
 STRONG_WORDS, WEAK_WORDS = 0.6, 0.3
-"""The limits for strong and weak if only words are known."""
+"""The limits for strong and weak results if only words are known."""
 
 NAMES_WEIGHT_OF_WORDS = 0.4
-"""This much is subtracted for missing names if only words are known."""
+"""The amount subtracted for missing names if only words are known."""
 
 
 class Measures(NamedTuple):
-    """How a result matches a question. Shares of words are from 0 to 1, and rare words weigh more."""
+    """Measures of how well a result matches a question. Shares of words are from 0 to 1; rare words weigh more."""
 
     words: float
-    """The share of the question's words that it contains."""
+    """The share of the question's words that the result contains."""
     near: float
     """The largest share of the question's words in one statement together with its title and heading."""
     bm25: float
-    """Its BM25 score, divided by the sum of the weights of the question's words."""
+    """BM25 of the result, divided by the sum of the weights of the question's words."""
     meaning: float | None
-    """The result of `MeaningLane.excess`, or None if it has no vector."""
+    """The value of `MeaningLane.excess`, or None if the result has no vector."""
     missing_names: float = 0.0
-    """The share of the question's names that it does not contain."""
+    """The share of the question's names that the result does not contain."""
     attribute: float = 1.0
-    """The share of the question's words, other than names and words of the title; 1 if there are no others."""
+    """The share of the question's words besides names and title words that the result contains; 1 if there
+    are none.
+    """
     lacking: float = 0.0
-    """`Sought.weight` if the result does not have what the question asks for, otherwise 0."""
+    """`Sought.weight` if the result lacks the kind of answer that the question asks for, otherwise 0."""
     lead: float = 0.0
     """For the first result, the difference between its ranking score and that of the second; otherwise 0."""
 
@@ -419,12 +421,12 @@ class Measures(NamedTuple):
 def rate(measures: Measures) -> tuple[Strength, float]:
     """Return the strength of a result, and its evidence as a number from 0 to 1, comparable between questions.
 
-    The number is at least 0.5 for strong results, and at least 0.24 for weak ones. The evidence is raw instead of
-    rescaled: the question's words in the result, in all, in one statement, and by BM25; how much nearer its chunk is
-    than the nearest of as many unrelated chunks would be; how far the first result is ahead of the second; and
-    whether it has the names in the question, words of the question besides its subject, and what is asked for, such
-    as a phone number. `python -m bench strength` measures the limits, and docs/decisions/076-strength.md has the
-    figures.
+    The number is at least 0.5 for strong results, and at least 0.24 for weak ones. The evidence is made of
+    absolute measures: the share of the question's words in the result and in one statement, and BM25; how
+    much nearer its chunk is than the nearest unrelated chunk would be; the lead of the first result over the
+    second; and whether the result has the names in the question, words besides its subject, and the kind of
+    answer asked for, such as a phone number. `python -m bench strength` measures the limits, and
+    docs/decisions/076-strength.md has the figures.
     """
     limits = _LIMITS
     if measures.meaning is None:
@@ -450,14 +452,14 @@ def rate(measures: Measures) -> tuple[Strength, float]:
 
 
 STRONG_SCORE, WEAK_SCORE = 0.5, 0.24
-"""The limits of the number that `rate` returns."""
+"""The lowest scores (see `rate`) of strong and of weak results."""
 _LIMITS = (-0.4, WEAK, STRONG, 1.6)
 _WORD_LIMITS = (0.0, WEAK_WORDS, STRONG_WORDS, 1.0)
-"""The evidence for the lowest score, for a weak and a strong result, and for the highest score."""
+"""The evidence that corresponds to the lowest score, a weak result, a strong result, and the highest score."""
 
 
 def _scaled(evidence: float, limits: tuple[float, float, float, float]) -> float:
-    """Return the score for some evidence. The limits for weak and strong become WEAK_SCORE and STRONG_SCORE."""
+    """Scale evidence to a score. The limits for weak and strong become WEAK_SCORE and STRONG_SCORE."""
     least, weak, strong, most = limits
     if evidence >= strong:
         return STRONG_SCORE + (1 - STRONG_SCORE) * (evidence - strong) / (most - strong)
@@ -467,12 +469,12 @@ def _scaled(evidence: float, limits: tuple[float, float, float, float]) -> float
 
 
 def below_strong(score: float) -> float:
-    """Limit a score to less than the limit for strong, for a result that lacks what the question asks for."""
+    """Limit a score to less than strong, for a result without the kind of answer that the question asks for."""
     return min(score, STRONG_SCORE - 0.01)
 
 
 def missing_names(names: Mapping[str, float], held: Iterable[str]) -> float:
-    """Return the share of the names that are not in `held`, or 0 if there are none. Rare names count more."""
+    """Return the share of the names that are not in `held`, or 0 if there are no names. Rare names weigh more."""
     return 1 - word_share(held, names) if names else 0.0
 
 
@@ -480,11 +482,11 @@ _ASKING = frozenset(
     """tell show give list find explain describe know known remember say said information info note notes detail
     details overview summary news status latest thing things something anything everything happened""".split()
 )
-"""Words of a question that asks for anything about a subject."""
+"""Words of a question that asks for general information about a subject."""
 
 
 def attribute_share(weights: Mapping[str, float], held: Iterable[str], subject: Collection[str]) -> float:
-    """Return the share of a question's words besides its subject that are in `held`, or 1 if it has no others."""
+    """Return the share of a question's words besides its subject that are in `held`; 1 if there are none."""
     others = {
         word: weight
         for word, weight in weights.items()
@@ -496,15 +498,15 @@ def attribute_share(weights: Mapping[str, float], held: Iterable[str], subject: 
 class _ScannedText(NamedTuple):
     held: list[str]
     statements: dict[str, float]
-    """Evidence that a statement answers the question, from 0 to 1."""
+    """Maps each statement to the evidence that it answers the question, from 0 to 1."""
     near: float = 0.0
     """The largest share of the question's words in one statement with its title and heading."""
     in_title: Sequence[str] = ()
     """The words of the question that the title contains."""
     around: str = ""
-    """The statements that have the words of the question besides its subject; all statements if none has them."""
+    """The statements with the question's words besides its subject, or all statements if none has such words."""
     best: float = 0.0
-    """The highest evidence of a statement, plus the evidence of the words in title and headings."""
+    """The highest evidence of a statement, plus the evidence of the words in the title and headings."""
 
 
 class ResultBuilder:
@@ -565,10 +567,10 @@ class ResultBuilder:
         return shown._replace(chunk=best, more=others)
 
     def best_notebook_first(self, shown: list[ShownPage]) -> list[ShownPage]:
-        """Return the pages with the notebook files among them in the order of their best entries.
+        """Sort the notebook files among the pages by their best entries.
 
-        The score of a file as a whole does not count, because most of its entries have nothing to do with the
-        question. Files that the question names keep their places.
+        The score of a whole file is ignored, because most of its entries are unrelated to the question. Files
+        that the question names keep their places.
         """
         exact = self._ranked.candidates.named.exact
         places = [
@@ -583,7 +585,7 @@ class ResultBuilder:
         return ordered
 
     def result(self, shown: ShownPage) -> SearchResult:
-        """Return the result of a page, without line and content, which depend on the budget."""
+        """Return the result of a page without its line and content, which depend on the budget."""
         head, chunk = shown.head, shown.chunk
         exact = head.id in self._ranked.candidates.named.exact
         judged, score = self._own(shown)
@@ -601,11 +603,11 @@ class ResultBuilder:
             rank_score=1.0 if exact else round(self._ranked.ranking.pages.get(head.id, 0.0), 4),
             date=shown.date,
             origin=_origin(head, shown.kind),
-            trust=CLASSES[shown.classes.rest],  # entry() compares the lines of a page with several classes
+            trust=CLASSES[shown.classes.rest],  # a default; `entry` compares single lines
         )
 
     def entry(self, shown: ShownPage, depth: str) -> Entry:
-        """Return the result of a page with the texts that may be served."""
+        """Return the result of a page with the texts that may be returned."""
         result = self.result(shown)
         section = shown.chunk.text.strip("\n") if shown.chunk else ""
         full = shown.truth.strip("\n")
@@ -614,7 +616,7 @@ class ResultBuilder:
         line, is_outdated = self._best_line(shown)
         if shown.kind == NOTEBOOK_KIND:
             line, section, is_outdated = self._notebook_texts(shown, line, section, is_outdated)
-            full = full if depth == "full" else ""  # the other entries have nothing to do with the question
+            full = full if depth == "full" else ""  # the other entries are unrelated to the question
         elif result.strength != "none":
             latest = self._latest(shown)
             is_newer = result.part == "truth" or latest[:10] > shown.date
@@ -644,7 +646,7 @@ class ResultBuilder:
         if shown.chunk is None or shown.head.id in self._ranked.candidates.named.exact:
             return shown.head.summary or (shown.chunk.text.strip() if shown.chunk else ""), False
         weights = self._scan(shown).statements
-        # A statement without letters, such as the date at the beginning of a note, says nothing.
+        # A statement without letters, such as a date at the beginning of a note, contains no information.
         weights = {text: weight for text, weight in weights.items() if _LETTER.search(text)} or weights
         if not weights:
             return shown.head.summary or shown.chunk.heading_path, False
@@ -657,7 +659,7 @@ class ResultBuilder:
         return best, is_outdated
 
     def _most_trusted(self, shown: ShownPage, weights: dict[str, float]) -> str:
-        """Return the statement with the most evidence, or one of a higher trust class with about as much."""
+        """Return the statement with the most evidence, or a more trusted one with about as much evidence."""
         best = max(weights, key=lambda text: weights[text])
         if not shown.classes.lines or shown.chunk is None:
             return best
@@ -666,7 +668,7 @@ class ResultBuilder:
         return min(near, key=lambda text: (rows[text], -weights[text]))
 
     def _of_time(self, weights: dict[str, float], best: str) -> str:
-        """Return the first or latest dated statement with about as much evidence, if the question asks for it."""
+        """Return the first or latest dated statement with about as much evidence, if the question asks for one."""
         order = self._ranked.order
         days = {}
         for text, weight in weights.items() if order and order.kind != "order" else ():
@@ -676,14 +678,14 @@ class ResultBuilder:
         return next((text for text, day in days.items() if day == extreme), best)
 
     def _is_outdated(self, statement: str) -> bool:
-        """Return True for a struck statement, and for a ticked one if the question asks only for what is open."""
+        """Return True for a struck statement, and for a ticked one if the question asks only for open tasks."""
         if is_ticked(statement):
             return self._asks_for_open and not self._asks_for_done
         entry = ENTRY_MARK.sub("", statement)
         return is_struck(entry) or bool("~~" in entry and _BOOKKEEPING.fullmatch(without_struck(entry)))
 
     def _matches_struck(self, statement: str) -> bool:
-        """Return True if at least half of the question's words in a statement, by weight, are struck."""
+        """Return True if the struck words of a statement match the question at least as well as its other words."""
         if "~~" not in statement:
             return False
         held, left = (
@@ -701,7 +703,7 @@ class ResultBuilder:
         """Return the newest timeline entry with words of the question, not counting those in the title.
 
         Entries with less than half as much evidence as the best one are skipped. If no entry has such a word,
-        return the newest entry, or "" if the text above the timeline changed later. Struck text is left out.
+        return the newest entry, or "" if the text above the timeline is newer. Struck text is left out.
         """
         text = shown.timeline
         if len(text) > LONGEST_TIMELINE:
@@ -711,7 +713,7 @@ class ResultBuilder:
             statement = without_struck(entry.summary)
             is_news = statement != shown.head.title and statement not in shown.truth
             if shown.classes.lines and shown.classes.of_excerpt(entry.summary, text) > shown.classes.highest:
-                continue  # an entry of a lower class than the text is not its news
+                continue  # an entry of a lower trust class than the text is not shown as its latest news
             if statement and is_news and not _BOOKKEEPING.fullmatch(statement):
                 entries.append((self._entry_weight(shown, statement), entry.date, statement))
         if not entries:
@@ -732,9 +734,9 @@ class ResultBuilder:
         return sum(self._weights[word] for word in words)
 
     def _is_open_task(self, shown: ShownPage) -> bool:
-        """Return True if the question asks for open tasks and the chunk or page is one that may be meant.
+        """Return True if the question asks for open tasks and the chunk or page is such a task.
 
-        If the question also has other words, the result must contain one of them; a page, two of them.
+        If the question also has other words, a chunk must contain one of them, and a page two.
         """
         if not self._asks_for_open or shown.chunk is None:
             return False
@@ -746,7 +748,7 @@ class ResultBuilder:
         return not words or not words.isdisjoint(self._held(shown))
 
     def _is_asked_task(self, statement: str) -> bool:
-        """Return True for an open task with all words (see `_task_words`) of a question for open tasks."""
+        """Return True for an open task with all words of a question about open tasks (see `_task_words`)."""
         if not self._asks_for_open or not statement.startswith("[ ]"):
             return False
         words = self._task_words()
@@ -763,10 +765,10 @@ class ResultBuilder:
     def _notebook_texts(
         self, shown: ShownPage, line: str, section: str, is_outdated: bool
     ) -> tuple[str, str, bool]:
-        """Return best line and section of a notebook file, and whether they are outdated.
+        """Return the best line and section of a notebook file, and whether they are outdated.
 
-        A chunk of a list has many entries that have nothing to do with each other. The section is the matching
-        entries below their heading; outdated ones are left out if a current one matches as well.
+        The entries in a chunk of a list are unrelated to each other. The section therefore has only the
+        matching entries below their heading. Outdated ones are left out if a current one matches as well.
         """
         if shown.chunk is None:
             return line, section, is_outdated
@@ -805,7 +807,7 @@ class ResultBuilder:
         return (f"{heading}: {line}" if heading and heading != line else line), section, is_outdated
 
     def _with_other_words(self, matching: list[str], ranked: list[str]) -> list[str]:
-        """Add to the matching entries the best others that have enough words of the question that these lack."""
+        """Add the best entries with enough words of the question that the matching entries do not contain."""
         chosen = list(matching)
         covered = {word for text in matching for word in self._words_in(text)}
         for text in ranked:
@@ -823,7 +825,7 @@ class ResultBuilder:
         return self._words_of([match[1:] for match in matches], text)
 
     def _own(self, shown: ShownPage) -> tuple[Strength, float]:
-        """Return strength and score of one result, from the words and names it contains and its cosine."""
+        """Return the strength and score of one result, from the words and names it contains and its cosine."""
         candidates, meaning = self._ranked.candidates, None
         exact = shown.head.id in candidates.named.exact
         if exact or (candidates.only_time and self._is_of_time(shown)):
@@ -834,7 +836,7 @@ class ResultBuilder:
             meaning = None if cosine is None else self._ranked.meaning.excess(cosine)
         judged, score = rate(self._measures(shown, meaning))
         if judged == "strong" and candidates.periods and not self._is_of_time(shown):
-            # A result may be wrong if it is not from the period in the question.
+            # A result from outside the period in the question may be wrong.
             return "weak", below_strong(score)
         return judged, score
 
@@ -867,7 +869,7 @@ class ResultBuilder:
         return word_share(self._held(shown), self._weights)
 
     def strength(self, shown: list[ShownPage]) -> Strength:
-        """Return the strength of the answer: that of the best of its first results."""
+        """Return the strength of the answer: the highest strength among its first results."""
         if self._ranked.candidates.named.exact:
             return "strong"
         return strongest([*(self._own(result)[0] for result in shown[:RESULTS_JUDGED]), "none"])
@@ -954,7 +956,7 @@ class ResultBuilder:
 
         The evidence is the share of the question's words, by weight, and for an entry with a vector also its
         meaning. A struck statement counts half, so that a current one with as many words is preferred. The
-        text before the offset is the title and the headings, which belong to each statement.
+        text before the offset consists of the title and headings, whose words count for every statement.
         """
         weights: dict[str, float] = {}
         spans = statement_spans(text[first:])
@@ -992,7 +994,7 @@ class ResultBuilder:
         return _ScannedText([], weights, near, around="\n".join(texts))
 
     def _scaled_meaning(self, cosine: float) -> float:
-        """Return a cosine on the scale from an unrelated chunk (0) to the nearest chunk or entry (1)."""
+        """Scale a cosine so that an unrelated chunk has 0 and the nearest chunk or entry has 1."""
         low = self._evidence.baseline
         width = max((*self._evidence.cosines.values(), *self._entry_cosines.values()), default=low) - low
         return max(0.0, (cosine - low) / width) if width > 0 else 0.0
@@ -1000,7 +1002,7 @@ class ResultBuilder:
     def _words_of(self, stems: list[tuple[str, bool]], text: str) -> list[str]:
         """Return the words of the question that a text with these stems contains.
 
-        Each stem comes with True if its word in the text is not a stop word.
+        Each stem is paired with True if its word in the text is not a stop word.
         """
         words = []
         if stems:

@@ -21,7 +21,7 @@ from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters, Stemmer, TextIndex
 
 LONGEST_QUERY = 10_000
-"""This many characters of a query are read; the rest is ignored."""
+"""Maximum characters of a query. The rest is ignored."""
 
 MOST_WORDS = 32
 MOST_PARTS = 64
@@ -37,7 +37,7 @@ STOP_WORDS = frozenset(
 """English words that are ignored, unless they are part of a phrase or the query has no other words."""
 
 _PHRASE = re.compile(r'"([^"]*)"|“([^“”]*)”')
-# Combining accents without a precomposed letter belong to the word.
+# Combining accents that have no precomposed letter are part of the word.
 _WORD = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
 _POSSESSIVE = re.compile(r"(?i)(?<=[^\W_])['’]s(?![^\W_])")
 
@@ -74,7 +74,7 @@ class QueryPlan(NamedTuple):
 
 
 def plan_query(text: str) -> QueryPlan:
-    """Parse a query. Text without words gives an empty plan."""
+    """Parse a query. Text without words results in an empty plan."""
     words: dict[str, Term] = {}
     parts: dict[str, Term] = {}
     for piece, is_phrase in _pieces(_readable(text)):
@@ -199,7 +199,7 @@ class WordSpan(NamedTuple):
 class Excerpt(NamedTuple):
     text: str
     source: int
-    """Number of the text that the excerpt is from."""
+    """Index of the text that the excerpt is from."""
     start: int
     """Offset of the first marked word in that text."""
 
@@ -378,14 +378,15 @@ _DERIVED = re.compile(r"(?<=\w{5})(?:is|iz|ist|er|or|ment)\Z")
 def content_stems(stemmer: Stemmer, text: str) -> frozenset[str]:
     """Return the stems of all words except stop words, so that related words and spellings compare equal.
 
-    For example, random and randomised have the same stem, and so have a day in digits and in words.
+    For example, random and randomised have the same stem, and so do a date in digits and the same date in
+    words.
     """
     stems = stem_text(stemmer, fold_days(text.replace("_", " "))).telling
     return frozenset(re.sub(r"i\Z", "y", _DERIVED.sub("", stem)) for stem in stems)
 
 
 def match_stems(stemmer: Stemmer, text: str, stems: frozenset[str]) -> list[tuple[int, str, bool]]:
-    """Return offset and stem of each word that has one of these stems, and True if it is not a stop word."""
+    """Return the offset and stem of each word that has one of these stems, and True if it is not a stop word."""
     raw = text.encode("utf-8", "replace")
     found = [word for word in stemmer.words(raw) if word[2] in stems]
     if not found:
@@ -401,10 +402,10 @@ def match_stems(stemmer: Stemmer, text: str, stems: frozenset[str]) -> list[tupl
 
 
 ENOUGH_CHUNKS = 50
-"""So many chunks tell reliably how common a word is, and how near an unrelated chunk is to a question."""
+"""From this many chunks on, word frequencies and the mean cosine of a memory are reliable."""
 
 LEAST_WEIGHT = 0.1
-"""A word has at least this weight, however many chunks contain it."""
+"""Minimum weight of a word, however many chunks contain it."""
 
 
 def word_weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
@@ -433,7 +434,7 @@ def is_mistakable(stemmer: Stemmer, part: str) -> bool:
 
 
 ROW_BUDGET = 30_000
-"""At most this many (page, word) pairs are ranked per query."""
+"""Maximum number of (page, word) pairs to rank per query."""
 
 FEW_PAGES = 1_000
 """If there are at most this many pages, chunks or turns, even the most common words are ranked."""
@@ -510,7 +511,7 @@ class _TextSearch:
         self._highest = {name: TextIndex(db, name).highest_id() for name in (SPACED, UNSPACED)}
 
     def run(self, query: str) -> list[_ScoredPage]:
-        """Return pages whose name is the query, then those with all words, all except stop words, and any word.
+        """Return the pages named like the query, then pages with all words, all except stop words, and any word.
 
         Each group is sorted by score.
         """
@@ -566,7 +567,7 @@ class _TextSearch:
         if highest * len(terms) > self._budget:
             cost = len(terms) * TextIndex(self._db, name).count(expression, self._filters, highest)
             if cost > self._budget:
-                # Each of the two queries gets half of the budget.
+                # Two queries follow, and each gets half of the budget.
                 above = highest - highest * self._budget // (2 * cost)
                 newest = self._match(name, expression, above=above)
                 return newest | self._match(name, f"{NAME_COLUMNS[name]} : ({expression})")
@@ -613,7 +614,7 @@ class _TextSearch:
 
 
 def terms_worth_ranking(counts: dict[str, int], total: int, budget: int) -> list[str]:
-    """Return the rarest terms that fit into the budget. `counts` has the number of documents of each term."""
+    """Return the rarest terms that fit into the budget. `counts` maps each term to its number of documents."""
     if total > FEW_PAGES:
         # FTS5 gives almost no weight to a term that is in more than half of the documents, and ranking such a
         # term takes the longest.
@@ -637,7 +638,7 @@ def _all_terms(terms: Terms) -> str:
 
 
 def _page_hits(db: Database, plan: QueryPlan, scored: list[_ScoredPage], hidden: int | None) -> list[PageHit]:
-    """Return the hits, with equal scores by trust class. Lines of the class `hidden` and below are not quoted."""
+    """Return the hits, with equal scores sorted by trust class. Lines of class `hidden` or below are not quoted."""
     ids = [page_id for page_id, _, _ in scored]
     heads, texts = pages.page_heads(db, ids), pages.page_texts(db, ids)
     marker, classes = ExcerptMarker(text_index.Stemmer(db), plan), trust.of_pages(db, ids)
@@ -656,7 +657,7 @@ def _page_hits(db: Database, plan: QueryPlan, scored: list[_ScoredPage], hidden:
         hits.append(
             PageHit(*heads[page_id][1:], snippet, score, all_words, page_id, heading, CLASSES[lowest])
         )
-    if classes:  # groups of equal scores stay in their places
+    if classes:  # sorts only within groups of equal scores
         places = {(hit.all_words, hit.rank_score): place for place, hit in reversed([*enumerate(hits)])}
         hits.sort(key=lambda hit: (places[hit.all_words, hit.rank_score], CLASSES.index(hit.trust)))
     return hits
@@ -679,17 +680,15 @@ def _excerpt_of_page(
 
 
 def last_heading(path: str) -> str:
-    """Return the last heading of a heading path, without its marks."""
+    """Return the last heading of a heading path, without its markup."""
     return path.rpartition(" > ")[2].lstrip("#* ")
 
 
 LONGEST_LINE = 240
-"""A statement that is shown as the only line of a result has at most this many characters."""
+"""Maximum characters of a statement that is shown as the only line of a result."""
 
 CHARACTERS_PER_TOKEN = 16
-"""A token is assumed to have at most this many characters, which limits how much text is counted.
-
-Only whitespace has more characters per token.
+"""Assumed maximum number of characters per token, which limits how much text is counted. Only whitespace has more.
 """
 
 CUT_MARK = "…"
