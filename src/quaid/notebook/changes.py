@@ -1,4 +1,4 @@
-"""Read sentences that finish, remove, end or correct something, and find the lines that they are about.
+"""Parse sentences that finish, remove, end or correct something, and find the lines that they refer to.
 
 The lines may come from notebook files and from pages. `quaid.operations.corrections` changes them.
 """
@@ -28,7 +28,7 @@ _PAST = dict(
 _GENERAL_VERBS = frozenset("finished completed done sorted".split())
 """Past verbs that can report any task as finished."""
 MAX_SENTENCE = 400
-"""At most this many characters of a sentence are read."""
+"""Maximum characters of a sentence that are read."""
 
 _DONE_FIRST = re.compile(
     rf"(?:(?:{DONE_WORDS}(?: with)?)(?: ?[:：、，,]| [–—-] )|(?!(?:check|tick|complete) )(?:{DONE_WORDS}(?: with)?)"
@@ -101,7 +101,7 @@ _CORRECTION_LEAD = re.compile(
 )
 _POSSIBLE_LEAD = re.compile(rf"^(?:{_MARKERS}(?:\s*[-–—,:;，、：.。]\s*|\s+))+", re.IGNORECASE)
 _NO_LONGER = re.compile(r"(?i) no longer\b| nicht mehr\b| ya no\b| n(?:e |['’])(?=\w+ plus\b)|已经不|不再")
-"""Words that say that a statement has ended. The rest of the sentence is that statement."""
+"""Words which state that something has ended. The rest of the sentence is the ended statement."""
 _NOT = re.compile(r"(?i) (?:(?P<be>is|are|am)|does|do)(?: not|n[’']t)\b")
 _ANY_MORE = re.compile(r"(?i) any ?(?:more|longer)\Z")
 _PLUS = re.compile(r"(?i)(?<=\w) plus\b")
@@ -181,7 +181,7 @@ class Subject(NamedTuple):
 
 
 def subject_of(text: str) -> Subject:
-    """Return the words that identify what a sentence is about."""
+    """Return the words that identify the subject of a sentence."""
     needed: list[str] = []
     hints: list[str] = []
     for word in classifier.tag_words(text, classifier.guess_language(text)):
@@ -254,7 +254,7 @@ def is_removal_task(text: str) -> bool:
 
 
 def cancels(text: str) -> bool:
-    """Return True if a removal cancels a to-do, which was not done."""
+    """Return True if a removal cancels a to-do instead of finishing it."""
     return bool(re.match(rf"(?i){_COURTESY}cancel\s", text))
 
 
@@ -273,7 +273,7 @@ def names_stored_thing(text: str) -> bool:
 
 
 def find_removed(text: str, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that a removal is about.
+    """Return the lines that a removal refers to.
 
     "Remove the battery" may be a task, so without a word such as "note" or "list" only items of lists match.
     """
@@ -295,7 +295,7 @@ _DETAILS = (
     (re.compile(r"(?i)\be-?mail\b|邮箱|メール"), r"@"),
     (re.compile(r"(?i)\b(?:address|adresse|dirección)\b|地址|住所"), r"\d|@|(?i:liv|wohn|habit|viv)|住"),
 )
-"""Patterns of words for a detail of a person, each with a pattern of lines that contain such a detail."""
+"""Pairs of patterns: words for a detail of a person, and lines that contain such a detail."""
 
 
 def _has_named_detail(text: str, line: StoredLine) -> bool:
@@ -308,7 +308,7 @@ def _has_named_detail(text: str, line: StoredLine) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Return the first characters of a text with single spaces and without punctuation at its end."""
+    """Return up to MAX_SENTENCE characters of a text, with single spaces and without final punctuation."""
     return " ".join(text[:MAX_SENTENCE].split()).rstrip(" .!?。！,;:")
 
 
@@ -329,7 +329,7 @@ def finished_task(text: str) -> FinishedTask | None:
     if match:
         return FinishedTask((match["task"] or match["named"]).strip(), is_explicit=True)
     plain = _ASIDE_LAST.sub("", _ASIDE_FIRST.sub("", text.rstrip(".!。 "), count=1)).rstrip(" ,.!")
-    plain = plain.partition(", ")[0]  # what follows is a remark: "the insurance is renewed, forty euros more"
+    plain = plain.partition(", ")[0]  # without a remark: "the insurance is renewed, forty euros more"
     match = _HAVE_DONE.fullmatch(plain)
     if match:
         return FinishedTask(match["task"].strip())
@@ -373,15 +373,15 @@ def bought_thing(task: str) -> str:
 
 
 def reports_finished(text: str) -> bool:
-    """Return True for words about a task such as "sent yesterday", "I have paid it" or "it is done"."""
+    """Return True for a report about a task such as "sent yesterday", "I have paid it" or "it is done"."""
     return finished_task(text) is not None or bool(_DONE_ALONE.match(text.strip()))
 
 
 def find_task(task: str, lines: Iterable[Line], least: int = 1, verb: str = "") -> list[Line]:
-    """Return the lines, which are open to-dos, that share most words with a finished task.
+    """Return the open to-dos among the lines that share the most words with a finished task.
 
-    A to-do must contain at least `least` words of the task, or all its words if it has fewer. It must also contain
-    every name in the task, and `verb` if it is given.
+    A to-do must contain at least `least` words of the task, or all its words if it has fewer. It must also
+    contain every name in the task, and `verb` if it is given.
     """
     tagged = classifier.tag_words(task, classifier.guess_language(task))
     words = [word.text for word in tagged if _tells(word)]
@@ -410,7 +410,7 @@ def find_corrected(text: str, lines: Iterable[Line]) -> list[Line]:
 
 
 def ended_statement(text: str) -> str:
-    """Return the statement that, according to a sentence, has ended, or "" if there is none.
+    """Return the statement that a sentence reports as ended, or "" if there is none.
 
     For "Rob doesn't work at Hill any more" this is "Rob work at Hill".
     """
@@ -438,7 +438,7 @@ def names_new_value(text: str) -> bool:
 
 
 def find_ended(statement: str, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that begin with the words of a statement that has ended."""
+    """Return the lines that begin with the words of an ended statement."""
     ended = _Statement(statement)
     return [line for line in lines if line.box is None and ended.is_said_by(_Statement(line.text))]
 
@@ -540,7 +540,7 @@ class _Statement:
         return any({"NOT", "DO_NOT"}.intersection(word.classes) for word in self._words)
 
     def _same_names(self, other: "_Statement", count: int) -> bool:
-        """Return True if each name among the first words, if capitalized here, is capitalized in both statements."""
+        """Return True if `other` capitalizes the same names among the first `count` words of this statement."""
         names = [word.text for word in self._words[:count] if "NAME" in word.classes]
         return all(
             re.search(rf"(?<!\w){re.escape(name.title())}", statement._text)
@@ -566,8 +566,8 @@ def _preposition(words: list[classifier.TaggedWord]) -> str:
 class _Words:
     """The words of a text that carry its meaning.
 
-    They are compared by stem, so plural and past tense do not matter. In scripts without spaces, a word is
-    contained if its characters are.
+    They are compared by stem, so plural and past tense do not matter. In scripts without spaces, a text
+    contains a word if it contains its characters.
     """
 
     def __init__(self, text: str) -> None:

@@ -33,9 +33,9 @@ SURELY_ENGLISH, PROBABLY_ENGLISH = 0.85, 0.6
 PROBABLY_ENGLISH applies to sentences with a word of ONLY_ENGLISH, and SURELY_ENGLISH to others.
 """
 ONLY_ENGLISH = frozenset(("the", "my", "and", "of", "with", "is", "to"))
-"""Frequent words that French, German and Spanish do not have."""
+"""Frequent English words that do not exist in French, German and Spanish."""
 MAX_CLASSIFIED_LENGTH = 400
-"""At most this many leading characters of a note are used to classify it, which limits the cost."""
+"""Maximum leading characters of a note that are used to classify it, which limits the cost."""
 
 VECTOR_SCALE = 8.0
 RULE_SCALE = 0.3
@@ -136,7 +136,7 @@ def lexicon(language: str) -> Lexicon:
 
 
 def guess_language(text: str) -> str:
-    """Return the language whose words are the most frequent in the text.
+    """Return the language with the most words in the text.
 
     Return "en" for scripts that no lexicon covers.
     """
@@ -298,7 +298,7 @@ def probabilities(scores: Sequence[float]) -> dict[str, float]:
 
 
 def score_words(text: str, language: str) -> list[float]:
-    """Return the score of each category by the words and shape of a sentence; all are 0 if no feature is known."""
+    """Return the score of each category by a sentence's words and shape; all are 0 if no feature is known."""
     names = features(" ".join(text.split())[:MAX_CLASSIFIED_LENGTH], language)
     if not any(name.startswith(("has:", "shape:")) and name not in _UNKNOWN for name in names):
         return [0.0] * len(CATEGORIES)

@@ -211,7 +211,7 @@ def render_entry(local: str, text: str) -> str:
     plain = plain.removeprefix("- ").strip() or first.strip()
     heading = plain if len(plain) <= MAX_HEADING_LENGTH else _shorten_heading(plain)
     body = rest.strip("\n") if heading == plain else text
-    if plain.startswith(("```", "~~~")):  # the first line of a code block is not a heading
+    if plain.startswith(("```", "~~~")):  # the first line of a code block cannot be a heading
         heading, body = "Note", text
     return f"## {local[11:16]} — {heading}\n{body}".rstrip("\n")
 

@@ -1,7 +1,7 @@
 """Assemble the session-start prompt: reference files, then the most recent daily logs, within size limits.
 
-The files are read directly. The memory is asked only which lines the person wrote. The same files and memory
-always give the same bytes, because prompt caches depend on it.
+The files are read directly; the database is used only to look up which lines the user wrote. The same files
+and database always produce the same bytes, so that prompt caches work.
 """
 
 import os
@@ -80,12 +80,12 @@ def assemble_prompt(
 ) -> SessionPrompt:
     """Assemble the prompt of a notebook for the time `local`, with the text `project` last.
 
-    `classes` returns the trust classes of the lines of a file. Only lines of the person are instructions: all others,
-    and the text `project`, are quoted.
+    `classes` returns the trust classes of the lines of a file. Only lines that the user wrote are
+    instructions; all others, and the text `project`, are quoted.
 
     `budget` is the maximum size in tokens, and `characters` the maximum size in characters; None means no
     limit. If not everything fits, the space is shared: small files are included whole, and large files are
-    truncated. `visible` gets path and text of a file, and returns the text without what has expired.
+    truncated. `visible` takes the path and text of a file, and returns the text without expired parts.
     """
     reference = [
         (path, _quoted(text, classes(path)))
@@ -130,7 +130,7 @@ def fair_shares(wants: list[int], total: int) -> list[int]:
 
 
 def _quoted(text: str, classes: LineTrust) -> str:
-    """Return a text with the lines that the person has not written as quotations, each block below its origin."""
+    """Quote the lines of a text that the user did not write, with the origin above each quoted block."""
     if classes.lowest == PERSON:
         return text
     rows: list[str] = []
@@ -150,7 +150,7 @@ def _quoted(text: str, classes: LineTrust) -> str:
 
 
 _ORIGINS = ("", "recorded", "imported", "written by an agent", "from the web")
-"""What is said of a quotation, by its trust class."""
+"""The description of a quotation's origin, indexed by trust class."""
 
 _PromptBlock = tuple[str, PromptPart]
 """Rendered text of a file, and its entry in the list of parts."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
 
 MAX_RESULTS, MIN_SCORE = 15, 0.25
 CANDIDATES_PER_RESULT = 4
-"""For each requested result, this many chunks are scored that are best by words, and as many best by meaning."""
+"""Number of chunks scored per requested result: this many of the best by words, and this many by meaning."""
 
 
 def search_notebook(
@@ -105,7 +105,7 @@ def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int
 
 
 def evidence_score(words: float, meaning: float | None) -> float:
-    """Return the share of words and the result of `standing_out` as one number from 0 to 1; each counts half.
+    """Combine the share of words and the result of `standing_out`, with equal weights, to a score from 0 to 1.
 
     If `meaning` is None, only the share of words counts.
     """

@@ -22,7 +22,7 @@ from quaid.notebook.changes import is_foreign_forget, is_foreign_reminder, strip
 from quaid.notebook.layout import DAILY, LISTS, NOTEBOOK_FOLDERS, RememberedLine
 
 MAX_LIST_SENTENCE = 2_000
-"""A list name is searched for in sentences of at most this many characters."""
+"""Maximum characters of a sentence in which a list name is searched for."""
 
 _WHOSE = r"(?:my|the|our|a|an|his|her|their|this|that|your|[\w-]+[’']s)"
 _PHRASE = r"(?:[\w’'&-]+ ){0,4}?[\w-]*list(?: (?:of|for) [\w’'& -]{1,40})?"
@@ -40,11 +40,11 @@ _ONTO = r"(?:to|on|onto|in|into|for|under)"
 
 @cache
 def _list_forms() -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of sentences that name a list, compiled at first use, because that takes 15 ms."""
+    """Return the patterns of sentences that name a list. Compiled on first use, because that takes 15 ms."""
     return tuple(
         re.compile(rf"(?is)^{_POLITE}{source}$")
         for source in (
-            # Add Dune to my reading list
+            # as in "Add Dune to my reading list"
             rf"{_PUT} (?P<items>.+),? {_ONTO} {_WHOSE} (?P<list>{_PHRASE})(?:,? (?:please|too|as well))?",
             # Add to my reading list: Dune. New on my list of restaurants: Noma. Reading list: Dune
             rf"(?:(?:{_PUT}|new)?(?: (?:this|these|one|entry|item|thing))? ?{_ONTO} )?(?:{_WHOSE} )?"
@@ -94,7 +94,7 @@ _LIST_ARTICLE = re.compile(
 
 
 def _find_other_list(text: str) -> tuple[str, str] | None:
-    """Do the same as `find_named_list`, for a sentence in a language other than English."""
+    """Like `find_named_list`, for a sentence in a language other than English."""
     language = classifier.guess_language(text)
     for source in _OTHER_LANGUAGE_LISTS.get(language, ()):
         match = re.fullmatch(source, text, re.IGNORECASE)
@@ -157,7 +157,7 @@ def _names_list(text: str) -> bool:
 
 def list_path(name: str, paths: tuple[str, ...]) -> str:
     """Return the path of a list's file: an existing file with a matching name, else a new path."""
-    keys = (_list_key(name), slugs.escaped_from_path(name))  # earlier versions escaped other scripts
+    keys = (_list_key(name), slugs.escaped_from_path(name))  # earlier versions escaped non-Latin scripts
     for path in paths:
         if path.startswith(f"{LISTS}/") and _list_key(path[len(LISTS) + 1 :].removesuffix(".md")) in keys:
             return path
@@ -257,7 +257,7 @@ _rules = cache(_RoutingRules)
 
 @cache
 def _pattern(name: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """Return a pattern of routing_rules.toml, compiled."""
+    """Return a compiled pattern of routing_rules.toml."""
     return re.compile(_rules().patterns[name], flags)
 
 
@@ -337,7 +337,7 @@ _NORMALIZATIONS = (
 
 
 MAX_SHOPPING_LENGTH = 2_000
-"""A sentence of at most this many characters is split into shopping items."""
+"""Maximum characters of a sentence that is split into shopping items."""
 
 MAX_ROUTED_LENGTH = classifier.MAX_CLASSIFIED_LENGTH
 
@@ -353,7 +353,7 @@ are returned as close.
 """
 
 LISTED_AS = {"shopping": "shopping", "todos": "todo", "contacts": "contact"}
-"""The category of a sentence that names a list of this kind."""
+"""Maps the kind of a named list to the category of the sentence."""
 
 
 _ASKED = re.compile(r"\w[\W]*[?？]\W*$")
@@ -417,7 +417,7 @@ class Classification(NamedTuple):
 def classify(content: str, embed: Embed | None = None) -> Classification:
     """Return the category of a sentence, one of classifier.CATEGORIES, and the other categories that were close.
 
-    `embed` is called only if words and rules leave the category of an English sentence in doubt.
+    `embed` is called only for English sentences that words and rules do not classify with certainty.
     """
     if _ASKED.search(content) and not _REQUEST.match(content):
         return Classification("question", ())
@@ -467,7 +467,7 @@ def normalize(content: str) -> str:
 
 
 def rule_points(text: str) -> list[float]:
-    """Return the points that the rules give a sentence for each kind of note."""
+    """Return the points for each kind of note, according to the rules."""
     points = dict.fromkeys(NOTE_KINDS, 0.0)
     for kind, count, pattern in _rules().rules:
         if pattern.search(text):
@@ -615,7 +615,7 @@ def find_person(content: str) -> str:
         for word in match[0].split():
             name = word.replace("’", "'").removesuffix("'s")
             common = _is_common_word(name.lower(), language)
-            if common and words and language == "de":  # "Annas Nummer"
+            if common and words and language == "de":  # as in "Annas Nummer"
                 words[-1] = words[-1].removesuffix("s")
                 break
             if words or not (common or name.lower() in _NOT_A_PERSON):
