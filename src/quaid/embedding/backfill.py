@@ -19,35 +19,35 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 BATCH_SIZE = 32
-"""This many texts are embedded and stored together, which takes one or two seconds."""
+"""Number of texts that are embedded and stored together, which takes one or two seconds."""
 
 CHUNKS_LABEL, ENTRIES_LABEL = "Embedding", "Embedding list entries"
 TURNS_LABEL = "Embedding conversations"
 
 
 MAX_INLINE_CHUNKS, MAX_INLINE_TOKENS = 16, 2_400
-"""At most this many chunks and tokens are embedded before a query is answered.
+"""Maximum numbers of chunks and tokens that are embedded before a query is answered.
 
-This takes up to a second, including loading the model.
+Embedding them takes up to a second, including loading the model.
 """
 
 MAX_BACKLOG = 256
 """If more chunks than this lack a vector, a query embeds only those written since the previous query."""
 
 NEWEST_CHUNKS = 64
-"""If there are more than MAX_BACKLOG, at most this many of the newest chunks without a vector are considered."""
+"""Maximum number of the newest chunks to consider while more than MAX_BACKLOG lack a vector."""
 
 INLINE_LOCK_TIMEOUT = 1.0
-"""A query waits this many seconds for the write lock, which an import may hold for a long time."""
+"""Seconds that a query waits for the write lock, which an import may hold for a long time."""
 
 PROBE_TEXT = "A plain sentence."
-"""A sentence that every working model accepts. A model that rejects it is considered down."""
+"""A sentence that every working model accepts. A model that rejects it is considered unavailable."""
 
 MAX_EXTRA_FAILURES = 3 * BATCH_SIZE
 """A model is considered unusable if this many more texts fail than succeed."""
 
 MAX_NAMED_FAILURES = 3
-"""A failure message names at most this many pages and conversations."""
+"""Maximum number of pages and conversations that a failure message names."""
 
 POLL_SECONDS = 0.2
 """Seconds between checks while another process is embedding."""
@@ -62,7 +62,7 @@ class BackfillReport(NamedTuple):
     """Number of chunks that already had a vector, possibly from the same text elsewhere."""
     total: int
     failed: int
-    """Number of chunks and parts of turns for which the model gave no usable vector."""
+    """Number of chunks and parts of turns for which the model returned no usable vector."""
     failures: tuple[str, ...] = ()
     """Names of the pages or conversations of the failed texts."""
     turns: int = 0
@@ -74,7 +74,7 @@ class BackfillReport(NamedTuple):
 NOTHING_EMBEDDED = BackfillReport(0, 0, 0, 0)
 
 Batch = tuple[list[tuple[PendingText, bytes]], EmbedderUnavailable | None]
-"""Texts with their vectors, and a failure if the model is down. The vectors are valid in any case."""
+"""Texts with their vectors, and the error if the model became unavailable. The vectors are valid in either case."""
 
 
 class Backfill:
@@ -136,14 +136,14 @@ class Backfill:
                 lease.release()
 
     def embed_few(self, turns_since: str | None = None, after: int = 0, recent: str = "") -> int:
-        """Embed a few chunks without a vector, or turns if `turns_since` is given, those of the newest pages first.
+        """Embed a few chunks without a vector, or turns if `turns_since` is given, newest pages first.
 
-        This is called before a query, so that the query finds recent changes. Return the number of chunks or turns
-        embedded. `checked_up_to` is set to the chunk id up to which later queries have nothing more to embed.
+        This is called before a query, so that the query finds recent changes. Return the number of chunks or
+        turns embedded. `checked_up_to` is set to the highest chunk id that later queries need not check.
 
-        While many chunks lack a vector, as after an import, only those with an id above `after` of pages saved
-        since the time `recent` are embedded, and none that an import made: those are left to the background
-        process, because a few of their vectors would not improve the answer.
+        While many chunks lack a vector, as after an import, only chunks with an id above `after`, of pages
+        saved since the time `recent`, are embedded. Imported chunks are left to the background process,
+        because a few of their vectors would not improve the answer.
         """
         db, name = self._db, self._embedder.name
         self.checked_up_to = after
@@ -190,7 +190,7 @@ class Backfill:
         return embedded
 
     def _embed_newest_entries(self) -> int:
-        """Embed a few of the newest entries of chunks, such as what was just added to a list."""
+        """Embed a few of the newest entries of chunks, such as items that were just added to a list."""
         if ChunkQueue(self._db, self._embedder.name).estimate_coverage().lacking > MAX_BACKLOG:
             return 0
         queue = EntryQueue(self._db, self._embedder.name)
@@ -244,8 +244,8 @@ class Backfill:
     ) -> tuple[int, int, list[bytes]]:
         """Embed pending texts batch by batch and store the vectors.
 
-        Return how many texts were embedded, how many had got a vector in the meantime, and the content hashes
-        of the texts that the model rejected.
+        Return how many texts were embedded, how many had received a vector in the meantime, and the content
+        hashes of the texts that the model rejected.
         """
         embedded = cached = done = 0
         refused: dict[bytes, None] = {}
@@ -316,7 +316,7 @@ class Backfill:
 def _within_tokens(pending: list[tuple[int, int]]) -> list[int]:
     """Return the ids of the first pending chunks that may be embedded before a query.
 
-    `pending` has the id and the number of tokens of each chunk.
+    `pending` lists the id and the number of tokens of each chunk.
     """
     ids: list[int] = []
     total = 0

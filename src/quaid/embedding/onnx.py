@@ -167,8 +167,8 @@ class Vocabulary:
         letters = known = 0
         pieces = self._piece_set
         if pieces is None:
-            # For the first question, the lines are searched, which takes a millisecond. Making the set takes
-            # several, so it is made for the second question, which only a resident process has.
+            # The first question searches the lines, which takes a millisecond. Building the set takes
+            # several, so it is built at the second question, which only a long-lived process receives.
             self._piece_set = frozenset()
         elif not pieces:
             self._piece_set = pieces = frozenset(self._lines.split(b"\n"))
@@ -244,9 +244,9 @@ BULK_TEXTS = 8  # from this number of texts on, opening the model for bulk use s
 # From this number of questions on, a process is assumed to be long-lived: the model is opened for bulk use, which
 # takes 90 ms once, including the tokenizer, and saves 3 to 4 ms for each further question.
 MANY_QUESTIONS = 8
-RECENT_QUESTIONS = 256  # the vectors of this many questions are cached
+RECENT_QUESTIONS = 256  # number of questions whose vectors are cached
 MOST_TOKENS = 8192  # a run with more tokens takes gigabytes of memory
-# More than the average of any tokenizer; longer text is cut to this many characters per token.
+# More than the average of any tokenizer. Longer text is truncated to this many characters per token.
 CHARACTERS_PER_TOKEN = 24
 REMEDY = "`quaid model check {name}` tells more; until it works, questions are answered by words alone"
 
@@ -295,7 +295,7 @@ class OnnxEmbedder:
                 session = self._open(bulk=self._questions >= MANY_QUESTIONS)
                 vector = session.vector(self._query_tokens(self.query_prefix + text))
         with self._loading:
-            self._recent.pop(text, None)  # inserted again as the latest
+            self._recent.pop(text, None)  # reinserted as the most recent
             self._recent[text] = vector
             if len(self._recent) > RECENT_QUESTIONS:
                 del self._recent[next(iter(self._recent))]
@@ -442,7 +442,7 @@ def _check_files(folder: str) -> None:
 
 
 def read_max_tokens(folder: str) -> int:
-    """Return the longest input of the model in a folder, as its files state it."""
+    """Return the maximum input length of the model in a folder, according to its files."""
     for file, key in (
         ("sentence_bert_config.json", "max_seq_length"),
         ("tokenizer_config.json", "model_max_length"),

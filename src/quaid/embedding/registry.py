@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class Embedder(Protocol):
     """Converts text to normalized vectors of little-endian float32 numbers.
 
-    Its methods may be called from several threads. Two more members are optional: `unrelated`, the typical cosine
-    of a question and an unrelated passage, and `familiarity(text)`, the share of a question, from 0 to 1, that is in
-    words of the model's language. Without the latter, a model is expected to know all languages.
+    Its methods may be called from several threads. Two more members are optional: `unrelated`, the typical
+    cosine of a question and an unrelated passage, and `familiarity(text)`, the share of a question, from 0 to
+    1, that is in words of the model's language. A model without `familiarity` is assumed to support all
+    languages.
     """
 
     name: str
@@ -30,7 +31,7 @@ class Embedder(Protocol):
     passage_prefix: str
 
     def ready(self) -> str | None:
-        """Return None if the model is expected to work, else the reason why it is not.
+        """Return None if the model is expected to work, else the reason why it would fail.
 
         This must not load the model or use the network.
         """
@@ -46,7 +47,7 @@ class Embedder(Protocol):
 
 
 class ModelDescription(NamedTuple):
-    """A model as stored in a database: how to open it, without secrets."""
+    """A model as stored in a database: how to open it, without its API key."""
 
     name: str
     kind: str  # name of the factory that creates its embedder
@@ -172,7 +173,7 @@ class ModelCache:
     """Caches the embedder and the reranker in use, for several threads. A different model replaces the cached one."""
 
     def __init__(self) -> None:
-        from threading import Lock  # only a server needs it
+        from threading import Lock  # imported late, because only a server needs it
 
         self._lock = Lock()
         self._embedder: Embedder | None = None

@@ -217,7 +217,7 @@ def describe_server(
 
 
 def server_problem(place: str, key_env: str, remote: bool, environ: Mapping[str, str]) -> str | None:
-    """Return why a server must not be used: its key is missing, or another machine was not allowed; else None."""
+    """Return why a server must not be used (its key is missing, or it is remote and not allowed), or None."""
     if key_env and not environ.get(key_env):
         return f"the environment variable {key_env}, which holds its key, is not set"
     if not parse_address(place).is_local and not remote:
@@ -226,7 +226,7 @@ def server_problem(place: str, key_env: str, remote: bool, environ: Mapping[str,
 
 
 def check_server(place: str, key_env: str, allow_remote: bool, sent: str) -> bool:
-    """Return True if a server is another machine. Raise InvalidModel if that is not allowed or not safe.
+    """Return True if a server is on another machine. Raise InvalidModel if that is not allowed or not safe.
 
     `sent` names the texts that would be sent to it.
     """
@@ -245,7 +245,7 @@ def check_server(place: str, key_env: str, allow_remote: bool, sent: str) -> boo
 
 
 class RequestFailed(Exception):
-    """A request without a usable response. `detail` is an excerpt of the response, which may quote what was sent."""
+    """A request without a usable response. `detail` is a part of the response, which may quote the sent text."""
 
     def __init__(self, problem: str, detail: str = "") -> None:
         super().__init__(problem)
