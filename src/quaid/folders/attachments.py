@@ -1,4 +1,4 @@
-"""Images of pages, named by a hash of their content: beside the page's file, or beside the memory."""
+"""Store the images of pages, named by a hash of their content, beside the page's file or the database."""
 
 import os
 import re
@@ -25,7 +25,7 @@ _IN_TEXT = re.compile(rf"\({FOLDER}/({NAME.pattern})\)")
 
 
 def image_ending(data: bytes) -> str:
-    """Return the ending for an image by its first bytes. Return "" if it is no PNG, JPEG, GIF or WebP image."""
+    """Return the file extension of an image by its first bytes, or "" if it is not PNG, JPEG, GIF or WebP."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -36,7 +36,7 @@ def image_ending(data: bytes) -> str:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the names of the images that a text shows."""
+    """Return the names of the images that a text embeds."""
     return list(dict.fromkeys(_IN_TEXT.findall(text)))
 
 
@@ -48,16 +48,16 @@ def memory_folder(database_path: str) -> str:
 SEALED = b"QMI1"
 """The first bytes of an encrypted image."""
 SEAL_BYTES = len(SEALED) + 24 + 16
-"""How much larger an encrypted image is: by the mark, the nonce and the authentication code."""
+"""Number of bytes that encryption adds to an image: the prefix, the nonce and the authentication code."""
 
 
 def seal(data: bytes, key: bytes | None) -> bytes:
-    """Return an image as it is stored beside a memory: encrypted if there is a key."""
+    """Return the bytes to store for an image, encrypted if there is a key."""
     return SEALED + bytes(_box(key).encrypt(data)) if key else data
 
 
 def _unseal(data: bytes, key: bytes | None) -> bytes:
-    """Return the image in a file. Return b"" if it is encrypted, and not with this key."""
+    """Return the image in a file, or b"" if it is encrypted with another key."""
     if not data.startswith(SEALED):
         return data
     if key is None:
@@ -80,9 +80,9 @@ def _box(key: bytes) -> "SecretBox":
 
 
 def reseal_images(database_path: str, key: bytes | None, *, is_encrypted: bool) -> int:
-    """Encrypt the images beside a memory with its key, or decrypt them. Return how many were changed.
+    """Encrypt or decrypt the images beside a database. Return the number of changed images.
 
-    Images that are in the right form already are left alone, so a second call continues an interrupted one.
+    Images that are already in the right form are skipped, so a second call continues an interrupted one.
     """
     folder, changed = memory_folder(database_path), 0
     for name in _names_in_folder(folder):
@@ -94,14 +94,14 @@ def reseal_images(database_path: str, key: bytes | None, *, is_encrypted: bool) 
                 continue
             image = _unseal(data, key)
             if not image:
-                continue  # it has another key; the memory cannot show it either
+                continue  # encrypted with another key, so the image cannot be shown anyway
             durable_files.write_file(path, seal(image, key) if is_encrypted else image)
             changed += 1
     return changed
 
 
 def store(root: str, inside: str, data: bytes, token: str, key: bytes | None = None) -> tuple[str, bool]:
-    """Store an image in a folder below `root`. Return its name, and False if it was there already.
+    """Store an image in a folder below `root`. Return its name, and False if it existed already.
 
     With `key`, the file is encrypted.
     """
@@ -120,7 +120,7 @@ def store(root: str, inside: str, data: bytes, token: str, key: bytes | None = N
 
 
 def image_name(data: bytes) -> str:
-    """Return the name under which an image is stored: a hash of its content, and the ending of its kind."""
+    """Return the name under which an image is stored: a hash of its content, and its file extension."""
     return f"{sha256(data).hexdigest()[:32]}.{image_ending(data)}"
 
 
@@ -134,7 +134,7 @@ def make_memory_folder(database_path: str) -> str:
 def read(root: str, inside: str, name: str, key: bytes | None = None) -> bytes:
     """Return an image, decrypted with `key` if it is encrypted.
 
-    Raise NotFound if there is none, or if the file is something else.
+    Raise NotFound if the file is missing, too large or not an image of the kind in its extension.
     """
     missing = NotFound(what="image", name=name, hint="")
     if not NAME.fullmatch(name) or not os.path.isdir(root):
@@ -150,7 +150,7 @@ def read(root: str, inside: str, name: str, key: bytes | None = None) -> bytes:
 
 
 def is_intact(root: str, name: str, key: bytes | None = None) -> bool:
-    """Return True if an image of this name is in the folder, with the content that its name promises."""
+    """Return True if the folder has an image of this name whose content matches the hash in the name."""
     try:
         return image_name(read(root, "", name, key)) == name
     except NotFound:
@@ -158,7 +158,7 @@ def is_intact(root: str, name: str, key: bytes | None = None) -> bool:
 
 
 def back_up(database_path: str, backup_path: str, key: bytes | None = None) -> int:
-    """Copy the images beside a memory to the folder that belongs to its backup. Return their number."""
+    """Copy the images beside a database to the folder of its backup. Return the number of images."""
     source, target = memory_folder(database_path), memory_folder(backup_path)
     names = [name for name in _names_in_folder(source) if is_intact(source, name, key)]
     for name in names:
@@ -170,7 +170,7 @@ def back_up(database_path: str, backup_path: str, key: bytes | None = None) -> i
 
 
 def remove_folder(database_path: str) -> None:
-    """Delete the images beside a backup, and their folder if nothing else is in it."""
+    """Delete the images beside a backup, and their folder if it is then empty."""
     folder = memory_folder(database_path)
     for name in _names_in_folder(folder):
         remove(database_path, name)
@@ -186,6 +186,6 @@ def _names_in_folder(folder: str) -> list[str]:
 
 
 def remove(database_path: str, name: str) -> None:
-    """Delete an image beside the memory, if it is there."""
+    """Delete an image beside the database, if it exists."""
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(memory_folder(database_path), name))

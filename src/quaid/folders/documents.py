@@ -1,7 +1,8 @@
-"""Convert documents in a child process with limits of time and memory, and fetch one from an address.
+"""Convert documents in a child process with time and memory limits, and fetch a document from a URL.
 
 The child runs this module. It reads a header and the bytes of a file from its standard input, and writes the
-documents in it as frames to its standard output. It can open no connection, start no program and write no file.
+converted documents as frames to its standard output. It cannot open connections, start programs or write
+files.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ MAX_MAILBOX = 2 * 1024 * 1024 * 1024
 MAX_CPU_SECONDS = 30
 MAX_MAILBOX_CPU_SECONDS = 600
 MAX_SECONDS = 120.0
-"""Seconds to wait for the next frame of the child."""
+"""Maximum seconds to wait for the next frame from the child."""
 MAX_MEMORY = 512 * 1024 * 1024
 MAX_FRAME = 16 * 1024 * 1024
 SIZE_BYTES = 8
@@ -45,11 +46,11 @@ REFUSED_EVENTS = (
     "os.remove",
     "os.rename",
 )
-"""Audit events of Python that end a conversion."""
+"""Python audit events that abort a conversion."""
 
 
 class ConversionFailed(OSError):
-    """A document could not be converted. `strerror` says why."""
+    """A document could not be converted. `strerror` has the reason."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(None, problem)
@@ -69,7 +70,7 @@ class ConvertedDocument(NamedTuple):
 
 
 class Converter:
-    """A child process that converts documents, one after the other. A failed one ends only its own conversion."""
+    """A child process that converts documents one after the other. A failure affects only its own document."""
 
     def __init__(self) -> None:
         self._process: Popen[bytes] | None = None
@@ -83,7 +84,7 @@ class Converter:
     def convert(
         self, kind: str, name: str, stream: IO[bytes], size: int, *, merged: bool = False
     ) -> Iterator[ConvertedDocument]:
-        """Yield the documents in a file: one, or each e-mail of a mailbox unless `merged`.
+        """Yield the documents in a file: a single document, or each e-mail of a mailbox unless `merged`.
 
         Raise ConversionFailed if the file cannot be converted.
         """
@@ -159,7 +160,7 @@ def _reason(status: int) -> str:
 def _send(child: "Popen[bytes]", header: dict[str, Any], stream: IO[bytes], size: int) -> None:
     """Write a header and the bytes of a file to the child."""
     assert child.stdin
-    with contextlib.suppress(OSError, ValueError):  # the child has ended; its status says why
+    with contextlib.suppress(OSError, ValueError):  # the child has exited; its status has the reason
         _write_all(child.stdin, json.dumps(header).encode() + b"\n")
         while size and (data := stream.read(min(size, 1 << 20))):
             _write_all(child.stdin, data)
@@ -198,7 +199,7 @@ class DocumentFolder(Folder):
 
     def _convert(self, kind: str, path: str, data: bytes) -> bytes:
         name = path.rpartition("/")[2]
-        if kind in ("text", "code"):  # read in one pass; needs no process
+        if kind in ("text", "code"):  # converted here, without a child process
             return converted_text(kind, name, data).encode()
         documents = self._converter.convert(kind, name, io.BytesIO(data), len(data), merged=True)
         return next(documents).text.encode()
@@ -304,10 +305,10 @@ def _write_frame(sink: IO[bytes], values: dict[str, Any]) -> None:
 
 
 def _limit(cpu_seconds: int) -> None:
-    """Limit the CPU time of the next conversion, the memory, and forbid files to grow."""
+    """Limit the CPU time of the next conversion and the memory, and prevent writing to files."""
     try:
         import resource
-    except ImportError:  # not on this system
+    except ImportError:  # not available on this system
         return
     used = int(time.process_time()) + 1
     limits = {
@@ -317,7 +318,7 @@ def _limit(cpu_seconds: int) -> None:
         resource.RLIMIT_CORE: 0,
     }
     for limit, value in limits.items():
-        hard = resource.getrlimit(limit)[1]  # may be lower, and only the administrator can raise it
+        hard = resource.getrlimit(limit)[1]  # may be lower, and only root can raise it
         resource.setrlimit(limit, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
@@ -372,7 +373,7 @@ def is_address(text: str) -> bool:
 
 
 def fetch(address: str, *, allow_private: bool = False) -> FetchedDocument:
-    """Fetch one document with GET. Only public addresses are connected to, unless `allow_private`.
+    """Fetch one document with GET, only from public IP addresses unless `allow_private`.
 
     The IP address that the connection uses is checked, also after each redirect.
     """
@@ -415,7 +416,7 @@ def fetch(address: str, *, allow_private: bool = False) -> FetchedDocument:
 def _connect(
     address: str, scheme: str, host: str, port: int | None, deadline: float, allow_private: bool
 ) -> "http.client.HTTPConnection":
-    """Return a connection to an address of a host, after a check of all its addresses."""
+    """Return a connection to a host, after checking all its IP addresses."""
     import http.client
     from ipaddress import ip_address
 
@@ -445,7 +446,7 @@ def _connect(
 
 @contextlib.contextmanager
 def _closed_at(connection: socket.socket, deadline: float) -> Iterator[None]:
-    """Shut a connection down at a time, however slowly the server answers."""
+    """Shut down a connection at the deadline, however slowly the server responds."""
 
     def shut() -> None:
         with contextlib.suppress(OSError):

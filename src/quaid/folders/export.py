@@ -298,7 +298,7 @@ class LinksAndFactsImport:
         self.restored_ids: set[int] = set()
         """Ids of links restored by this import."""
         self.changed: dict[int, PageKey] = {}
-        """Pages that got new links or facts, by id."""
+        """Pages that received new links or facts, by id."""
         self.problems: list[str] = []
         self.missing: dict[str, int] = {}
         """For each address without a page, the number of links and facts that refer to it."""
@@ -337,7 +337,7 @@ class LinksAndFactsImport:
                 page_edits.touch(self.tx, address, expected_version=None, now=self.now, collection=collection)
 
     def _alone(self, where: str, write: Callable[[], None]) -> None:
-        """Run `write`, which adds one record, in a savepoint, so that an error affects only this record."""
+        """Run `write`, which adds one record, in a savepoint, so that an error affects only that record."""
         if failure := write_alone(self.tx, write):
             self.problems.append(_problem_text(failure, where))
 
@@ -451,7 +451,7 @@ def _is_selected(page: PageKey, only: set[str] | None) -> bool:
 
 
 def shorten_problems(problems: list[str]) -> list[str]:
-    """Return the first problems and, if several are left out, a line with their number."""
+    """Return the first problems, followed by a line with the number of any others."""
     more = len(problems) - SHOWN_PROBLEMS
     return [*problems[:SHOWN_PROBLEMS], f"and {more:,} more problems"] if more > 1 else problems
 
@@ -500,10 +500,10 @@ class ExportReport(NamedTuple):
 
 ExportFormat = Literal["obsidian", "logseq", "org-roam", "okf", "jsonl"]
 FORMATS_WITH_DATA = ("markdown", "obsidian", "okf")
-"""Formats in which raw data, links and facts are in separate files, which an import reads."""
+"""Formats that store raw data, links and facts in separate files, which an import can read."""
 
 JSONL_FILE_BYTES = 32 * 1024 * 1024
-"""A file of JSON lines ends after this many bytes, and the next one begins."""
+"""Maximum size of a file of JSON lines in bytes, after which the next file is started."""
 TURNS_PER_READ = 500
 
 
@@ -545,7 +545,7 @@ class _PageExport:
         self.with_data: list[str] = []
         self.places: dict[str, str] = {}
         self.links: list[tuple[str, str, Any]] = []
-        """Links that are in no page's text, each after the addresses of its pages."""
+        """Links that are in no page's text, each preceded by the addresses of its two pages."""
         self.facts: list[tuple[str, FactRow]] = []
         self.trouble = ""
         self._links_from: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -586,7 +586,7 @@ class _PageExport:
         progress(len(self.addresses), len(self.addresses), "Exporting")
 
     def report(self) -> ExportReport:
-        # Several pages are in one file of JSON lines, so that files are not counted as pages.
+        # A JSON lines file contains several pages, so the number of files is not the number of pages.
         is_jsonl = self.to == "jsonl"
         report = _count_written(self.writer, {} if is_jsonl else self.written, self.folders, self.with_data)
         if is_jsonl:
@@ -682,7 +682,7 @@ class _PageExport:
         return path
 
     def _write_images(self, page: PageRow, path: str) -> None:
-        """Copy the images that a page shows into the folder beside its exported file. A missing image is skipped."""
+        """Copy the images that a page embeds to the folder beside its exported file. Missing images are skipped."""
         beside = _attachments_folder(path)
         for name in attachments.names_in(f"{page.truth}\n{page.timeline}"):
             if beside + name in self.writer.written:
@@ -726,7 +726,7 @@ class _PageExport:
             self.writer.write("schema.md", schema.encode())
 
     def _bundle_text(self, stored: PageRow, ref: NoteRef) -> str:
-        """Return a page as a file of an OKF bundle, and note it for the list of its folder."""
+        """Render a page as a file of an OKF bundle, and add it to the index of its folder."""
         truth, timeline = (
             okf_links(foreign_notes.rename_targets(part, self._renamed), self.names.resolve)
             for part in (stored.truth, stored.timeline)
@@ -747,7 +747,7 @@ class _PageExport:
         return text
 
     def _write_bundle_indexes(self) -> None:
-        """Write the list of each folder of a bundle that has no index page."""
+        """Write an index for each folder of a bundle that has no index page."""
         folders = {""}
         for folder in self._concepts:
             parts = folder.split("/")
@@ -780,7 +780,7 @@ class _PageExport:
         self._lines, self._size = [], 0
 
     def _write_records(self) -> None:
-        """Write the links and facts that are in no text, and the conversations, as JSON lines."""
+        """Write the links and facts that are in no page's text, and the conversations, as JSON lines."""
         value = json.loads(render_links_and_facts(self.links, self.facts, {}))
         for kind in ("link", "fact"):
             for record in value[f"{kind}s"]:
@@ -791,7 +791,7 @@ class _PageExport:
             self._write_conversations()
 
     def _write_conversations(self) -> None:
-        """Write all turns as lines that `quaid conversations add` reads."""
+        """Write all turns as JSON lines in the format of `quaid conversations add`."""
         self._files, self._file_name = 0, "conversations"
         for talk in conversations.list_all(self.db, -1)[0]:
             shared = {
@@ -829,7 +829,7 @@ def _page_record(
 
 
 def _fact_line(fact: FactRow) -> str:
-    """Return a fact as a field, with the days between which it holds."""
+    """Format a fact as an inline field, with the days between which it is valid."""
     days = [
         f"from {fact.valid_from}" if fact.valid_from else "",
         f"until {fact.valid_until}" if fact.valid_until else "",
@@ -839,7 +839,7 @@ def _fact_line(fact: FactRow) -> str:
 
 
 def _attachments_folder(path: str) -> str:
-    """Return the folder of the images of a page file, with a slash at its end."""
+    """Return the folder for the images of a page file, with a trailing slash."""
     return f"{path.rpartition('/')[0]}/{attachments.FOLDER}/".lstrip("/")
 
 

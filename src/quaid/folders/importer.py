@@ -106,10 +106,10 @@ def import_folder(
     force: bool = False,
     folder: Folder | None = None,
 ) -> ImportReport:
-    """Import the files of a folder, or of `folder` if it was opened. If that fails, the database is unchanged.
+    """Import the files of a folder, or of `folder` if it is already open.
 
-    With `force`, unchanged files are imported again, and pages that were edited in the database are
-    overwritten.
+    If the import fails, the database is unchanged. With `force`, unchanged files are imported again, and
+    pages that were edited in the database are overwritten.
     """
     with folder or Folder(os.path.realpath(root)) as opened:
         return _import(lambda: ImportRun(db, opened, now, new_uuid, progress, import_id, force=force))
@@ -133,11 +133,11 @@ def _import(make_run: "Callable[[], ImportRun]") -> ImportReport:
 # Exports of other programs
 
 VAULT_SOURCES = ("obsidian", "logseq", "basic-memory", "org-roam", "okf")
-"""Sources of which a person may have several; the others are one account each."""
+"""Sources of which a user may have several. Each of the other sources is a single account."""
 
 
 SOURCES_WITH_DATA = ("obsidian", "okf")
-"""Sources in which an export of Quaid has raw data, links and facts in separate files."""
+"""Formats in which Quaid's own exports contain raw data, links and facts in separate files."""
 
 
 MAX_INNER_ARCHIVE_BYTES = 1024**3
@@ -172,7 +172,7 @@ class Source:
                 self._list_folder(self._folder)
             else:
                 self._list_file()
-            self._opened = self._opened.pop_all()  # nothing failed, so the files stay open until the exit
+            self._opened = self._opened.pop_all()  # on success, the files stay open until the context exits
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -260,7 +260,7 @@ class Source:
         return f"{tops.pop()}/" if not self._folder and len(tops) == 1 and "" not in tops else ""
 
     def hidden(self, path: str, largest: int) -> bytes | None:
-        """Return the bytes of a file in a hidden folder, such as `.quaid`, or None if there is none."""
+        """Return the bytes of a file in a hidden folder, such as `.quaid`, or None if it does not exist."""
         if self._folder:
             with suppress(OSError):
                 return self._folder.read(path, largest)
@@ -325,7 +325,7 @@ class ConvertedFolder(Folder):
         self._file.close()
 
     def add(self, path: str, data: bytes) -> str:
-        """Add a file and return its path, which differs from the given one if that is taken."""
+        """Add a file and return its path, which differs from the requested path if that is taken."""
         stem, dot, ending = path.rpartition(".")
         number = 1
         while path.casefold() in self._keys:
@@ -371,8 +371,8 @@ def import_foreign(
 ) -> tuple[ImportReport, tuple[SkippedEntry, ...], dict[str, int]]:
     """Import the notes or memories that another program exported, converted to Markdown, in one transaction.
 
-    `path` is a folder, a zip archive or a file. A later export of the same source changes only pages whose notes
-    have changed. Return the report, what could not be read, and the number of unread parts by reason.
+    `path` is a folder, a zip archive or a file. A later export of the same source changes only pages whose
+    notes have changed. Return the report, the parts that could not be read, and their number by reason.
     """
     name = os.path.basename(os.path.realpath(path)).removesuffix(".zip")
     root = f"{source}: {name}" if source in VAULT_SOURCES else source
@@ -397,7 +397,7 @@ def import_foreign(
 
 
 class _Conversion:
-    """Writes what a reader of another program's notes yields to a folder that an import can read."""
+    """Converts the notes of another program to files in a folder that an import can read."""
 
     def __init__(self, folder: ConvertedFolder, source: str) -> None:
         self.folder = folder
@@ -411,7 +411,7 @@ class _Conversion:
         self._records: dict[str, list[dict[str, Any]]] = {"links": [], "facts": []}
 
     def take_own_files(self, source: Source) -> list[InputFile]:
-        """Return the files for the reader. Sidecars, links and facts of an export of Quaid are added unchanged."""
+        """Return the files to convert. Sidecars, links and facts of a Quaid export are added unchanged."""
         inputs = []
         top = source.common_folder() if self.source not in CONVERSATION_SOURCES else ""
         for file in source.files:
@@ -440,7 +440,7 @@ class _Conversion:
             self.unread.append(SkippedEntry(path, f"not the links and facts of an export: {error}"))
 
     def add_all(self, items: Iterable[Item]) -> None:
-        """Add what a reader yields."""
+        """Add all items that a reader yields."""
         for item in items:
             if isinstance(item, ForeignPage):
                 self._add_page(item)
@@ -497,7 +497,7 @@ class _Conversion:
 
 
 def read_mailbox(path: str, name: str, beside: str) -> tuple[ConvertedFolder, list[str]]:
-    """Return the e-mails of an mbox file as Markdown files in a folder, and what was left out.
+    """Return the e-mails of an mbox file as Markdown files in a folder, and notes about omitted parts.
 
     Of two e-mails with the same id, the first is used.
     """
@@ -521,9 +521,8 @@ def read_mailbox(path: str, name: str, beside: str) -> tuple[ConvertedFolder, li
 class ImportRun(FolderRun):
     """One import. Files of earlier imports are recognized by their path relative to the folder.
 
-    A folder is recognized by its path. A folder at a new path may have been imported before and then moved.
-    That is assumed if most of its page files that have the relative path of an imported file also have its
-    content.
+    A folder is recognized by its path. A folder at a new path is treated as a moved one if most of its page
+    files with the relative path of an imported file also have the same content.
     """
 
     def __init__(
@@ -546,7 +545,7 @@ class ImportRun(FolderRun):
         self.created: Mapping[str, str] = {}
         """Creation times of converted pages, by path."""
         self.remedy = ""
-        """The command that replaces pages edited here, for files that exist only during this import."""
+        """The command that replaces pages edited in the database, for files that exist only during this import."""
         with db.reading():
             imports = history.list_imports(db)
             last = next((row.import_id for row in imports if row.source_dir == self.root), None)
@@ -627,7 +626,7 @@ class ImportRun(FolderRun):
         self.progress(len(files), len(files), "Reading")
 
     def _is_image(self, path: str) -> bool:
-        """Return True if a file is an image of an export: in a folder "attachments", and named by its content."""
+        """Return True if a file is an exported image: in a folder "attachments", named by its content's hash."""
         folder, _, name = path.rpartition("/")
         if not attachments.NAME.fullmatch(name) or folder.rpartition("/")[2] != attachments.FOLDER:
             return False
@@ -637,7 +636,7 @@ class ImportRun(FolderRun):
             return False
 
     def store_images(self) -> None:
-        """Copy the images of an export to the folder beside the memory, unless this is a rehearsal."""
+        """Copy exported images to the folder beside the database, except in a dry run."""
         key = collections.read_image_key(self.db) if self.images else None
         for path in self.images if self.db.rehearsal is None else ():
             data = self.folder.read(path, attachments.MAX_BYTES)

@@ -36,7 +36,7 @@ ID_KEY = "quaid_id"
 
 ORG_ENDING = ".org"
 MAX_ORG_PROBLEMS = 3
-"""At most this many problems are reported for one org file."""
+"""Maximum number of problems reported for one org file."""
 
 MAX_REASON_LENGTH = 200
 
@@ -319,16 +319,16 @@ def _reject_constant(name: str) -> NoReturn:
 # The helper process
 
 FILES_BEFORE_HELPER = 30
-"""A helper process is considered after this many files were parsed in this process."""
+"""Number of files to parse in this process before a helper process is considered."""
 
 MIN_FILES_FOR_HELPER = 300
-"""A helper process is started for at least this many remaining files.
+"""Minimum number of remaining files for which a helper process is started.
 
 Starting it takes as long as parsing about 100 files.
 """
 
 PROGRESS_STEP_BYTES = 256 * 1024
-"""A process reports its progress to the other process after this many bytes."""
+"""Number of bytes after which a process reports its progress to the other process."""
 
 NUMBER_BYTES = 8
 
@@ -394,7 +394,7 @@ class ParserProcess:
             raise self._ended() from None
 
     def parsed(self) -> Iterator[ParsedFile | None]:
-        """Yield the parsed pages of the files that were left to the helper, in spool order.
+        """Yield the parsed pages of the files that the helper parses, in spool order.
 
         Yield None for a file that the helper could not parse, and for all remaining files after a timeout.
         """
@@ -469,7 +469,7 @@ def load_parsed(record: bytes) -> ParsedFile | None:
 # The spool
 
 MAX_MEMORY_BYTES = 1024 * 1024
-"""A spool is kept in RAM up to this size in bytes, so that a single edit needs no temporary file."""
+"""Maximum size in bytes of a spool in RAM, so that a single edit needs no temporary file."""
 
 
 class SpooledFile(NamedTuple):
@@ -561,7 +561,7 @@ class Spool:
         return self._ahead is not None
 
     def leave(self, path: str, content_hash: str, data: bytes) -> None:
-        """Add a file that the helper process is to parse."""
+        """Add a file for the helper process to parse."""
         assert self._ahead
         self._add(marshal.dumps((path, content_hash, data, None)))
         self._tell()

@@ -430,7 +430,7 @@ def edit_file(
             with lock, Folder(collection.root or "") as folder:
                 old = _read_text(folder, path)
                 if not attempt and old and not db.rehearsal and not _is_indexed(db, collection, path, old):
-                    # First index what another program wrote, as a separate version.
+                    # First index the changes of other programs as a separate version.
                     raise FileChanged(path=path)
                 if expected_version is not None:
                     _check_version(db, collection, path, expected_version, old)
@@ -453,7 +453,7 @@ def edit_file(
         follow(authored=changed)
     indexed = collection.indexed_file(db, path)
     if changed and indexed and indexed.page_id and db.rehearsal is None:
-        # A watcher may have indexed the file before us, as a file of the person.
+        # A watcher may have indexed the file first, with its lines attributed to the user.
         added = set(line_keys(new)) - set(line_keys(old.text if old else ""))
         trust.lower(db, indexed.page_id, added)
     return EditResult(path, new, old is None, changed, (indexed and indexed.version) or 0)

@@ -162,7 +162,7 @@ def restore_quarantined_page(
 ) -> QuarantineRestoreRecord:
     """Write the file of a quarantined page back to its path, and restore the page.
 
-    A page of a shared space, which has no file, gets its text again.
+    A page of a shared space has no file, so only its text is restored.
     """
     collection = collections.require(db, hidden.collection)
     if collection.root is None and collection.state == "active":

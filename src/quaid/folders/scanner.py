@@ -1,10 +1,8 @@
-"""Walk a folder and read its files without following symlinks; the ignore rules of a collection's folder.
+"""Walk a folder and read its files without following symlinks, and apply the collection's ignore rules.
 
 A walk finds page files and sidecars (JSON files with raw data of a page), and reports why other entries are
-skipped.
-
-Ignore rules come from the folder's .quaidignore file and from the kind of the collection. The file may come from
-an untrusted folder, so an invalid file leaves the last valid rules in force.
+skipped. Ignore rules come from the folder's .quaidignore file and from the kind of the collection. The
+.quaidignore file is not trusted; if it is invalid, the last valid rules stay in force.
 """
 
 import errno
@@ -60,7 +58,7 @@ TOO_DEEP = "too many folders deep"
 GONE = "gone while it was read"
 IGNORED = "ignored"
 UNUSABLE_REASONS = (SYMLINK, NOT_A_FILE, UNREADABLE, BAD_NAME, TOO_DEEP, GONE)
-"""Reasons for skipping an entry that might have been a page or a folder of pages."""
+"""Reasons for skipping an entry that could have been a page or a folder of pages."""
 
 IgnoreCheck = Callable[[str], bool]
 """A function that returns True if a path is to be skipped. Paths of folders end with a slash."""
@@ -78,7 +76,7 @@ def page_endings(kind: str) -> tuple[str, ...]:
 
 
 def document_kind(path: str) -> str:
-    """Return the kind of document that a file extension stands for, or ""."""
+    """Return the kind of document with this file extension, or ""."""
     return DOCUMENT_KINDS.get(os.path.splitext(path)[1].lower(), "")
 
 

@@ -95,7 +95,7 @@ class FolderRun(ABC):
         self.notes += [FileNote(scanner.printable(path), text) for text in texts]
 
     def note_parsed(self, path: str, notes: tuple[str, ...]) -> None:
-        """Report what was corrected or could not be parsed in a file."""
+        """Report the corrections and problems that the parser found in a file."""
         self.note(path, *notes)
 
     def fail(self, path: str, problem: str) -> None:
@@ -543,7 +543,8 @@ class SyncRun(FolderRun):
 
     def _write_batch(self, items: list[SpooledFile], tx: Transaction) -> None:
         self._make_way(tx, items)
-        # Files are those of the person, unless the caller has just written them, even if an agent asked for the sync.
+        # Files count as written by the user even if an agent started the sync, unless the caller has just
+        # written them.
         for own in sorted({self._class(item) for item in items}):
             with trust.written_as(tx, PERSON, at_most=True) if self.authored else trust.written_as(tx, own):
                 self.write_pages(tx, [item for item in items if self._class(item) == own])
@@ -555,7 +556,7 @@ class SyncRun(FolderRun):
                 page_edits.change_slug(tx, self.collection.id, page_id, slug, back, self.now, redirect=False)
 
     def _class(self, item: SpooledFile) -> int:
-        """Return the trust class of a file. A node of the knowledge base names the agent that wrote it."""
+        """Return the trust class of a file. A node of the knowledge base contains the name of its author."""
         if self.collection.kind == "documents":
             return IMPORTED
         creator = item.parsed_page.frontmatter.get("created_by") if self.collection.kind == "kb" else None

@@ -68,7 +68,7 @@ def _decode_pieces(pieces: Iterable[bytes]) -> Iterator[str]:
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 EMPTY_LINES_BEFORE_SKIP = 100
-"""After this many empty lines, the following empty lines are skipped in bulk."""
+"""Number of empty lines after which further empty lines are skipped in bulk."""
 
 LINE_READ_SIZE = 1 << 20
 
@@ -127,7 +127,7 @@ def _is_complete(line: bytes) -> bool:
 TURNS_PER_TRANSACTION = 1_000
 CHARACTERS_PER_TRANSACTION = 4_000_000
 LINES_TO_DETECT_CLIENT = 50
-"""A file is not considered a transcript if no client is recognized in this many lines."""
+"""Number of lines in which a client must be recognized for a file to count as a transcript."""
 
 MARK_BYTES = 4096
 SKIPPED_TRANSCRIPT_FOLDERS = frozenset((".git", "node_modules", "__pycache__"))

@@ -20,16 +20,16 @@ from quaid.storage.collections import Collection
 from quaid.storage.sqlite.connection import Database
 
 MAX_HINTS = 100
-"""If more than this many files changed, a rescan of the folder is faster."""
+"""Maximum number of changed files that are synced one by one. A rescan of the folder is faster for more."""
 
-ADDED, MODIFIED, DELETED = 1, 2, 3  # the numbers that watchfiles uses
+ADDED, MODIFIED, DELETED = 1, 2, 3  # the values that watchfiles uses
 
 
 class WatchPace(NamedTuple):
     """Intervals of a watcher, in seconds."""
 
     debounce: float = 1.5
-    """A change is synced when no other change has followed for this time."""
+    """Quiet time after the last change before the changes are synced."""
     longest: float = 10.0
     """Maximum time that a change waits for a quiet period."""
     look: float = 3.0
@@ -200,7 +200,7 @@ class Watcher:
             self._open(roots)
 
     def _choose(self, chosen: frozenset[int]) -> list[Collection]:
-        """Watch those of the chosen collections that are active, and no others. Return the new ones."""
+        """Update the watched folders to the active ones of the chosen collections. Return the new collections."""
         present = {
             collection.id: collection
             for collection in collections.list_all(self.db)
