@@ -32,10 +32,10 @@ CATALOG_VERSION = 7
 CATALOG_NAME = "catalog"
 MAX_NODE_BYTES = 4 * 1024 * 1024
 MAX_RAW_BYTES = 64 * 1024 * 1024
-"""Larger files (sizes in bytes) are neither parsed nor committed, and lint reports them."""
+"""Maximum sizes in bytes. Larger files are neither parsed nor committed, and lint reports them."""
 
 MAX_REREAD_RAW_BYTES = 1024 * 1024
-"""A load with certain=True rereads raw files with an unchanged stat up to this size in bytes."""
+"""Maximum size in bytes of raw files that a load with certain=True rereads although their stat is unchanged."""
 
 RACY_NS = 2_000_000_000
 """A file modified within this many nanoseconds may change again without a visible change of its timestamps."""
@@ -321,7 +321,7 @@ def _unpack_node(path: str, values: list[Any]) -> Node:
 _POINTER = re.compile(r"(?:ai-kb:)?(.*)\(([0-9a-fA-F-]{36})\)\Z", re.DOTALL)
 _ORG_LINK = re.compile(r"\[\[id:([^\]]+)\](?:\[(.*)\])?\]\Z", re.DOTALL)
 MIN_ID_PREFIX = 6
-"""A node can be named by at least this many leading characters of its ID, if they are unambiguous."""
+"""Minimum length of an ID prefix that identifies a node, if it is unambiguous."""
 
 
 def find_node(catalog: Catalog, name: str) -> Node:
@@ -411,10 +411,10 @@ ID_WEIGHT, TITLE_WEIGHT, TAG_WEIGHT, SUMMARY_WEIGHT, BODY_WEIGHT, PROPERTY_WEIGH
 MAX_MATCHES = 10
 
 MAX_WHOLE_WORD_LENGTH = 2
-"""Query words of up to this many letters match whole words only; longer words match prefixes of words."""
+"""Maximum letters of query words that match whole words only. Longer words match prefixes of words."""
 
 MIN_QUERY_ID_PREFIX = 6
-"""A query word matches the start of a node's ID if it has at least this many characters, as in `ai-kb show`."""
+"""Minimum characters of a query word that matches the start of a node's ID, as in `ai-kb show`."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 STOP_WORDS = frozenset(

@@ -32,10 +32,10 @@ from quaid.model import claims, secrets
 from quaid.model.plain_text import count_noun
 
 MAX_COMPARED_BODY = 4_000
-"""To find contradictions, this many characters of each body are compared."""
+"""Maximum characters of each body that are compared to find contradictions."""
 
 MAX_OWN_BODY = 100_000
-"""An addition to a node is compared with this many characters of the node's body."""
+"""Maximum characters of a node's body with which an addition is compared."""
 
 SHORT_ID_LENGTH = 8
 """Length of the ID prefix by which users name a node."""

@@ -39,7 +39,7 @@ LOCAL_TIMEOUT = 120.0
 """Timeout in seconds for commands without network access. It is far longer than any of them needs."""
 
 STOP_GRACE_SECONDS = 2.0
-"""After SIGTERM, git has this many seconds to remove its lock files before SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL, in which git can remove its lock files."""
 
 SSH_COMMAND = "ssh -oBatchMode=yes -oConnectTimeout=10 -oServerAliveInterval=10 -oServerAliveCountMax=3"
 
@@ -239,7 +239,7 @@ Git knows the empty tree even if it is not stored.
 """
 
 MIN_FREE_BYTES = 64 * 1024
-"""If fewer bytes than this are free, a failed git command is reported as a full disk."""
+"""If fewer bytes than this are free, a failed git command is attributed to a full disk."""
 
 
 class Git:
@@ -621,10 +621,7 @@ class Git:
             raise GitFailed(verb="diff-tree", path=self.root, problem=problem)
 
     def restore(self, paths: Sequence[str]) -> None:
-        """Reset these files to the last commit, on disk and in the index.
-
-        Delete files that are not in that commit.
-        """
+        """Reset these files to the last commit, on disk and in the index. Files that are not in it are deleted."""
         chosen = [repository.check_tracked_path(path) for path in paths]
         if not chosen:
             return

@@ -1,6 +1,6 @@
 """Status, health checks and curation report of a store, and the nudge, a reminder at the start of a session.
 
-Nothing here changes a node.
+This module does not change nodes.
 """
 
 import json
@@ -25,12 +25,12 @@ from quaid.model.plain_text import count_noun
 from quaid.model.sync_plan import FileSignature
 from quaid.storage import files as durable_files
 
-CHECK_TIMEOUT = 5.0  # seconds that a check waits for the remote
+CHECK_TIMEOUT = 5.0  # timeout in seconds for reaching the remote
 FIRST_CURATION, CURATION_INTERVAL = 150, 50
 """Curation is first due at FIRST_CURATION nodes, then after every CURATION_INTERVAL new nodes."""
 
 CURATION_BATCH = 25
-"""This many nodes are reviewed in one pass, starting with those reviewed least recently."""
+"""Number of nodes to review in one pass, starting with those reviewed least recently."""
 
 UNTOUCHED_DAYS = 365
 BROAD_CHARACTERS, BROAD_HEADINGS = 6_000, 6
@@ -71,7 +71,7 @@ class CurationReport(NamedTuple):
 
 
 def check_curation(nodes: Sequence[Node]) -> tuple[bool, int, str]:
-    """Return whether curation is due, how many nodes were added since the last one, and the day of the last one."""
+    """Return whether curation is due, the number of nodes added since the last curation, and its date."""
     last = max((node.last_curated for node in nodes), default="")
     if not last:
         return len(nodes) >= FIRST_CURATION, len(nodes), ""

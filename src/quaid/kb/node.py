@@ -1,7 +1,7 @@
-"""Nodes as text: parse nodes from org, render new nodes, check them, list them in index files, draw them as a graph.
+"""Nodes as text: parse them from org, render and check them, and build the index files and the graph.
 
 The index contains no links, only titles and IDs as plain text, because links would count as backlinks. The
-same nodes always give the same index.
+same nodes always produce the same index.
 """
 
 import re
@@ -41,7 +41,7 @@ MERGED_PROPERTY = "MERGED_IDS"
 MAX_SUMMARY_LENGTH = 300
 
 CREATOR_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}\Z")
-"""Names of other agents, and of tokens, that may be authors of a node."""
+"""Matches the names of other agents and of tokens that may be authors of a node."""
 UUID_PATTERN = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 PROJECT_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
 DAY_PATTERN = re.compile(r"[<\[]?([0-9]{4}-[0-9]{2}-[0-9]{2})(?: [^\]>\n]*)?[>\]]?\Z")
@@ -242,7 +242,7 @@ ROAM_LIST_PROPERTIES = ("ROAM_ALIASES", "ROAM_REFS")
 _QUOTED_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 FileFinding = tuple[int, str, str, str]
-"""A problem in one file, as line, code, message and remedy."""
+"""A problem in one file: line, code, message and remedy."""
 
 
 def is_roam_excluded(properties: dict[str, str]) -> bool:
@@ -306,7 +306,7 @@ NOT_REPEATED = frozenset(REQUIRED_PROPERTIES) - {"ID"}
 reports a repeated ID itself."""
 
 MAX_FINDINGS = 1_000
-"""At most this many findings of one kind are reported per file."""
+"""Maximum number of findings of one kind that are reported per file."""
 
 
 class LintFinding(NamedTuple):
@@ -591,7 +591,7 @@ STATUS_STYLES = {
 
 
 def draw_graph(nodes: Iterable[Node]) -> tuple[str, int, int]:
-    """Return a graph of the nodes and their links in the DOT language, the number of nodes and that of links."""
+    """Return a graph of the nodes and their links in the DOT language, and the numbers of nodes and links."""
     drawn = list(nodes)
     owner = {id: node.id for node in drawn for id in (node.id, *node.merged, *node.inner) if id}
     lines = [

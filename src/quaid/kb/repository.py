@@ -1,7 +1,8 @@
 """The repository of a knowledge base: security checks, git's files and output, and our files in .git/ai-kb.
 
 .git/config may contain only settings from an allowlist, none of which can start a program. A clone may
-contain .gitattributes files, which are overridden at the end of .git/info/attributes. No process is started here.
+contain .gitattributes files, which are overridden at the end of .git/info/attributes. This module starts no
+processes.
 
 The files in .git/ai-kb are the state of fetches and pushes, the journal of a change, and lock files. They are
 never committed, and contain neither node text nor passwords. A file that cannot be parsed counts as empty.
@@ -376,7 +377,7 @@ def _commit_id(text: str) -> str | None:
 
 
 def blob_id(data: bytes, sha256: bool) -> str:
-    """Return the ID that git gives to a blob with this content."""
+    """Return the git ID of a blob with this content."""
     make = hashlib.sha256 if sha256 else hashlib.sha1
     return make(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Transactions, the only way to write a store: lock, fetch, change, rebuild the index, lint, commit; and push.
+"""Change a store in transactions: lock, fetch, change, rebuild the index, lint and commit. Also push.
 
 A failure restores the tree. The operating system releases the store's lock when its holder dies; git
 processes started by the holder inherit the lock.
@@ -385,7 +385,7 @@ def _changed_files(catalog: Catalog, files: Mapping[str, bytes | None]) -> dict[
 
 
 def check_change(catalog: Catalog, change: StoreChange) -> list[LintFinding]:
-    """Return what lint finds in the files of a change that is not written yet, links to other nodes included."""
+    """Return the lint findings for a change that is not written yet, including its links to other nodes."""
     every = {node.path: node for node in catalog.nodes}
     findings: list[LintFinding] = []
     for path, data in change.files.items():
@@ -507,11 +507,11 @@ IGNORABLE_NAMES = frozenset(
 """Files that operating systems and git hosts create in an otherwise empty folder."""
 
 MAX_FILES_READ = 20
-"""To find a complete node, at most this many org files are read."""
+"""Maximum number of org files that are read to find a complete node."""
 
 MAX_BRANCHES = 20
 MAX_HEAD_BYTES = 64 * 1024
-"""At most this many bytes are read from each file."""
+"""Maximum number of bytes that are read from each file."""
 
 Listing = tuple[Iterable[str], Callable[[str], bytes | None]]
 """The top-level names in a folder or commit (folders end with a slash), and a function that reads a file."""
@@ -610,7 +610,7 @@ SLOW_SECONDS = 3.0
 """A remote that takes at least this many seconds to fail counts as slow, because it would delay every writer."""
 
 SILENT_MINUTES = 10
-"""Writers do not contact a remote for this many minutes after it was slow to fail."""
+"""Minutes during which writers do not contact a remote after it was slow to fail."""
 
 
 def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> RemoteEvent:
