@@ -1,6 +1,6 @@
 """The composition root: settings, clock, randomness, progress reporting and the open database.
 
-A Brain opens its database on first use, so that commands that need no database (help, skills) never touch it.
+A Brain opens its database on first use, so commands that need no database (help, skills) never touch the file.
 """
 
 import os
@@ -39,17 +39,20 @@ if TYPE_CHECKING:
     from quaid.storage.vectors import ViewCache
 
 RERANKER_SETTING = "reranker"
-"""The configuration key with the description of the cross-encoder."""
+"""Key of the stored setting that describes the reranker (a cross-encoder)."""
 
 HIDE_PATIENCE = 1.0
-"""A read waits this many seconds for a writer before it leaves expired things out of its own view only."""
+"""Seconds that a read waits for the writer lock to hide expired rows.
+
+After that, the rows are hidden from this connection only.
+"""
 
 CLIENT_ONLY = "client_only"
-"""Beginning of the configuration keys with the part of the memory that a client may see, as in client_only.codex."""
+"""Prefix of the settings that restrict a client to parts of the memory, as in client_only.codex."""
 FIXED_PARTS = ("notebook", "kb", "conversations")
-"""Parts of a memory that may be named even if they do not exist yet."""
+"""Collections to which a client may be restricted before they exist."""
 MAX_BOUND = 4
-"""A Brain keeps the connections of this many restrictions."""
+"""Number of restricted Brains (see Brain.bound) that a Brain keeps open."""
 
 Progress = Callable[[int, int, str], None]
 T = TypeVar("T")
@@ -78,11 +81,11 @@ def local_offset(seconds: float) -> int:
 
 
 def no_progress(done: int, total: int, what: str) -> None:
-    """Report nothing; this is the default callback. A callback may raise Cancelled to stop the work."""
+    """Report nothing: the default progress callback. Other callbacks may raise Cancelled to stop the work."""
 
 
 def new_calls() -> "deque[NewCall]":
-    """Return an empty queue of calls of agents that are to be stored. Beyond its limit, the oldest are dropped."""
+    """Return a bounded queue for calls of agents that are not stored yet. A full queue drops the oldest call."""
     return deque(maxlen=1_000)
 
 
@@ -119,29 +122,29 @@ class Brain:
         self._random = random
         self._offset = offset
         self.notice = notice  # called with a message after a migration or a rebuild
-        self._unwanted = unwanted  # called during long statements; returning True interrupts them
+        self._unwanted = unwanted  # polled during long SQL statements; True interrupts them
         self._db: Database | None = None
         self._embedder: Embedder | None = None
         self._reranker: tuple[str, Reranker] | None = (
             None  # the setting that describes the reranker, and the reranker
         )
-        self._models = models  # shared by several Brains of one process, like the views of vectors
+        self._models = models  # like `views`, shared by several Brains of one process
         self._views = views
         self._bound: dict[Only, Brain] = {}
         self._device = str(settings.configured("device_name")[0] or "")
         self.agent = ""  # name of the calling program; "" for a person
-        self.session = ""  # id of its connection
-        self.accepting = False  # True while the person accepts a proposal of the program
-        # Calls of agents that are not stored yet, shared by the workers of a server; None if none are recorded.
+        self.session = ""  # id of the connection of the calling program
+        self.accepting = False  # True while a person accepts a proposal of an agent
+        # Calls of agents not stored yet, shared by the workers of a server; None if calls are not recorded.
         self.calls: deque[NewCall] | None = None
-        self.created: list[str] = []  # descriptions of what was created because it was missing
+        self.created: list[str] = []  # descriptions of files and folders created because they were missing
         self.asked_up_to = 0  # chunk id up to which the last query found nothing to embed
-        self.asked_at: float | None = None  # time of the call if it is carried out later, after a review
+        self.asked_at: float | None = None  # time of the original call, if it runs later after a review
         # False for read-only callers, which neither log unanswered questions nor rebuild a deleted database.
         self.leaves_marks = True
-        # Runs operations elsewhere, in a worker process of a server. It gets operation, arguments and scope.
+        # Runs operations in a worker process of a server. It is called with operation, arguments and scope.
         self.runner: Callable[..., Any] | None = None
-        # False for callers that may replace the text of a page only if they name the version that they have read.
+        # False for callers that must pass the version they have read in order to replace the text of a page.
         self.may_overwrite = True
 
     @property
@@ -171,9 +174,9 @@ class Brain:
         return Clock(dates.timestamp(seconds), dates.timestamp(seconds + self._offset(seconds))[:10])
 
     def hide_expired(self) -> None:
-        """Hide what has expired since the last operation.
+        """Hide the pages and facts that have expired since the last operation.
 
-        If the memory cannot be written, it is left out of what this connection reads.
+        If the memory cannot be written, they are hidden from this connection only.
         """
         db = self._db
         if db is None or db.is_in_transaction():
@@ -192,7 +195,7 @@ class Brain:
         expiry.shadow(db, self.clock)
 
     def has_past_grace(self) -> bool:
-        """Return True if something expired longer ago than the grace period, and can be erased."""
+        """Return True if expired pages or facts are past their grace period and can be erased."""
         db = self._db
         if db is None or not db.writable or db.rehearsal is not None:
             return False
@@ -200,7 +203,7 @@ class Brain:
 
     @property
     def grace_end(self) -> str:
-        """The time before which something must have been hidden for its grace period to be over."""
+        """Current time minus the grace period. Pages and facts that were hidden before this time can be erased."""
         return self.now(-(retention_seconds(str(self.option(expiry.GRACE_SETTING))) or LONGEST_PERIOD))
 
     def _hide_before_commit(self, tx: "Transaction") -> None:
@@ -214,9 +217,9 @@ class Brain:
         return self._db.rehearsal if self._db is not None else None
 
     def rehearse(self, work: Callable[[], T]) -> T:
-        """Run `work`, and roll back all writes of the operations that it calls. It may ask questions.
+        """Run `work`, and roll back all writes of the operations that it calls.
 
-        What is cached in between is dropped, because it contains rows that were rolled back.
+        Caches filled meanwhile are dropped, because they contain rows that were rolled back.
         """
         kept = {name: self.__dict__.pop(name) for name in _CACHES if name in self.__dict__}
         views, self._views = self._views, None
@@ -240,7 +243,7 @@ class Brain:
 
     @property
     def stated_by(self) -> str:
-        """Who states a fact if the request does not say it: "manual" for a person."""
+        """The default source of a new fact: "agent" for a program, "manual" for a person."""
         return "agent" if self.agent else "manual"
 
     @property
@@ -250,7 +253,7 @@ class Brain:
 
     @property
     def embedder(self) -> Embedder:
-        """The active model, loaded on first use and kept for later queries."""
+        """The active embedding model, loaded on first use and kept for later queries."""
         name = self.model_name
         if not name:
             raise EmbeddingsOff(remedy=self.way_to_meaning)
@@ -285,7 +288,7 @@ class Brain:
 
     @property
     def model_name(self) -> str:
-        """The name of the selected model, or "" if semantic search is off."""
+        """The name of the selected embedding model, or "" if semantic search is off."""
         chosen = str(self.settings.configured("embedding.plugin")[0] or "")
         if not chosen and collections.get_setting(self.db, "semantic_search") == "off":
             return ""
@@ -335,9 +338,9 @@ class Brain:
         return FileStatCache(self.db)
 
     def create(self, path: str, memory_id: str = "", cipher: str = "") -> "Database":
-        """Create a database at `path` and keep it open. It gets a new id unless `memory_id` is given.
+        """Create a database at `path` and keep it open. The memory gets a new id unless `memory_id` is given.
 
-        `cipher` is the first bytes of an encrypted memory that was deleted; the new one has the same key.
+        `cipher` is the hexadecimal header of a deleted encrypted memory, whose key the new database reuses.
         """
         from quaid.storage.sqlite.connection import Database, read_cipher
 
@@ -347,9 +350,9 @@ class Brain:
         return self._db
 
     def create_memory(self, path: str) -> str:
-        """Create a memory. If another memory was deleted at this path, return its folders as text, else "".
+        """Create a memory. Return the folders of a memory deleted at this path as text, or "".
 
-        These folders are not attached to the new memory.
+        The folders are not attached to the new memory.
         """
         former = collections.read_folder_list(os.path.realpath(path))
         db = self.create(path)
@@ -362,7 +365,7 @@ class Brain:
         """True if the memory is missing and may be created without an explicit `quaid init`.
 
         The folder must exist or be the default one, because a path in a missing folder is probably mistyped. A
-        deleted memory with attached folders is not created, but rebuilt from its folders.
+        deleted memory with attached folders must be rebuilt from these folders instead.
         """
         path = os.path.realpath(self.settings.db_path)
         folder = os.path.dirname(path)
@@ -385,7 +388,7 @@ class Brain:
         return os.path.exists(self.settings.db_path)
 
     def bound(self, only: "Only") -> "Brain":
-        """Return a Brain that sees only this part of the memory. It is kept, and closed with this one."""
+        """Return a Brain restricted to a part of the memory. It is cached, and closed with this Brain."""
         if only == self.settings.only:
             return self
         child = self._bound.pop(only, None)
@@ -408,7 +411,7 @@ class Brain:
         return child
 
     def for_client(self, *names: str) -> "Brain":
-        """Return the Brain for a client or token: bound as the settings client_only.NAME of these names say."""
+        """Return the Brain for clients or tokens, restricted by the settings client_only.NAME for these names."""
         path = self.settings.db_path
         if self._db is None and (not os.path.exists(path) or schema_version_of(path) != SCHEMA_VERSION):
             return self
@@ -417,9 +420,9 @@ class Brain:
         return self.bound((*self.settings.only, *groups))
 
     def check_only(self, items: Sequence[str], name: str = "only") -> tuple[str, ...]:
-        """Return the parts of the memory to which a caller is to be bound.
+        """Parse and check a list of parts of the memory to which a caller is to be restricted.
 
-        Raise InvalidArgument if one does not exist. Wings and projects need not exist yet.
+        Raise InvalidArgument if a collection does not exist. Wings and projects need not exist yet.
         """
         try:
             parts = slugs.parse_only(",".join(items))
@@ -435,7 +438,7 @@ class Brain:
         return parts
 
     def report_created(self, what: str) -> None:
-        """Record and report that something was created because it was missing, such as "the memory PATH"."""
+        """Record and report that a missing file was created. `what` describes it, as in "the memory PATH"."""
         self.created.append(what)
         if self.notice is not None:
             self.notice(f"created {what}")

@@ -3,11 +3,11 @@
 A server decides here whether work is due and starts `python -m quaid.worker JOB PATH`. The standard input of
 a worker is a pipe held open by the server; when the pipe closes, the worker exits. Leases
 (storage/leases.py), each held by one process at a time, keep several servers of a memory from doing the same
-job. Embedding is a process apart, because a loaded model takes ten times the RAM of the others, and is freed when
-its process exits. Shared spaces are synced by another one, which waits for hubs.
+job. Embedding has a separate process, because a loaded model takes ten times the RAM of the other workers, and its
+RAM is freed when the process exits. Shared spaces also have a separate process, because it waits for hubs.
 
-An HTTP server runs questions and long operations in processes (OperationProcess), because threads of one process
-wait for Python's lock.
+An HTTP server runs queries and long operations in processes (OperationProcess), because threads of one process
+would compete for Python's global interpreter lock.
 """
 
 import gc
@@ -50,10 +50,10 @@ CALL_DELAY = 2.0  # delay between a call and the next check for missing vectors
 FAILURE_DELAY = 60.0
 EXIT_TIMEOUT = 1.0
 STOP_TIMEOUT = 0.7  # time in which a watcher must finish its sync; less than EXIT_TIMEOUT
-REPORT_INTERVAL = 0.1  # between two reports of an operation's progress
+REPORT_INTERVAL = 0.1  # minimum time between two progress reports of an operation
 TRIM_SECONDS = 60.0
-ANSWER_SECONDS = 120.0  # a process that does not answer a question in this time is killed
-CANCEL_SECONDS = 10.0  # likewise after the question was cancelled
+ANSWER_SECONDS = 120.0  # a process that does not answer a query in this time is killed
+CANCEL_SECONDS = 10.0  # the same, after the query was cancelled
 
 CACHE_KIB = 8 * 1024
 """Size of the page cache of each connection of a server, in KiB."""
@@ -73,12 +73,12 @@ PROCESS_NAMES = {
     "embed": "the process that makes vectors",
 }
 """How recorded failures name the workers. Failures of the job `expire` are not recorded."""
-# From 0 to 19; higher values yield more to other processes, but a watcher should notice edits soon.
+# Unix nice values (0 to 19). The watcher has a lower one than embedding, because it should notice edits soon.
 NICENESS = {"embed": 10, "watch": 5, "sync": 5, "dream": 19, "expire": 10, "run": 0, "run-long": 10}
 
 
 class EmbeddingMonitor:
-    """Decides when a server should start an embedding process. The state is kept between checks."""
+    """Decides when a server should start an embedding process, from the changes since the previous check."""
 
     def __init__(self) -> None:
         self._stamp: tuple[int, int] | None = None
@@ -122,7 +122,7 @@ def _is_writable(brain: Brain) -> bool:
 
 
 class WorkerProcess:
-    """A worker process of a server. It may not be running."""
+    """A worker process of a server, which is started when needed and may be restarted."""
 
     def __init__(self, job: str) -> None:
         self.job = job
@@ -132,7 +132,7 @@ class WorkerProcess:
         self._not_before = 0.0
 
     def start(self, path: str, hear: "EventListener | None" = None) -> "Popen[bytes]":
-        """Start the worker for the memory at this path. `hear` is called with the events of the worker."""
+        """Start the worker for the memory at `path`. `hear` is called with each event that the worker reports."""
         import subprocess  # takes half a megabyte, so import it only when needed
 
         flags = ["--tell"] if hear else []
@@ -150,7 +150,7 @@ class WorkerProcess:
         return self._process
 
     def is_running(self, brain: Brain) -> bool:
-        """Return True if the worker runs.
+        """Return True if the worker is running.
 
         If it has failed, record the failure for `quaid doctor` and `quaid status`.
         """
@@ -221,7 +221,7 @@ def _forward_events(process: "Popen[bytes]", hear: "EventListener") -> None:
 
 
 class Supervisor:
-    """Starts and monitors the workers of a server. It is used only by the thread that has the database open."""
+    """Starts and monitors the workers of a server. Only the thread that opened the database may use it."""
 
     def __init__(self, hear: "EventListener | None" = None) -> None:
         self._hear = hear
@@ -241,14 +241,14 @@ class Supervisor:
     def put_off(self) -> None:
         """Delay the next check for missing vectors, because a call has just been handled.
 
-        A steady stream of calls delays it for LONGEST_DELAY at most.
+        A steady stream of calls delays the check by LONGEST_DELAY at most.
         """
         now = time.monotonic()
         self._put_off_since = self._put_off_since or now
         self._embed_due = min(now + CALL_DELAY, self._put_off_since + LONGEST_DELAY)
 
     def is_overdue(self) -> bool:
-        """Return True if calls have delayed the check for LONGEST_DELAY, so that it runs without further delay."""
+        """Return True if calls have delayed the check for missing vectors by LONGEST_DELAY or more."""
         since = self._put_off_since
         return since is not None and time.monotonic() - since >= LONGEST_DELAY
 
@@ -279,7 +279,7 @@ class Supervisor:
         return is_shared and not leases.is_leased(brain.db.path, stored_spaces.LEASE)
 
     def _wants_dream(self, brain: Brain) -> bool:
-        """Return True if the memory is to be tidied up at night, and this has not been done today."""
+        """Return True if nightly cleanup is on and due."""
         if stored_collections.get_setting(brain.db, "dream_nightly") != "on":
             return False
         from quaid.operations import dream
@@ -302,7 +302,7 @@ class Supervisor:
     def end(self) -> None:
         """Stop all workers."""
         workers = (*self._others, self._embed)
-        for worker in workers:  # signal all before waiting for one
+        for worker in workers:  # ask all workers to exit before waiting for any
             worker.release()
         for worker in workers:
             worker.end()
@@ -324,10 +324,10 @@ class ServerBrain(Brain):
 
 
 class OperationCall(NamedTuple):
-    """An operation that another process runs."""
+    """A request to run an operation in an OperationProcess."""
 
     operation: str
-    """Its key in the registry, such as query.query."""
+    """Key of the operation in the registry, such as query.query."""
     arguments: dict[str, Any]
     scope: "Scope"
     agent: str = ""
@@ -336,10 +336,11 @@ class OperationCall(NamedTuple):
 
 
 class OperationProcess:
-    """A process that runs operations for a server, one at a time. It is started by the first operation.
+    """A process that runs operations for a server, one at a time. The first operation starts the process.
 
-    Messages are pickled. The server sends its settings, then each OperationCall, and None to cancel it. The process
-    replies with any number of ("progress", …) and ("notice", …), then with ("result", …) or ("error", …).
+    Messages are pickled. The server sends its settings, then an OperationCall for each operation, and None to
+    cancel the running one. The process replies with any number of ("progress", …) and ("notice", …) messages,
+    then with ("result", …) or ("error", …).
     """
 
     def __init__(self, settings: "Settings", job: str = "run") -> None:
@@ -356,10 +357,10 @@ class OperationProcess:
         return self._process.pid if self._process else None
 
     def run(self, call: OperationCall, brain: Brain, repeatable: bool) -> Any:
-        """Run an operation for this Brain and return its record.
+        """Run an operation for this Brain and return its result.
 
-        If the process dies and the operation is `repeatable`, a new process tries once more. A process that does not
-        answer a question in time is killed.
+        If the process dies and the operation is `repeatable`, it is retried once in a new process. A process that
+        does not answer a query in time is killed.
         """
         for is_last in (not repeatable, True):
             try:
@@ -388,7 +389,7 @@ class OperationProcess:
                 self._watchdog = None
 
     def _start_watchdog(self, seconds: float) -> Timer:
-        """Return a timer that kills the process if it answers questions."""
+        """Start a timer that kills a process for queries (job `run`). Long operations are not limited."""
         process = self._process
 
         def give_up() -> None:
@@ -446,7 +447,7 @@ class OperationProcess:
             self._process.stdin.flush()
 
     def cancel(self) -> None:
-        """Cancel the running operation. It ends with Cancelled. This may be called by any thread."""
+        """Cancel the running operation, so that run() raises Cancelled. This may be called by any thread."""
         with suppress(EOFError, OSError, ValueError):
             self._send(None)
         with self._watching:
@@ -456,14 +457,14 @@ class OperationProcess:
                 self._watchdog = self._start_watchdog(CANCEL_SECONDS)
 
     def release(self) -> None:
-        """Make the process exit at once, and start no other one. This may be called by any thread."""
+        """Kill the process, and prevent a new one from starting. This may be called by any thread."""
         self._is_released = True
         process = self._process
         if process is not None:
             process.kill()  # safe at any point, because SQLite rolls back unfinished transactions
 
     def end(self) -> None:
-        """End the process. The next operation starts a new one."""
+        """Kill the process. The next operation starts a new process."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -474,13 +475,13 @@ class OperationProcess:
 # Memory of a server process
 
 _M_ARENA_MAX = -8
-"""The number of the option "largest number of arenas" in glibc's malloc.h."""
+"""Value of M_ARENA_MAX in glibc's malloc.h."""
 
 
 def share_one_arena() -> None:
     """Let all threads allocate RAM from one heap, on platforms with glibc.
 
-    Otherwise each worker thread keeps a heap as large as its largest question needed: 30 to 60 MB in total.
+    Otherwise each worker thread keeps a heap as large as its largest query needed: 30 to 60 MB in total.
     """
     import ctypes
 
@@ -493,8 +494,7 @@ def share_one_arena() -> None:
 def start_memory_trim() -> None:
     """Return freed RAM to the system every TRIM_SECONDS, on a daemon thread.
 
-    Objects that exist when this is called, mostly code, are frozen, so that later garbage collections skip
-    them.
+    Objects that exist when this is called (mostly code) are frozen, so later garbage collections skip them.
     """
     gc.collect()
     gc.freeze()
@@ -518,17 +518,17 @@ def _malloc_trim() -> Callable[[int], int]:
         return lambda _pad: 0
 
 
-# In the worker process
+# Code that runs in the worker process
 
 
 class OperationRunner:
-    """Runs the operations that a server sends, one at a time, until it closes the pipe. See OperationProcess."""
+    """Runs operations for the server, one at a time, until the server closes the pipe. See OperationProcess."""
 
     def __init__(self) -> None:
         from queue import SimpleQueue
 
         self._requests, self._replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-        os.dup2(2, 1)  # so that stray output does not disturb the messages
+        os.dup2(2, 1)  # so that stray output is not mixed with the messages
         self._settings: Settings = self._receive()
         self._calls: SimpleQueue[OperationCall] = SimpleQueue()
         self._cancelled = Event()
@@ -559,7 +559,7 @@ class OperationRunner:
             return "error", Defect(problem=type(error).__name__)
 
     def _accept(self) -> None:
-        """Read requests while an operation runs, because one of them may cancel it."""
+        """Read requests in a thread, because a request may cancel the operation that is running."""
         try:
             while True:
                 call = self._receive()
@@ -591,10 +591,10 @@ class OperationRunner:
 
 
 def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> int:
-    """Embed text without vectors in the memory at this path, watch folders, sync spaces, or erase expired things.
+    """Run one job (a key of NICENESS) on the memory at this path, and return the exit status.
 
-    With --tell, print one line of JSON per event, with counts and collection names but no page text. The jobs `run`
-    and `run-long` run operations (see OperationRunner).
+    With --tell, the job `watch` prints one line of JSON per event, with counts and collection names but no page
+    text. The jobs `run` and `run-long` run operations (see OperationRunner).
     """
     if hasattr(os, "nice"):
         os.nice(NICENESS[job])
@@ -636,9 +636,9 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
 
 
 def _exit_with_server(stop: Event, seconds: float) -> None:
-    """When the server exits or closes the pipe, set `stop`, and end the process after `seconds`.
+    """When the server exits or closes the pipe, set `stop`, and exit after `seconds`.
 
-    This is safe at any point, because SQLite rolls back unfinished transactions.
+    Exiting is safe at any point, because SQLite rolls back unfinished transactions.
     """
     while os.read(0, 1):
         pass
@@ -662,7 +662,7 @@ def _print_event(event: Any) -> None:
     if kind == "synced":
         event, names = event.sync, "collection files new changed moved removed"
     facts = {name: getattr(event, name, None) for name in names.split()}
-    with suppress(OSError):  # the server has exited, and this process will too
+    with suppress(OSError):  # the server has exited, so this process is about to exit too
         sys.stdout.write(json.dumps({"event": kind, **facts}) + "\n")
         sys.stdout.flush()
 

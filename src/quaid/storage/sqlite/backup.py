@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 READERS_WAIT_MS = 100
-"""compact() waits this many milliseconds for readers of an older snapshot, and then leaves the rest in the WAL."""
+"""Milliseconds that compact() waits for readers of older snapshots. Frames they need stay in the WAL."""
 
 
 FRAME_HEADER = 24
@@ -29,7 +29,7 @@ UNFINISHED_BACKUP = ".quaid-backup-"
 """The file name of an unfinished backup begins with this prefix. The process id follows."""
 
 UNFINISHED_BACKUP_SECONDS = 3600
-"""An unfinished backup that was not written to for this many seconds is assumed to belong to a dead process."""
+"""An unfinished backup not written to for this many seconds is assumed to belong to a dead process."""
 
 
 class BackedUp(NamedTuple):
@@ -59,9 +59,9 @@ def create_backup(
 ) -> BackedUp:
     """Copy a snapshot of the database to a new file, verify the copy and sync it to disk.
 
-    Other processes can keep writing. If the memory has no id, it is given `new_id` first, so that the copy
-    can be recognised later. `copy_images` gets the path of the backup, after the snapshot was taken and before the
-    file has its name, so that no finished backup lacks an image.
+    Other processes can keep writing. If the memory has no id, `new_id` is set first, so that the copy can be
+    recognised later. `copy_images` is called with the path of the backup after the snapshot is taken and before
+    the file is renamed to that path, so that no finished backup lacks an image.
     """
 
     target = os.path.realpath(target)
@@ -173,7 +173,7 @@ class DatabaseCopy(NamedTuple):
     path: str
     size: int
     ours: bool
-    """True if a migration made the file, or if its contents show that it is a copy of this memory.
+    """True if a migration made the file, or its contents show that it is a copy of this memory.
 
     Only such files may be deleted.
     """
@@ -235,7 +235,7 @@ def backups_of(path: str, folders: "Iterable[str]") -> "Iterator[tuple[str, floa
 
 
 def all_copies_of(path: str, folders: "Iterable[str]") -> list[str]:
-    """Return the paths of all readable copies of this memory in `folders`, with those made by migrations."""
+    """Return the paths of all readable copies of this memory in `folders`, including backups by migrations."""
     mine = _read_identity(path)
     return [
         other
@@ -251,7 +251,7 @@ def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | No
 
 
 def verify_backup(path: str) -> IntactCopy:
-    """Check a backup and return what it contains. Raise DamagedDatabase if it is not an intact memory."""
+    """Check a backup and return its schema version and page count. Raise DamagedDatabase if it is not intact."""
     copy = _check_intact(path, os.path.getmtime(path))
     if copy is None:
         raise DamagedDatabase(path=path, problem="it is damaged, or not a memory")
@@ -375,7 +375,7 @@ def _check_intact(path: str, made: float) -> IntactCopy | None:
 def _is_copy_of_damaged(path: str, other: str) -> bool:
     cipher = openings.cipher_header(path)
     if cipher is not None and cipher == openings.cipher_header(other):
-        return True  # a backup has the salt of its memory
+        return True  # a backup has the same salt as its memory
     mine, copied = _read_identity(path), _read_identity(other)
     if mine and copied and mine.id and copied.id:
         return mine.id == copied.id
@@ -419,7 +419,9 @@ def _is_database(path: str) -> bool:
     if path.endswith(("-wal", "-shm", "-journal", "-lock")) or not os.path.isfile(path):
         return False
     try:
-        if openings.cipher_header(path) is None:  # the key of an encrypted one may be missing
+        if (
+            openings.cipher_header(path) is None
+        ):  # the header of an encrypted file cannot be read without its key
             openings.read_header(path)
     except QuaidError:
         return False

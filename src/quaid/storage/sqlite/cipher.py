@@ -1,9 +1,10 @@
-"""Keys of encrypted memories: where they are found, and how the first bytes of a file name the right one.
+"""Find, check and store the keys of encrypted memories.
 
-An encrypted memory is a file of SQLite3 Multiple Ciphers (scheme chacha20: each page is encrypted with ChaCha20 and
-authenticated with Poly1305). That scheme keeps 16 bytes at the start of the file in plain text, for a salt. Quaid
-chooses these bytes: four that mark an encrypted memory, eight of salt, and four with which a key is checked. So an
-encrypted memory is recognised without its key, a wrong key is not mistaken for damage, and copies name their key.
+An encrypted memory is a file of SQLite3 Multiple Ciphers (scheme chacha20: each page is encrypted with ChaCha20
+and authenticated with Poly1305). That scheme stores a salt of 16 bytes in plain text at the start of the file.
+Quaid chooses these bytes (the cipher header): four magic bytes, eight bytes of salt, and four bytes that verify
+the key. An encrypted memory can therefore be recognised without its key, a wrong key is not mistaken for damage,
+and copies can be matched to their key.
 """
 
 import hashlib
@@ -28,9 +29,9 @@ SALT_BYTES = 8
 CHECK_BYTES = 4
 HEADER_BYTES = 16
 MAGIC = {b"QMK1": "key", b"QMP1": "passphrase"}
-"""The first four bytes of an encrypted memory, and what its key is made from."""
+"""The first four bytes of an encrypted memory, and the kind of secret that its key is made from."""
 SCRYPT_COST = 2**15
-"""scrypt with this cost and blocks of 8 takes 32 MiB and about 0.1 s for each guess of a passphrase."""
+"""scrypt with this cost and r=8 takes 32 MiB and about 0.1 s per guess of a passphrase."""
 MAX_KEY_FILE_BYTES = 64 * 1024
 KEYRING_SERVICE = "quaid"
 KEY_VARIABLE, NEW_KEY_VARIABLE = "QUAID_KEY", "QUAID_NEW_KEY"
@@ -38,7 +39,7 @@ INSTALL = "pip install 'quaid-memory[encryption]' && pip install --force-reinsta
 
 
 class CipherHeader(NamedTuple):
-    """The first bytes of an encrypted memory."""
+    """The first 16 bytes of an encrypted memory: magic bytes, salt, and bytes that verify the key."""
 
     kind: str
     """"key" for a random key, "passphrase" for a key that is computed from a passphrase."""
@@ -50,7 +51,7 @@ class CipherHeader(NamedTuple):
 
     @property
     def keyring_name(self) -> str:
-        """The name under which the key of this file is stored in the keyring of the system."""
+        """The name under which the system keyring stores the key of this file."""
         return f"memory {self.salt.hex()}"
 
     def fits(self, key: bytes) -> bool:
@@ -59,20 +60,20 @@ class CipherHeader(NamedTuple):
 
 
 class CipherKey(NamedTuple):
-    """A key, and the first bytes of the files that are encrypted with it."""
+    """A key, and the header of the files that are encrypted with it."""
 
     key: bytes
     header: CipherHeader
 
 
 def parse_header(first: bytes) -> CipherHeader | None:
-    """Return the header of an encrypted memory, or None if these bytes do not begin one."""
+    """Parse the first bytes of a file. Return None if it is not an encrypted memory."""
     kind = MAGIC.get(first[:4])
     return CipherHeader(kind, first[:HEADER_BYTES]) if kind and len(first) >= HEADER_BYTES else None
 
 
 def make_key(secret: str) -> CipherKey:
-    """Return the key for a new file: the secret itself if it has 64 hexadecimal digits, else computed from it."""
+    """Return the key for a new file. A secret of 64 hexadecimal digits is the key; others are passphrases."""
     kind = "key" if _is_raw(secret) else "passphrase"
     magic = next(start for start, name in MAGIC.items() if name == kind)
     salt = os.urandom(SALT_BYTES)
@@ -98,7 +99,7 @@ def _derive(secret: str, salt: bytes) -> bytes:
 
 
 _known_keys: dict[bytes, bytes] = {}
-"""Keys that were found, by the first bytes of their files. Computing one from a passphrase takes 0.1 s."""
+"""Cache of keys by cipher header, because deriving a key from a passphrase takes 0.1 s."""
 
 
 def find_key(path: str, header: CipherHeader) -> bytes:
@@ -124,7 +125,7 @@ def find_key(path: str, header: CipherHeader) -> bytes:
 def _secrets(
     sources: storage.KeySources, path: str, header: CipherHeader, problems: list[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of possible keys: environment, key file, keyring, terminal."""
+    """Yield possible keys, each with the name of its source: environment, key file, keyring, terminal."""
     if sources.secret:
         yield KEY_VARIABLE, sources.secret
     if sources.key_file:
@@ -147,7 +148,7 @@ def _secrets(
 
 
 def read_key_file(path: str) -> list[str]:
-    """Return the keys in a key file, the newest first. Only its owner may be able to read the file."""
+    """Return the keys in a key file, newest first. Raise FileTrouble if other users can access the file."""
     try:
         # Without O_NONBLOCK, opening a named pipe that has no writer would block forever.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -173,20 +174,20 @@ def read_key_file(path: str) -> list[str]:
 
 
 def write_key_file(path: str, keys: list[str]) -> None:
-    """Replace a key file, with the newest key first in `keys` and last in the file."""
+    """Replace a key file. `keys` has the newest key first; the file has it last."""
     with translate_os_errors(path):
         make_folders(os.path.dirname(path))
         write_file(path, "".join(f"{key}\n" for key in keys[::-1]).encode())
 
 
 def store_in_keyring(key: CipherKey) -> str:
-    """Store a random key in the keyring of the system, and check that it can be read back. Return its name."""
+    """Store a key in the system keyring, and check that it can be read back. Return the name of the keyring."""
     keyring = _keyring()
     name, text = key.header.keyring_name, key.key.hex()
     try:
         keyring.set_password(KEYRING_SERVICE, name, text)
         stored = keyring.get_password(KEYRING_SERVICE, name)
-    except Exception as error:  # each backend raises errors of its own
+    except Exception as error:  # each backend has different exceptions
         raise InvalidArgument(name="keyring", problem=f"cannot store the key: {error}") from None
     if stored != text:
         raise InvalidArgument(name="keyring", problem="does not return what was stored in it; use --key-file")
@@ -194,7 +195,7 @@ def store_in_keyring(key: CipherKey) -> str:
 
 
 def _keyring() -> "_QuietKeyring":
-    """Return the keyring of the system. Raise InvalidArgument if the package is missing or has no backend."""
+    """Return the system keyring. Raise InvalidArgument if the package keyring is missing or has no backend."""
     try:
         keyring: Any = import_module("keyring")
         fail: Any = import_module("keyring.backends.fail")
@@ -211,7 +212,7 @@ def _keyring() -> "_QuietKeyring":
 
 
 class _QuietKeyring:
-    """A backend of the package keyring. A locked or unreachable keyring counts as a keyring without the key."""
+    """Wraps a backend of the package keyring. All errors of a read are raised as InvalidArgument."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
@@ -221,7 +222,7 @@ class _QuietKeyring:
     def get_password(self, service: str, name: str) -> str:
         try:
             return str(self._backend.get_password(service, name) or "")
-        except Exception as error:  # each backend raises errors of its own
+        except Exception as error:  # each backend has different exceptions
             raise InvalidArgument(name="keyring", problem=f"the keyring cannot be read: {error}") from None
 
 
@@ -239,12 +240,12 @@ def require_cipher(path: str) -> None:
 
 
 def unlock(connection: "apsw.Connection", key: CipherKey) -> None:
-    """Set the key of a new connection, before its first statement. The header is used if the file is empty."""
+    """Set the key of a new connection, before its first statement. The header is written only to a new file."""
     connection.pragma("cipher", "chacha20")
     connection.pragma("key", f"raw:{key.key.hex()}{key.header.raw.hex()}")
 
 
 def target_uri(path: str, key: CipherKey | None) -> str:
-    """Return the URI with which VACUUM INTO writes a copy with another key, or without one. Contains the key."""
+    """Return the URI for VACUUM INTO that encrypts the copy with `key`, or not at all. It contains the key."""
     secret = f"cipher=chacha20&key=raw:{key.key.hex()}{key.header.raw.hex()}" if key else "key="
     return f"file:{quote(path)}?{secret}"

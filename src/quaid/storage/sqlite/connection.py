@@ -1,10 +1,11 @@
 """Open a database: header and WAL checks, connection settings, the writer lock, transactions.
 
 The header of a database file is read through SQLite's own file layer, because opening and closing the file
-with os.open would drop the locks that this process holds through other connections. For SQLite, a WAL ends at
-the first frame with a wrong checksum. A power cut may leave one transaction behind that end; two or more mean
-that acknowledged writes are lost. Every writer therefore records the end of the WAL in the lock file, and a
-WAL that is shorter than recorded is refused.
+with os.open would drop the locks that this process holds through other connections.
+
+SQLite ignores all frames of a WAL after the first one with a wrong checksum. A power cut may leave one transaction
+after that frame; two or more mean that acknowledged writes are lost. Every writer therefore records the end of the
+WAL in the lock file, and a WAL that is shorter than recorded is refused.
 """
 
 import errno
@@ -72,22 +73,22 @@ class Transaction(apsw.Connection):
     agent = ""
     """The program recorded for page versions; "" for a person."""
     trust = 0
-    """The trust class of what is written (see quaid.model.trust); 0 for the person."""
+    """The trust class of written pages and facts (see quaid.model.trust); 0 for a person."""
     guarded = False
-    """True while a write of an agent must not change what the person has written; see quaid.storage.trust.guard."""
+    """True while an agent must not change text written by a person; see quaid.storage.trust.guard."""
     device = ""
     """The device recorded for page versions; "" for the setting device_name, else the name of this machine."""
     replicating = False
-    """True while changes of a hub are applied, which the right of this member does not limit."""
+    """True while changes from a hub are applied, for which the access right of this member is not checked."""
     scope = ""
-    """The part of the memory to which the caller is bound, as text; "" for the whole memory."""
+    """The restriction of the caller as JSON (see restriction.Only); "" for the whole memory."""
     schema = "main"
-    """The schema with the visible rows; see RestrictedTransaction."""
+    """SQLite schema from which visible rows are read: "temp" in a RestrictedTransaction."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.written: deque[tuple[int, int, bool]] = deque(maxlen=200)
-        """Page id, version, and whether the text changed, of the latest versions that were written."""
+        """The latest page versions written: page id, version, and whether the text changed."""
 
     def rows(self, sql: str, params: Values = ()) -> list[Row]:
         """Return all rows of a query."""
@@ -98,27 +99,30 @@ class Transaction(apsw.Connection):
         return self.execute(sql, params).fetchone()
 
     def replace_views(self, old: list[str], new: dict[str, str]) -> None:
-        """Drop temporary views, and create others. Their statements select from `main.` and the name of the view."""
+        """Drop temporary views, and create others from SELECT statements by name.
+
+        A view has the name of a table, which its statement reads with the prefix `main.`.
+        """
         for name in old:
             self.execute(f"DROP VIEW IF EXISTS temp.{name}")
         for name, statement in new.items():
             self.execute(f"CREATE TEMP VIEW {name} AS {statement}")
 
     def begin_changes(self) -> None:
-        """Called when a write begins."""
+        """Prepare for a write. Only restricted connections override this; see restriction.py."""
 
     def check_page(self, page_id: int) -> None:
-        """Called after a page is written, before the rows that are derived from it."""
+        """Check a page that was just written. Only restricted connections override this; see restriction.py."""
 
     def check_changes(self) -> None:
-        """Called before a write ends. A restricted connection raises OutsideScope if it changed other rows."""
+        """Check all changes at the end of a write. Only restricted connections override this; see restriction.py."""
 
 
 WAL_HEADER_BYTES, WAL_FRAME_BYTES = 32, 24
 """The size in bytes of the WAL header, and of the header of each frame."""
 
 WAL_FRAMES_CHECKED = 256
-"""Up to this many frames behind the end of the WAL are checked.
+"""Up to this many frames after the end of the WAL are checked.
 
 This covers two commits, except in the largest imports.
 """
@@ -168,8 +172,8 @@ def check_wal(path: str, connection: Transaction, noted: bytes = b"") -> None:
         if size < WAL_HEADER_BYTES + (end + 2) * (WAL_FRAME_BYTES + page) and not missing:
             return
         behind = _commits_after_end(handle, end, page, header)
-        # A concurrent writer appends frames behind this end or restarts the WAL. In these cases the WAL is
-        # not torn.
+        # If the end or the header has changed, a concurrent writer is appending frames or restarting the WAL,
+        # so the WAL is not torn.
         alive = _wal_end(connection) != end or os.pread(handle, WAL_HEADER_BYTES, 0) != header
     finally:
         os.close(handle)
@@ -207,7 +211,7 @@ def _wal_end(connection: Transaction) -> int:
 
 
 def _commits_after_end(handle: int, end: int, page: int, header: bytes) -> int:
-    """Return the number of commit frames behind the end of the WAL.
+    """Return the number of commit frames after the end of the WAL.
 
     Frames left from a previous WAL have different salts and are not counted.
     """
@@ -245,16 +249,16 @@ A whole import is one transaction, and becomes a tenth slower if the cache spill
 """
 
 UNFINISHED_COPY = "-converting"
-"""The ending of an unfinished copy with another key. While a memory is decrypted, the copy holds plain text."""
+"""Suffix of the copy that is written while the key changes. During decryption, the copy is plain text."""
 
 EMPTY_FILE, NOT_SQLITE = "it is empty", "it is not a SQLite file"
-"""Problems of a file that may have been a memory before the file was damaged."""
+"""Problems that suggest that a file was a memory before it was damaged."""
 
 WAL_FORMAT = b"\x02\x02"
 
 
 class DatabaseHeader(NamedTuple):
-    """Fields of the database header. The WAL may contain newer values."""
+    """Fields of the file header of a database. The WAL may contain newer values."""
 
     version: int
     wal: bool
@@ -296,12 +300,12 @@ def _first_bytes(path: str) -> bytes:
 
 
 def cipher_header(path: str) -> "CipherHeader | None":
-    """Return the first bytes of an encrypted memory, or None if the file is not encrypted. Needs no key."""
+    """Return the cipher header of an encrypted memory, or None if the file is not encrypted. Needs no key."""
     return _parse_cipher_header(_first_bytes(path))
 
 
 def read_cipher(text: str) -> "CipherHeader":
-    """Return the first bytes of an encrypted memory from their hexadecimal form in the list of its folders."""
+    """Parse the hexadecimal cipher header that the folder list of an encrypted memory contains."""
     try:
         header = _parse_cipher_header(bytes.fromhex(text))
     except ValueError:
@@ -312,7 +316,7 @@ def read_cipher(text: str) -> "CipherHeader":
 
 
 def _parse_cipher_header(first: bytes) -> "CipherHeader | None":
-    if not first.startswith(b"QM"):  # most memories are not encrypted, and need not import the module
+    if not first.startswith(b"QM"):  # avoid importing the module for memories that are not encrypted
         return None
     from quaid.storage.sqlite.cipher import parse_header
 
@@ -322,7 +326,7 @@ def _parse_cipher_header(first: bytes) -> "CipherHeader | None":
 def read_header(path: str) -> DatabaseHeader:
     """Read a memory's header without side effects. Raise MissingDatabase or NotADatabase if it is not a memory.
 
-    The header of an encrypted memory is read with its key; MissingKey or WrongKey is raised if there is none.
+    Raise MissingKey or WrongKey if the memory is encrypted and its key is not found.
     """
     first = _first_bytes(path)
     if not first:
@@ -367,7 +371,7 @@ def file_stamp(path: str) -> tuple[int, int, bool]:
 
 
 def file_identity(path: str) -> tuple[int, int]:
-    """Return a value that differs if another file has been put in the place of this one."""
+    """Return the device and inode of a file, which change if the file is replaced by another."""
     status = os.stat(path)
     return status.st_dev, status.st_ino
 
@@ -378,7 +382,7 @@ Connect = Callable[..., Transaction]
 def connect(path: str, writable: bool, kind: Connect = Transaction) -> Transaction:
     """Return a configured connection. A read-only connection is tested by reading the schema version.
 
-    For an encrypted memory, the key is found and set. Raise MissingKey or WrongKey if there is none.
+    Raise MissingKey or WrongKey if the memory is encrypted and its key is not found.
     """
     header = cipher_header(path)
     key = None
@@ -411,7 +415,7 @@ def _connect_read_only(uri: str, key: "CipherKey | None", kind: Connect) -> Tran
 
 
 def _unlock(connection: Transaction, key: "CipherKey") -> None:
-    """Set the key, and read the first page with it."""
+    """Set the key of a connection, and read the first page to verify that it can be decrypted."""
     from quaid.storage.sqlite.cipher import unlock
 
     unlock(connection, key)
@@ -430,7 +434,7 @@ def _uri(path: str, option: str) -> str:
 
 
 def attach(connection: Transaction, path: str, name: str) -> None:
-    """Attach another memory to a connection for reading, with its own key if it is encrypted."""
+    """Attach another memory to a connection for reading, with the key of that memory if it is encrypted."""
     header = cipher_header(path)
     uri = _uri(os.path.abspath(path), "mode=ro")
     if header is not None:
@@ -481,7 +485,7 @@ class WriterLock:
         self.patience = LOCK_TIMEOUT
         self.turn = RLock()
         self.identity: tuple[int, int] | None = None
-        """The file for which the lock is taken. A write to a file that was replaced would be lost."""
+        """Identity of the open database file. If the file was replaced, taking the lock raises MemoryReplaced."""
         self._database_path = database_path
         self._handle: int | None = None
 
@@ -525,7 +529,7 @@ class WriterLock:
     def _is_replaced(self) -> bool:
         try:
             return file_identity(self._database_path) != self.identity
-        except OSError:  # it was deleted; `rebuild_if_deleted` handles that
+        except OSError:  # the file was deleted, which `rebuild_if_deleted` handles
             return False
 
     def release(self) -> None:
@@ -576,7 +580,7 @@ class WriterLock:
     def _opened(self, flags: int) -> int:
         """Open the lock file.
 
-        Raise FileTrouble for a symlink, which would redirect the note, and for a pipe, which blocks.
+        Raise FileTrouble if it is a symlink, which would redirect the note, or a pipe, which would block.
         """
         try:
             handle = os.open(self.path, flags | NO_FOLLOW, 0o600)
@@ -593,7 +597,7 @@ class WriterLock:
 _INDEX_HINT = re.compile(r" (?:NOT INDEXED|INDEXED BY \w+)")
 
 CANCEL_CHECK_STEPS = 10_000
-"""SQLite runs this many virtual machine steps (less than a millisecond) between two checks for cancellation."""
+"""Virtual machine steps of SQLite between two checks for cancellation, taking less than a millisecond."""
 
 
 class Rehearsal:
@@ -625,14 +629,14 @@ class Database:
         self.connection = connect(path, writable, self._kind)
         self.writable = writable
         self.lock = WriterLock(path)
-        self.full = False  # True if opened read-only because there is no disk space for a WAL
+        self.full = False  # True if opened read-only because the disk has no space for a WAL
         self.rehearsal: Rehearsal | None = None  # set while rehearse() runs
         self.migrated = ""  # description of the migration that was run on opening, if any
         # Called at the end of every write, in its transaction.
         self.before_commit: Callable[[Transaction], None] | None = None
-        # Called after a read-only connection was opened again.
+        # Called after a read-only connection has been reopened.
         self.on_reconnect: Callable[[], None] | None = None
-        self.views: dict[str, str] = {}  # temporary views that hide rows of tables, by the name of the table
+        self.views: dict[str, str] = {}  # temporary views (SELECT statements) that hide rows, by table name
         self._open = True
         self._seen = file_stamp(path)
         self._undo: list[Callable[[], None]] = []
@@ -642,7 +646,8 @@ class Database:
     def create(cls, path: str, now: str, memory_id: str = "", cipher: "CipherHeader | None" = None) -> Self:
         """Create a new memory and its parent folders, and open it.
 
-        Copies of the memory will have the same `memory_id`. With `cipher`, the memory is encrypted with that key.
+        `memory_id` also identifies copies of the memory. With `cipher`, the memory is encrypted with the key for
+        that header.
         """
         from quaid.storage.migrations import create_database
 
@@ -653,7 +658,7 @@ class Database:
 
     @classmethod
     def open(cls, path: str, now: str, *, accept_torn_log: bool = False, only: "Only" = ()) -> Self:
-        """Open a memory, or only the part of it that `only` names.
+        """Open a memory. If `only` is given, only that part of the memory is visible.
 
         A memory with an older schema is migrated. Newer schemas, damaged files and files that are not
         memories are refused. A WAL that has lost acknowledged writes is refused too, unless `accept_torn_log`
@@ -684,7 +689,7 @@ class Database:
 
     @classmethod
     def open_for_names(cls, path: str, timeout_ms: int) -> Self | None:
-        """Open a memory for a quick read, without checking the WAL; None if its schema is not current."""
+        """Open a memory for a quick read without checking the WAL. Return None if its schema is not current."""
         path = os.path.realpath(path)
         if read_header(path).version != SCHEMA_VERSION:
             return None
@@ -695,7 +700,7 @@ class Database:
     @classmethod
     def _opened(cls, path: str, header: DatabaseHeader, writable: bool, now: str, only: "Only") -> Self:
         with translate_sqlite_errors(path):
-            identity = file_identity(path)  # before the file is opened, because it may be replaced meanwhile
+            identity = file_identity(path)  # read before opening the file, which may be replaced meanwhile
             db = cls(path, writable, only)
             db.lock.identity = identity
             try:
@@ -762,15 +767,13 @@ class Database:
 
     @property
     def cipher(self) -> "CipherHeader | None":
-        """The first bytes of an encrypted memory, or None."""
+        """The cipher header of an encrypted memory, or None."""
         return cipher_header(self.path)
 
     def change_stamp(self) -> tuple[int, int]:
         """Return a value that changes with every write, by other connections or by this one."""
         with self.reading():
-            self.one(
-                "SELECT 1 FROM embedding_models"
-            )  # writes by other connections become visible with a read
+            self.one("SELECT 1 FROM embedding_models")  # a read makes writes by other connections visible
             return self.connection.data_version(), self.connection.total_changes()
 
     def one(self, sql: str, params: Values = ()) -> Row | None:
@@ -792,11 +795,11 @@ class Database:
     def cached(
         self, key: str, compute: Callable[[], T], update: Callable[[T], T] | None = None, lasts: float = 0.0
     ) -> T:
-        """Return the cached value of `key`. Call `compute` if there is none or the database has changed since.
+        """Return the cached value of `key`. Call `compute` if no value is cached or the database has changed since.
 
-        If `update` is given, it is called to update an outdated value, which may be cheaper than `compute`. A value
-        is not outdated for the first `lasts` seconds.
-        Within a write, the value is always computed and not cached, because the write may be rolled back.
+        If `update` is given, it is called with an outdated value instead of `compute`, because it may be cheaper. A
+        value does not become outdated in its first `lasts` seconds. Within a write, the value is always computed
+        and not cached, because the write may be rolled back.
         """
         with self.lock.turn:
             if self.connection.txn_state() == apsw.SQLITE_TXN_WRITE:
@@ -812,7 +815,7 @@ class Database:
     def snapshot_version(self) -> int:
         """Return a number that changes with every commit, as of the snapshot of the current transaction."""
         if self.connection.txn_state("main") == apsw.SQLITE_TXN_NONE:
-            self.one("SELECT 1 FROM config")  # only the first read takes the snapshot
+            self.one("SELECT 1 FROM config")  # the first read of a transaction takes the snapshot
         return self.connection.data_version()
 
     def write(self, work: Callable[[Transaction], T]) -> T:
@@ -827,7 +830,7 @@ class Database:
         """Run `work`, and roll back all writes of the operations that it calls. No page file is written.
 
         `work` receives a Rehearsal with the changes made so far. It can read the changed rows until it returns.
-        It may rehearse something in turn; those changes are not part of the outer rehearsal.
+        Rehearsals can be nested; the changes of an inner one are not recorded in the outer one.
         """
         rehearsal, outer = Rehearsal(), self.rehearsal
 
@@ -857,7 +860,7 @@ class Database:
 
     def _end_reading(self) -> None:
         with translate_sqlite_errors(self.path):
-            # Nothing was written, except to the temporary indexes of a restricted connection, which are to be kept.
+            # Only the temporary indexes of a restricted connection were written. COMMIT keeps them.
             self.connection.execute("COMMIT" if self.only else "ROLLBACK")
 
     def _transaction(self, work: Callable[[Transaction], T], end: str) -> T:
@@ -893,13 +896,13 @@ class Database:
             return result
 
     def _run(self, work: Callable[[Transaction], T]) -> T:
-        """Run the function of a write. A change outside the visible part of the memory is refused."""
+        """Run the function of a write. Raise OutsideScope if it changes hidden rows of a restricted connection."""
         try:
             result = work(self.connection)
         except apsw.ConstraintError:
             if not self.only:
                 raise
-            raise OutsideScope from None  # an invisible row has the same name
+            raise OutsideScope from None  # a hidden row has the same unique value
         self.connection.check_changes()
         return result
 
@@ -920,7 +923,7 @@ class Database:
             return result
 
     def _look_again(self) -> None:
-        """Reopen a read-only database if its file has changed, because it may be open without locks."""
+        """Reopen a read-only database if its file has changed, because it may have been opened as immutable."""
         if self.writable or self.is_in_transaction():
             return
         now = file_stamp(self.path)
@@ -930,23 +933,23 @@ class Database:
             self._restrict()
             self._seen = now
             self.views = {}
-            self._cache.clear()  # a new connection starts to count data_version again
+            self._cache.clear()  # data_version is comparable only within one connection
             if self.on_reconnect is not None:
                 self.on_reconnect()
 
     def set_author(self, author: str, agent: str = "", device: str = "", trust: int = 0) -> None:
         """Set the author that is recorded for page versions and facts: the name of a client, or "owner".
 
-        `device` is "" unless the environment or the config file names this device. `trust` is the class of what
-        is written.
+        `device` is "" unless the environment or the config file names this device. `trust` is the trust class of
+        written pages and facts.
         """
         self.connection.author, self.connection.agent, self.connection.device = author, agent, device
-        if not self.connection.in_transaction:  # a transaction may have lowered it for a part of its writes
+        if not self.connection.in_transaction:  # a transaction may use a lower class for some of its writes
             self.connection.trust = trust
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
-        """Refuse writes of an agent that change or end something of the person, with TextOfPerson."""
+        """Within this context, writes by an agent that change or end text of a person raise TextOfPerson."""
         self.connection.guarded = True
         try:
             yield
@@ -954,7 +957,7 @@ class Database:
             self.connection.guarded = False
 
     def take_written(self) -> list[tuple[int, int, bool]]:
-        """Return page id, version, and whether the text changed, of the versions written since the last call."""
+        """Return the page versions written since the last call: page id, version, and whether the text changed."""
         written = list(dict.fromkeys(self.connection.written))
         self.connection.written.clear()
         return written
@@ -964,7 +967,7 @@ class Database:
         self.connection.set_progress_handler(unwanted, CANCEL_CHECK_STEPS)
 
     def file_size(self, suffix: str = "") -> int:
-        """Return the size of the file, or of its WAL; 0 if only a part of the memory is visible."""
+        """Return the size of the file, or of its WAL (suffix "-wal"); 0 on a restricted connection."""
         return 0 if self.only else file_size(self.path + suffix)
 
     def limit_cache(self, kib: int) -> None:
@@ -1037,7 +1040,7 @@ class _ReadTransaction:
 
 
 def _remove_unfinished_copy(path: str) -> None:
-    """Delete the copy that a killed `quaid encrypt`, `decrypt` or `rekey` left, unless one is running now."""
+    """Delete the copy left by a killed `quaid encrypt`, `decrypt` or `rekey`, unless such a command is running."""
     lock = WriterLock(path)
     if lock.try_take():
         try:

@@ -1,7 +1,7 @@
 """Encrypt, decrypt and rekey a memory: write a converted copy beside it, compare both, and rename the copy.
 
-A process that is killed leaves the old file whole, or the new one. While the copy is made, this process has the only
-connection to the memory: with the writer lock, in exclusive mode, and without a WAL.
+If the process is killed, either the old or the new file is complete. While the copy is made, this process has the
+only connection to the memory: it holds the writer lock, in exclusive locking mode, without a WAL.
 """
 
 import os
@@ -39,10 +39,11 @@ Progress = Callable[[int, int, str], None]
 def convert(
     path: str, key: CipherKey | None, progress: Progress, image_key: str = "", *, is_backup: bool = False
 ) -> None:
-    """Replace a memory by a copy with this key, or without encryption if `key` is None.
+    """Replace a memory by a copy encrypted with this key, or by an unencrypted copy if `key` is None.
 
-    An encrypted copy holds `image_key`, the key of the images beside it, unless it has one already. A backup has no
-    writer lock, and keeps its date. Raise InUse if another process has the file open.
+    `image_key`, the key of the images beside the memory, is stored in an encrypted copy that has none yet. A backup
+    is converted without the writer lock, and keeps its modification time. Raise InUse if another process has the
+    file open.
     """
     path = os.path.realpath(path)
     require_cipher(path)
@@ -91,7 +92,7 @@ def _set_image_key(path: str, image_key: str) -> None:
 
 
 def _exclude_others(connection: Transaction, path: str) -> None:
-    """Merge the WAL into the file, and keep all other processes from opening it. Raise InUse if one has it open."""
+    """Merge the WAL into the file, and lock out all other processes. Raise InUse if one has the file open."""
     connection.set_busy_timeout(OTHERS_WAIT_MS)
     try:
         connection.pragma("locking_mode", "EXCLUSIVE")
@@ -116,7 +117,7 @@ def _copy(connection: Transaction, target: str, key: CipherKey | None, progress:
     except apsw.FullError:
         raise DiskFull(path=target) from None
     except (apsw.CantOpenError, apsw.IOError) as error:
-        # The message of SQLite contains the URI, and so the key.
+        # SQLite's message contains the URI, which includes the key.
         raise FileTrouble(path=target, problem=f"cannot be written ({type(error).__name__})") from None
     finally:
         connection.set_progress_handler(None)
@@ -125,7 +126,7 @@ def _copy(connection: Transaction, target: str, key: CipherKey | None, progress:
 def _compare(
     connection: Transaction, unfinished: str, header: "CipherHeader | None", progress: Progress
 ) -> None:
-    """Raise DamagedDatabase unless the copy is intact, has the right key, and as many rows as the memory."""
+    """Raise DamagedDatabase unless the copy is intact and has the right key and as many rows as the memory."""
     progress(0, 1, "Checking the new file")
     if cipher_header(unfinished) != header:
         raise DamagedDatabase(path=unfinished, problem="the copy does not have the new key")

@@ -1,7 +1,7 @@
 """Translate errors of SQLite and the operating system into the classes of quaid.errors.
 
-Mistakes in our own code (wrong SQL, a violated constraint) are not translated. version_problem() explains why
-a memory with a certain schema version cannot be opened.
+Bugs in our own code (wrong SQL, a violated constraint) are not translated. version_problem() explains why a
+memory with a certain schema version cannot be opened.
 """
 
 import errno
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 BUSY_SECONDS = 10
-"""SQLite waits this many seconds for a program that does not use our writer lock."""
+"""SQLite's busy timeout in seconds, for programs that write to the file without our writer lock."""
 
 DAMAGE_MESSAGES = (
     "no such table",
@@ -40,7 +40,7 @@ DAMAGE_MESSAGES = (
     "malformed",
     "unsupported file format",
 )
-"""SQLite reports some damaged files as generic SQL errors, which are recognised by these messages."""
+"""Parts of the messages of generic SQL errors that SQLite raises for some damaged files."""
 
 CHECK_THE_DISK = (
     "what was being written was not. Check the disk and try again; `quaid validate` tells whether all is well"
@@ -89,7 +89,7 @@ class translate_os_errors(_ErrorTranslation):  # noqa: N801
 
 
 def sqlite_error(path: str, failure: Exception) -> QuaidError | None:
-    """Return the error to show to the user, or None for a bug in our own code or an error that is not SQLite's."""
+    """Return the error to show to the user, or None for bugs in our own code and exceptions not from SQLite."""
     import apsw
 
     if not isinstance(failure, apsw.Error):
@@ -118,7 +118,7 @@ def sqlite_error(path: str, failure: Exception) -> QuaidError | None:
 
 
 def is_row_error(failure: Exception) -> bool:
-    """Return True if the written data may have caused the failure, not the database, the disk or the caller."""
+    """Return True if the data being written may have caused the failure, rather than the database or the disk."""
     if isinstance(failure, QuaidError):
         return isinstance(failure, InvalidArgument)
     return sqlite_error("", failure) is None and not isinstance(failure, OSError | MemoryError)
@@ -152,7 +152,7 @@ def os_error(path: str, failure: OSError) -> QuaidError:
 
 
 def _cannot_open_error(path: str) -> QuaidError:
-    """Return an error with the reason why the file cannot be opened; SQLite does not report the reason."""
+    """Return an error that says why the file cannot be opened, which SQLite does not report."""
     if not os.path.lexists(path):
         return missing_database(path)
     if not os.access(path, os.R_OK):

@@ -1,12 +1,12 @@
 # ruff: noqa: S608 (names come from the schema, and values are quoted)
-"""A connection that sees only a part of a memory, for callers that are bound to collections, wings or projects.
+"""A connection that sees only a part of a memory, for callers restricted to collections, wings or projects.
 
-SQLite looks up a table name in the temporary schema first. A restricted connection therefore has a temporary view for
-each table, with the name of the table and only the visible rows, so that no statement elsewhere has to know about the
-restriction. A table that this module does not know is visible only as far as its columns page_id or collection_id
-allow, otherwise not at all. Full-text indexes cannot be views: the connection builds temporary ones from the visible
-rows, so that neither ranking nor suggestions depend on other rows. Statements that write name the real table
-(`main.`); before a commit, all changed rows are checked. See docs/decisions/123-scopes.md.
+SQLite looks up a table name in the temporary schema first. A restricted connection therefore has a temporary view
+for each table, with the name of the table and only the visible rows, so that statements elsewhere need not handle the
+restriction. In a table that is not listed in this module, rows are visible if their page_id, collection_id or foreign
+keys refer to visible rows. Full-text indexes cannot be views: the connection builds temporary indexes from the visible
+rows, so that neither ranking nor suggestions depend on hidden rows. Statements that write are redirected to the real
+table (`main.`); before a commit, all changed rows are checked. See docs/decisions/123-scopes.md.
 """
 
 import json
@@ -23,22 +23,22 @@ from quaid.storage import chunks, links, pages, text_index
 from quaid.storage.sqlite.connection import Transaction
 
 Only = tuple[tuple[str, ...], ...]
-"""What a caller may see. An item is the name of a collection, `conversations`, `wing:NAME` or `project:NAME`.
+"""The parts of a memory that a caller may see, in groups of items.
 
-A page is visible if each group has an item that includes it. There are several groups if a server, a client and a
-token have a restriction each.
+An item is the name of a collection, `conversations`, `wing:NAME` or `project:NAME`. A page is visible if each group
+has an item that includes the page. Server, client and token can each add a group.
 """
 
 CONVERSATIONS = "conversations"
 LINKS = "links"
 FILE_KINDS = "('notebook', 'kb')"
-"""Collections of these kinds are visible only by name: their wings and projects do not count."""
+"""Kinds of collections to which the items `wing:NAME` and `project:NAME` do not apply."""
 
 _CONVERSATION_TABLES = ("conversation", "turn_", "transcript_files")
 _SCOPED_TABLES = ("knowledge_gaps", "proposals")
-"""Tables with a column `scope`: callers see the rows that callers with the same restriction made."""
+"""Tables with a column `scope`. A caller sees the rows written by callers with the same restriction."""
 _SHARED_TABLES = ("config", "embedding_models", "vector_codes", "turn_codes", "turn_encodings")
-"""Tables without text of pages, which are visible and may be written."""
+"""Tables without page text, which are visible and writable for all callers."""
 _WRITTEN_TABLES = (
     *_SHARED_TABLES,
     "quaid_config",
@@ -50,37 +50,37 @@ _WRITTEN_TABLES = (
     "sqlite_sequence",
     "space_outbox",
 )
-"""Tables whose rows may be added or changed unseen."""
+"""Tables in which a restricted caller may change rows, whether they are visible or not."""
 _HIDDEN_TABLES = (
     *("activity", "activity_pages", "duplicate_pairs", "import_manifest"),
     *("golden_questions", "golden_pages", "opened_results"),
 )
-"""Tables about the work of others, and about all pages together."""
+"""Tables that restricted callers cannot read: the activity of other callers, and data about all pages."""
 _VISIBLE_PROPERTIES = (
     f"key IN ('schema_version', 'memory_id', '{chunks.UNCUT_COUNTER}') OR key GLOB 'root_of_collection_*'"
     f" OR key GLOB '{pages.DISTINCT_KEY}*'"
 )
-"""The visible rows of quaid_config. The others tell when the owner looked at, checked or compared all pages."""
+"""SQL condition for the visible rows of quaid_config. Other rows reveal when the owner used the memory."""
 _INDEXES = tuple(text_index.BM25)
 _SHADOW_PARTS = ("data", "idx", "content", "docsize", "config")
-"""FTS5 keeps an index in tables with its name and these endings."""
+"""Suffixes of the shadow tables in which FTS5 stores an index."""
 _PARTLY_HIDDEN = ("ignore_patterns", "ignore_problem", "reconcile_halt_reason")
-"""Columns of a collection that are empty if only some of its pages are visible."""
+"""Columns of a collection that appear empty unless all of its pages are visible."""
 
 _TARGET = re.compile(
     r"\s*(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM"
     r"|(?:DROP|CREATE)\s+(?:VIEW|TABLE)(?:\s+IF\s+(?:NOT\s+)?EXISTS)?)\s+(?=\w+(?!\s*\.|\w))",
     re.IGNORECASE,
 )
-"""The beginning of a statement that writes, up to the name of a table without a schema."""
+"""Matches the start of a writing statement, up to a table name without a schema."""
 _INDEX_HINT = re.compile(r"\s+INDEXED\s+BY\s+\w+", re.IGNORECASE)
 
 
 @lru_cache(2_000)
 def restricted_statement(sql: str) -> tuple[str, tuple[str, ...]]:
-    """Return a statement for a restricted connection, which reads views and writes tables, and what it reads.
+    """Rewrite a statement for a restricted connection, so that it reads views and writes real tables.
 
-    That is the full-text indexes that the statement reads, and LINKS if it reads links.
+    Return the statement, and the names of the full-text indexes that it reads, with LINKS if it reads links.
     """
     text = _INDEX_HINT.sub("", sql)
     target = _TARGET.match(text)
@@ -92,25 +92,25 @@ def restricted_statement(sql: str) -> tuple[str, tuple[str, ...]]:
 
 
 class _Condition:
-    """SQL conditions for the visible rows of a restriction."""
+    """Builds SQL conditions for the rows that a restriction makes visible."""
 
     def __init__(self, only: Only) -> None:
         self._only = only
 
     def page(self, alias: str) -> str:
-        """Return the condition for a row of pages."""
+        """Return the condition that a row of pages is visible."""
         return self._all(lambda group: self._page(alias, group))
 
     def has_page(self, column: str) -> str:
-        """Return the condition that a column has the id of a visible page."""
+        """Return the condition that a column contains the id of a visible page."""
         return f"EXISTS (SELECT 1 FROM main.pages AS own WHERE own.id = {column} AND {self.page('own')})"
 
     def whole_collection(self, column: str) -> str:
-        """Return the condition that a column has the id of a collection all of whose pages are visible."""
+        """Return the condition that a column contains the id of a collection whose pages are all visible."""
         return self._all(lambda group: _in_collections(column, group))
 
     def collection(self, alias: str) -> str:
-        """Return the condition for a row of collections that has visible pages, or may get some."""
+        """Return the condition that a collection has visible pages, or can receive new ones."""
 
         def of_group(group: tuple[str, ...]) -> str:
             named = _in_collections(f"{alias}.id", group)
@@ -124,7 +124,7 @@ class _Condition:
         return self._all(of_group)
 
     def write_target(self) -> str:
-        """Return a query for the id of the collection that gets new pages: the first one that was named."""
+        """Return a query for the id of the collection for new pages: preferably the first one in the restriction."""
         names = [item for group in self._only for item in group if not item.startswith(PREFIXES)]
         order = "".join(f" WHEN {_quoted(name)} THEN {place}" for place, name in enumerate(names))
         first = f"CASE c.name{order} ELSE {len(names)} END, " if order else ""
@@ -179,11 +179,11 @@ class RestrictedTransaction(Transaction):
         self._columns: dict[str, list[str]] = {}
         self._parents: dict[
             str, list[tuple[str, str, str]]
-        ] = {}  # column, other table and its column, by table
-        self._queries: dict[str, str] = {}  # the statements of the views
+        ] = {}  # foreign keys by table: column, other table and its column
+        self._queries: dict[str, str] = {}  # the SELECT statements of the views, by table
         self._shadows: set[str] = set()
         self._is_restricted = False
-        self._fresh: dict[str, int] = {}  # the data version with which each full-text index was compared
+        self._fresh: dict[str, int] = {}  # the data version at which each full-text index was last refreshed
         self._changes: list[tuple[str, tuple[Any, ...] | None, tuple[Any, ...] | None]] = []
 
     def execute(self, sql: str, *args: Any, **options: Any) -> Any:  # type: ignore[override]
@@ -202,7 +202,7 @@ class RestrictedTransaction(Transaction):
     # Reading
 
     def restrict(self) -> None:
-        """Create the temporary views and indexes. From now on, only visible rows can be read."""
+        """Create the temporary views and indexes. Afterwards, only visible rows can be read."""
         schema = self._rows(
             "SELECT type, name, sql FROM main.sqlite_schema"
             " WHERE name NOT LIKE 'sqlite_%' AND type IN ('table', 'view')"
@@ -228,7 +228,7 @@ class RestrictedTransaction(Transaction):
         self._is_restricted = True
 
     def replace_views(self, old: list[str], new: dict[str, str]) -> None:
-        """Replace views by views that hide more, or put them back. The new ones select from the restricted rows."""
+        """Drop the views `old`, and create the views `new` on top of the restricted rows."""
         for name in {*old, *new}:
             super().execute(f"DROP VIEW IF EXISTS temp.{name}")
             super().execute(f"DROP VIEW IF EXISTS temp.visible_{name}")
@@ -245,7 +245,7 @@ class RestrictedTransaction(Transaction):
         return super().execute(sql, values).fetchall()
 
     def _create_index(self, name: str, sql: str) -> None:
-        """Create an empty index. Those in _INDEXES get the visible rows when they are used."""
+        """Create an empty temporary index. _refresh() adds the visible rows when a statement reads it."""
         if name == text_index.TURNS and self._condition.has_conversations:
             return
         options = re.sub(
@@ -286,7 +286,9 @@ class RestrictedTransaction(Transaction):
     def _row_condition(self, table: str, columns: list[str]) -> str:
         """Return the condition for the visible rows of a table that belong to pages or collections."""
         ids = [column for column in columns if column == "page_id" or column.endswith("_page_id")]
-        if not (ids or "collection_id" in columns):  # a row belongs to the rows that its foreign keys name
+        if not (
+            ids or "collection_id" in columns
+        ):  # visible if the rows that its foreign keys refer to are visible
             found = "EXISTS (SELECT 1 FROM temp.{1} AS other WHERE other.{2} = {3}.{0})"
             return " AND ".join(found.format(*parent, table) for parent in self._parents[table]) or "0"
         conditions = [
@@ -314,8 +316,8 @@ class RestrictedTransaction(Transaction):
     def _links_view(self, columns: list[str]) -> str:
         """Return the query for links between visible pages.
 
-        The text of a page shows its links to other pages too. Their targets are those that they would have if only
-        the visible pages existed; see _refresh_links().
+        Links to hidden pages are included too, because the text of a page shows them. Their targets are resolved as
+        if only the visible pages existed; see _refresh_links().
         """
         start, end = (self._condition.has_page(f"links.{name}") for name in ("from_page_id", "to_page_id"))
         names = ", ".join(columns)
@@ -332,17 +334,17 @@ class RestrictedTransaction(Transaction):
         """Bring a temporary index up to date with the visible rows."""
         if index == text_index.TURNS:
             return
-        self._rows("SELECT 1 FROM main.config LIMIT 1")  # sees the writes of other connections
+        self._rows("SELECT 1 FROM main.config LIMIT 1")  # a read makes writes of other connections visible
         version = self.data_version("main")
         if self._fresh.get(index) == version:
             return
         is_writing = self.txn_state("main") == apsw.SQLITE_TXN_WRITE
         if index == LINKS and is_writing:
-            return  # the targets are needed for answers only
+            return  # link targets are needed only by reads
         refresh = {LINKS: self._refresh_links, text_index.CHUNKS: self._refresh_chunks}
-        with self:  # one transaction, because each would write a segment of the index
+        with self:  # a transaction for each row would write an index segment for each
             refresh.get(index, self._refresh_pages)()
-        if not is_writing:  # otherwise a rollback would undo it
+        if not is_writing:  # a rollback would undo the refresh
             self._fresh[index] = version
 
     def _refresh_links(self) -> None:
@@ -426,7 +428,7 @@ class RestrictedTransaction(Transaction):
             self._changes.append((update.table_name, update.old, update.new))
 
     def check_changes(self) -> None:
-        """Raise OutsideScope if a row was changed that is not visible before and after the change."""
+        """Raise OutsideScope if a changed row was not visible before the change, or is not visible after it."""
         changes, self._changes = self._changes, []
         removed = {old[0] for table, old, new in changes if table == "pages" and old and new is None}
         for table, old, new in changes:
@@ -437,7 +439,7 @@ class RestrictedTransaction(Transaction):
                     raise OutsideScope
 
     def _is_resolution(self, old: tuple[Any, ...] | None, new: tuple[Any, ...] | None) -> bool:
-        """Return True if only the target of a link changed that is derived from the text of a page."""
+        """Return True if a change only sets the target of a link that is derived from page text."""
         if old is None or new is None:
             return False
         columns = self._columns["links"]
@@ -483,7 +485,7 @@ class RestrictedTransaction(Transaction):
         )
 
     def check_page(self, page_id: int) -> None:
-        """Raise OutsideScope if a page is not visible, for example because its new wing is not."""
+        """Raise OutsideScope if a page is not visible, for example because it was moved to another wing."""
         if not self._is_visible_page(page_id):
             raise OutsideScope
 
