@@ -1,6 +1,6 @@
 """Write pages: save, add in bulk, rename and merge them.
 
-A save fails if the page is no longer at the version that the author had read. Rows derived from a page (tags,
+A save fails if the page has changed since the version that the author read. Rows derived from a page (tags,
 timeline entries, names, links, full-text entries, chunks) are written in the same transaction. Bulk inserts
 use one statement for many pages, because FTS5 flushes its pending terms before every statement that may be
 rolled back, which would otherwise happen for each page.
@@ -39,7 +39,7 @@ BULK_ROWS = 128
 """A bulk insert writes this many pages per INSERT statement. Larger batches save little time."""
 
 BULK_BYTES = 2 * 1024 * 1024
-"""A bulk insert is made when this many bytes of text are waiting."""
+"""A bulk insert is flushed when this many bytes of text are buffered."""
 
 _BULK_COLUMNS = (
     "id, collection_id, slug, uuid, type, title, summary, wing, room, created_at, updated_at,"
@@ -138,7 +138,7 @@ def save(
 ) -> SaveResult:
     """Save a page unless the stored page is identical.
 
-    `expected_version` is the version the author had read: 0 if the page must not exist yet, None to skip the check.
+    `expected_version` is the version that the author read: 0 if the page must not exist yet, None to skip the check.
     With `cut=False` the page is left without chunks, which is faster for many pages; `chunks.cut_pages`
     makes the chunks afterwards.
     """
@@ -234,11 +234,11 @@ def derive(
 
 
 def index_moments(tx: Transaction, page_id: int, page: "Page") -> None:
-    """Store when the page and its lines expire. Values that name no day are ignored.
+    """Store the times at which the page and its lines expire. Values that are not dates are ignored.
 
-    Notes that existed before may use the same words for something else, such as the last day of a contract or a
-    passport. Therefore a day that had passed when the page was first read does not count, and in attached folders
-    other than the notebook, marks behind lines do not count.
+    Existing notes may use the same words for something else, such as the end of a contract or the expiry of a
+    passport. Therefore dates before the page was first read are ignored, and in attached folders other than the
+    notebook, expiry marks at the end of lines are ignored.
     """
     moment = dates.parse_moment(page.frontmatter.get(dates.EXPIRY_KEY))
     moments = {("page", moment)} if moment else set()
@@ -263,7 +263,7 @@ def index_moments(tx: Transaction, page_id: int, page: "Page") -> None:
 
 
 def _resolve_links_to(tx: Transaction, page_id: int) -> None:
-    """Resolve links to a page that was hidden and is visible again."""
+    """Resolve links to a page that has become visible again."""
 
     rows = tx.execute("SELECT name FROM page_names WHERE page_id = ?", (page_id,))
     links.resolve_again(tx, [str(name) for (name,) in rows])
@@ -287,9 +287,9 @@ def touch(
 def require_write_right(tx: Transaction, collection_id: int, added: bool = False) -> None:
     """Raise SpaceRight if the pages belong to a shared space in which the member may not change them.
 
-    `added` is True for a change that adds something, which the right `append` allows. Changes by a member who may
-    propose become proposals on the hub. Collections with a folder are not checked, because files change without
-    asking; there the hub refuses the change.
+    `added` is True for a change that only adds content, which the right `append` allows. Changes by a member with the
+    right `propose` become proposals on the hub. Collections with a folder are not checked, because their files can be
+    edited outside Quaid; the hub refuses such changes.
     """
     if tx.replicating:
         return
@@ -389,7 +389,7 @@ def _update(tx: Transaction, present: _ExistingPage, page: "Page", frontmatter: 
 
 
 def _update_trust(tx: Transaction, present: _ExistingPage, page: "Page") -> None:
-    """Give the new lines of a page the class of this write."""
+    """Set the trust class of the new lines of a page to that of this write."""
     old, new = (f"{text.truth}\n{text.timeline}" for text in (present, page))
     trust.guard_lines(tx, present.id, old, new)
     trust.guard_front(tx, present.id, json.loads(present.frontmatter), page.frontmatter)
@@ -400,12 +400,12 @@ def _update_trust(tx: Transaction, present: _ExistingPage, page: "Page") -> None
 
 
 def set_created(tx: Transaction, page_id: int, created_at: str) -> None:
-    """Set the time at which a page was created, as another program recorded it, unless it is later than now."""
+    """Set the creation time of a page to that recorded by another program, if it is earlier."""
     tx.execute("UPDATE pages SET created_at = min(created_at, ?) WHERE id = ?", (created_at, page_id))
 
 
 def free_slug(tx: Transaction, collection_id: int, slug: str) -> None:
-    """Remove redirects from a slug that a page will use, and the slug from the names of their targets."""
+    """Delete redirects from a slug that a page will use, and remove the slug from the names of their targets."""
     rows: list[tuple[Any, ...]] = tx.execute(
         "DELETE FROM redirects WHERE collection_id = ? AND slug = ? RETURNING page_id", (collection_id, slug)
     ).fetchall()
@@ -433,8 +433,7 @@ def change_slug(
 
     if redirect and not is_vacated_slug(old, page_id):
         links.add_redirect(tx, collection_id, old, page_id, now)
-    # A link without a folder resolves to the nearest page, which may be a different page after either end has
-    # moved.
+    # A link without a folder resolves to the nearest page, which may change when its source or target is moved.
     near = "SELECT name FROM page_names WHERE page_id = ?1 UNION SELECT target_key FROM links WHERE from_page_id = ?1"
     links.resolve_again(tx, [name for (name,) in tx.execute(near, (page_id,)) if name is not None])
 
@@ -442,7 +441,7 @@ def change_slug(
 def vacate_slug(tx: Transaction, page_id: int) -> None:
     """Give a page a temporary slug so that another page can take its slug.
 
-    The caller gives the page a new slug later. A hidden page gets one when it becomes visible again.
+    The caller sets a new slug later, for a hidden page when it becomes visible again.
     """
     tx.execute("UPDATE pages SET slug = 'moving-' || id || '-' || version WHERE id = ?", (page_id,))
 
@@ -537,7 +536,7 @@ def merge_pages(
     tx.execute("DELETE FROM pages WHERE id = ?", (gone.id,))
     links.add_redirect(tx, collection_id, gone.slug, target.id, now)
     version = _save_and_touch(tx, page, target.collection, now)
-    # Lines of both pages keep their class. Only lines that the merge has added are of its author.
+    # Lines of both pages keep their trust class. Only lines added by the merge get the class of its author.
     merged = classes.after_write(f"{own}\n{other}", f"{page.truth}\n{page.timeline}", tx.trust)
     trust.set_of_page(tx, target.id, merged)
     links.resolve_again(tx, names)
@@ -656,7 +655,7 @@ def _move_raw_data(tx: Transaction, target_id: int, gone: "PageRow") -> tuple[in
 
 
 def _move_imports(tx: Transaction, target_id: int, gone: int) -> int:
-    """Move stored bytes to the kept page as history.
+    """Move the stored source bytes (raw_imports) to the kept page as history.
 
     The moved rows get no page version, because the kept page never had exactly their text.
     """

@@ -101,8 +101,8 @@ def find(db: "Database", slug: str, collection: str = "default") -> PageRow | No
 def _other_spelling(db: "Database", slug: str) -> str | None:
     """Return the other spelling of a slug with non-ASCII letters, or None.
 
-    Earlier versions wrote such letters as code points: zh/用户 was zh/u7528u6237. For the new spelling, return
-    the old one. For the old spelling, return the slug of the page that has the new one, if there is such a page.
+    Earlier versions of Quaid wrote such letters as code points: zh/用户 was zh/u7528u6237. For a slug in the new
+    spelling, return the old spelling. For a slug in the old spelling, return the slug of the matching page, if any.
     """
     if not slug.isascii():
         return escaped_from_path(slug)
@@ -173,7 +173,7 @@ def listing(
 
 
 def pages_with_conflicts(db: "Database", limit: int) -> list[PageRow]:
-    """Return pages whose text or front matter may contain conflicts of a merge (see model.merge)."""
+    """Return pages whose text or front matter may contain merge conflicts (see model.merge)."""
     rows = db.rows(
         "SELECT c.name, p.slug FROM pages p JOIN collections c ON c.id = p.collection_id"
         " WHERE p.quarantined_at IS NULL AND (instr(p.frontmatter, '\"conflicts\"') OR p.id IN"
@@ -186,9 +186,9 @@ def pages_with_conflicts(db: "Database", limit: int) -> list[PageRow]:
 
 
 def any_page_contains(db: "Database", text: str, *, without_file: bool = False) -> bool:
-    """Return True if a page contains these characters. All pages may be read.
+    """Return True if the text of a page contains `text`. This may scan all pages.
 
-    With `without_file`, only pages that are not in an attached folder count.
+    With `without_file`, pages in attached folders are skipped.
     """
     row = db.one(
         "SELECT 1 FROM pages p JOIN collections c ON c.id = p.collection_id WHERE (NOT ?2 OR c.root_path IS NULL)"
@@ -214,10 +214,10 @@ def count(
 
 
 def memory_counts(db: "Database", today: str) -> dict[str, int]:
-    """Return the counts that `quaid` shows, without reading the text of pages.
+    """Return the counts that `quaid` without arguments shows, without reading the text of most pages.
 
-    "pages" are without the files of notebooks, which are "notes". "unindexed" are pages with text that are not split
-    into chunks yet. "due" are open commitments and action items.
+    Pages in notebooks are counted as "notes", other pages as "pages". "unindexed" counts pages with text that are not
+    split into chunks yet. "due" counts open commitments and action items that are due.
     """
     notes = "collection_id IN (SELECT id FROM collections WHERE kind = 'notebook')"
     row = db.one(
@@ -249,7 +249,7 @@ def memory_counts(db: "Database", today: str) -> dict[str, int]:
 
 
 def _count_due(db: "Database", today: str) -> int:
-    """Count the open commitments and action items that are due until today."""
+    """Count the open commitments and action items that are due today or overdue."""
     rows = db.rows(
         "SELECT type, lower(trim(coalesce(frontmatter ->> '$.status', ''))) FROM pages INDEXED BY pages_due"
         " WHERE quarantined_at IS NULL AND instr(frontmatter, '\"due\"') AND type IN ('commitment', 'action_item')"
@@ -258,7 +258,7 @@ def _count_due(db: "Database", today: str) -> int:
     )
     if not rows:
         return 0
-    from quaid.model.page import CLOSED_STATUSES  # imported late, because most memories have none
+    from quaid.model.page import CLOSED_STATUSES  # imported late, because most memories have no due items
 
     return sum(status not in CLOSED_STATUSES[type] for type, status in rows)
 
@@ -313,7 +313,7 @@ def _tags_of_pages(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
 
 
 def _did_you_mean(db: "Database", slug: str) -> str:
-    """Return a sentence that suggests pages for an unknown slug, or "" if none is similar.
+    """Return a sentence that suggests pages for an unknown slug, or "" if no page is similar.
 
     Pages with this name in another folder come first, then pages with this title or alias, then similar slugs.
     """
@@ -324,7 +324,7 @@ def _did_you_mean(db: "Database", slug: str) -> str:
     near = _matching_slugs(db, elsewhere, (name, "/" + name, "/" + name))
     if not near and (called := namesake_hint(db, slug)):
         return called
-    # difflib is slow, so only few candidates are compared: first the neighbours in sort order, then slugs of
+    # difflib is slow, so only a few candidates are compared: first the neighbours in sort order, then slugs of
     # similar length that begin with the same two letters, or that have a segment beginning with the first two
     # letters of the name.
     for among, values in (
@@ -435,7 +435,7 @@ def partial_name_hint(db: "Database", name: str, collection: str | None = None) 
 
 
 def single_namesake(db: "Database", name: str, collection: str | None = None) -> tuple[str, str] | None:
-    """Return slug and collection of the page with this title or alias, or None if there is none or several."""
+    """Return slug and collection of the only page with this title or alias, or None."""
     rows = db.rows(
         "SELECT DISTINCT p.slug, c.name FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
         " JOIN collections c ON c.id = p.collection_id WHERE n.name = ?1 AND n.kind IN ('title', 'alias')"
@@ -473,8 +473,8 @@ def similar_pages(db: "Database", page_id: int, most: int) -> list[str]:
             similar |= {row.page_id: None for row in same if row.kind in ("title", "alias")}
         if kind != "title":
             continue
-        # The index gives the names with the same beginning. A name of one word may belong to a person with a
-        # full name.
+        # Compare only names with the same beginning, which the index finds, and the first word alone, because one
+        # page may have a first name and another the full name.
         starts = pages_beginning(db, name[: max(3, len(name) * 2 // 3)], MOST_NAMES_COMPARED)
         if type_ == "person" and name != first:
             starts += pages_beginning(db, name[0], MOST_NAMES_COMPARED, name.rpartition(" ")[2])
@@ -495,7 +495,7 @@ def similar_pages(db: "Database", page_id: int, most: int) -> list[str]:
 
 
 def _distinct_from(db: "Database", page_id: int, others: list[int]) -> set[int]:
-    """Return those of the pages `others` that a user declared distinct from the page."""
+    """Return the pages in `others` that a user declared distinct from the page."""
     rows = db.rows(
         "SELECT b.id FROM pages AS a JOIN pages AS b ON b.id IN (SELECT value FROM json_each(?))"
         " JOIN quaid_config AS q ON q.key = ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid) WHERE a.id = ?",
@@ -518,7 +518,7 @@ def pages_beginning(db: "Database", start: str, limit: int, last_word: str = "")
 
 
 def wings_called(db: "Database", names: list[str]) -> list[str]:
-    """Return those of the names that are wings (top-level categories) of visible pages."""
+    """Return the names that are wings (top-level categories) of visible pages."""
     rows = db.rows(
         "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM pages INDEXED BY pages_by_wing"
         " WHERE wing = value AND quarantined_at IS NULL)",
@@ -687,7 +687,7 @@ MIN_PARTIAL_NAME = 2
 """`partial_name_hint` ignores names with fewer characters than this."""
 
 MOST_NAMESAKES = 3
-"""A name that more pages than this share, such as "Overview", is ignored."""
+"""A name shared by more pages than this, such as "Overview", is ignored."""
 
 
 def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
@@ -728,7 +728,7 @@ def namesake_and_distinct_pairs(db: "Database") -> tuple[list[tuple[int, int, st
 
 
 class StoredPair(NamedTuple):
-    """Two similar pages, as the last comparison of all pages found them."""
+    """Two similar pages found by the last comparison of all pages."""
 
     page_id: int
     other_page_id: int
@@ -737,11 +737,11 @@ class StoredPair(NamedTuple):
 
 
 COMPARED_KEY = "compared_at"
-"""Key in quaid_config of the time of the last comparison of all pages, followed by the number of pages."""
+"""Key in quaid_config for the time of the last comparison of all pages. The value also has the page count."""
 
 
 def store_pairs(tx: "Transaction", pairs: "Iterable[StoredPair]", pages: int, now: str) -> None:
-    """Replace the stored pairs of similar pages by those of a new comparison."""
+    """Replace the stored pairs of similar pages by the result of a new comparison."""
     tx.execute("DELETE FROM duplicate_pairs")
     tx.executemany(
         "INSERT INTO duplicate_pairs (page_id, other_page_id, page_version, other_version, likeness, why)"
@@ -754,7 +754,7 @@ def store_pairs(tx: "Transaction", pairs: "Iterable[StoredPair]", pages: int, no
 
 
 def stored_pairs(db: "Database") -> tuple[list[StoredPair], str | None, int]:
-    """Return the stored pairs, the time of the comparison (None if there was none), and its number of pages.
+    """Return the stored pairs, the time of the comparison (None if never), and the number of pages compared.
 
     Pairs with a page that has changed since, and pairs that were declared distinct, are left out.
     """
@@ -828,7 +828,7 @@ def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
 def page_labels(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str, str]]:
     """Return, by page id, the kind of the page's collection, its lower-case `status`, and the day of its text.
 
-    That is the day of the last change of the compiled truth (the text above the timeline), or "" if the timeline
+    The day is that of the last change of the compiled truth (the text above the timeline), or "" if the timeline
     changed later.
     """
     rows = db.rows(

@@ -41,7 +41,7 @@ class ProposalRow(NamedTuple):
     evidence: str = "[]"
     """Pairs of a page or source and a quote, as JSON. A decision clears them."""
     scope: str = ""
-    """The part of the memory to which the agent was bound, as text; "" for the whole memory."""
+    """The restriction of the agent as JSON (see sqlite.restriction.Only); "" for the whole memory."""
 
     def add(self, tx: "Transaction") -> int:
         """Insert an open proposal and return its new id."""
@@ -59,7 +59,7 @@ class ProposalRow(NamedTuple):
     def decide(self, tx: "Transaction", decision: str, *, decided_by: str, note: str, now: str) -> None:
         """Mark a proposal as accepted or rejected, and clear its arguments, diff, summary and evidence.
 
-        Accepted text is in the page and its history. Rejected and removed text should not stay in the memory.
+        Accepted text is in the page and its history. Rejected text should not stay in the memory.
         """
         tx.execute(
             "UPDATE proposals SET decided_at = ?, decision = ?, decided_by = ?, note = ?, arguments = '{}',"
@@ -77,7 +77,7 @@ def open_proposals(db: "Database") -> list[ProposalRow]:
 
 
 def is_known(db: "Database", fingerprint: str) -> bool:
-    """Return True if a proposal with this fingerprint is open or was decided."""
+    """Return True if a proposal with this fingerprint exists, open or decided."""
     return db.one("SELECT 1 FROM proposals WHERE fingerprint = ?", (fingerprint,)) is not None
 
 
@@ -87,7 +87,7 @@ def count_open(db: "Database") -> int:
 
 
 def require(db: "Database", proposal_id: int) -> ProposalRow:
-    """Return a proposal, open or decided. Raise NotFound if there is none with this id."""
+    """Return the proposal with this id, open or decided. Raise NotFound if it does not exist."""
     row = db.one(f"SELECT {_COLUMNS} FROM proposals WHERE id = ?", (proposal_id,))  # noqa: S608 (fixed)
     if row is None:
         raise NotFound(what="proposal", name=proposal_id, hint=" `quaid review` lists the open ones.")
@@ -97,10 +97,10 @@ def require(db: "Database", proposal_id: int) -> ProposalRow:
 def search(
     db: "Database", author: str, words: Iterable[str], limit: int = 5
 ) -> list[tuple[ProposalRow, float]]:
-    """Return open proposals of one author with the share of the words that they contain, best first.
+    """Return matching open proposals of one author, each with the share of the words that it contains, best first.
 
-    A proposal matches if its slug has one of the words, or its added text and slug have half of them. Words are
-    compared by their stems. Searches by other callers do not include open proposals.
+    A proposal matches if its slug contains one of the words, or its added text and slug contain half of them. Words
+    are compared by their stems. Only the author finds an open proposal in searches.
     """
     stemmer = Stemmer(db)
 
@@ -111,12 +111,12 @@ def search(
     matches: list[tuple[float, int, ProposalRow]] = []
     for row in open_proposals(db):
         added = added_text(row.diff)
-        if row.author != author or not added.strip():  # an erasure adds nothing that could be found
+        if row.author != author or not added.strip():  # a deletion adds no text to search
             continue
         text = f"{row.slug} {added}".lower()
         named, found = stems(row.slug.rpartition("/")[2]), stems(text)
         count = sum(
-            # A script without spaces has no stems of single words.
+            # Scripts without spaces between words have no stems of single words.
             (bool(parts) and parts <= found) or (not word.isascii() and word in text)
             for word, parts in wanted
         )
@@ -126,7 +126,7 @@ def search(
 
 
 def added_text(diff: str) -> str:
-    """Return the lines that a proposal would add, without the diff's marks."""
+    """Return the lines that a diff adds, without the leading plus signs."""
     lines = diff.split("\n")
     return "\n".join(line[1:] for line in lines if line.startswith("+") and not line.startswith("+++"))
 
@@ -161,7 +161,7 @@ _STATE_SQL = {
 
 
 def read_state(db: "Database", rows: set[tuple[str, int]]) -> dict[tuple[str, int], ChangedRow]:
-    """Return the state of those rows (table and id) that are pages, facts, links or raw data, in stable order."""
+    """Return the state of the rows (table and id) that are pages, facts, links or raw data, in a stable order."""
     state = {}
     for table, sql in _STATE_SQL.items():
         ids = sorted(row_id for name, row_id in rows if name == table)

@@ -1,7 +1,7 @@
-"""Collections that are shared through a hub: their state, the pages still to be pushed, and page bundles.
+"""Collections that are shared through a hub: their state, the outbox of pages to push, and page bundles.
 
-A bundle is a page with its added links, facts and raw data. Triggers on the table pages record each change of a
-shared page in space_outbox; a push removes what it has sent.
+A bundle is a page with its explicitly added links, its facts and its raw data. Triggers on the table pages record
+each change of a shared page in space_outbox; a push removes the pages that it has sent.
 """
 
 import json
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 OutboxState = Literal["changed", "purge", "proposed", "denied", "invalid", "blocked"]
 """Why a page is in the outbox.
 
-changed: to be pushed. purge: erased here, and the hub does not know it yet. proposed: a proposal on the hub. denied:
-the member's right does not suffice. invalid: it cannot be sent. blocked: a change of the hub cannot be applied here.
+changed: to be pushed. purge: erased here, but not on the hub yet. proposed: stored on the hub as a proposal. denied:
+not allowed by the member's right. invalid: cannot be sent. blocked: a change from the hub cannot be applied here.
 """
 
 
@@ -40,12 +40,12 @@ class PageState(NamedTuple):
     revision: int
     hash: str
     local_hash: str
-    """The hash of the page as it was when nothing was left to push."""
+    """Hash of the local page when it was last in sync with the hub."""
     deleted: bool
     base: bytes
     """The bundle of the revision; b"" if no common ancestor is known."""
     has_open_links: bool = False
-    """True if the target of a link was not here when the page was last written."""
+    """True if the target of a link was missing on this device when the page was last written."""
 
 
 class OutboxRow(NamedTuple):
@@ -56,7 +56,7 @@ class OutboxRow(NamedTuple):
 
 
 class LocalPage(NamedTuple):
-    """The page with a certain uuid in a collection; `page_id` is None if there is none."""
+    """The page with a given uuid in a collection; `page_id` is None if there is no such page."""
 
     page_id: int | None
     slug: str
@@ -91,18 +91,18 @@ class SpaceRow(NamedTuple):
     problem: str | None
 
     def read_cursor(self, db: "Database | Transaction") -> int | None:
-        """Return the number of the last change applied here; None if the collection is not shared any more."""
+        """Return the number of the last change applied here, or None if the collection is no longer shared."""
         row = db.one("SELECT cursor FROM spaces WHERE collection_id = ?", (self.collection_id,))
         return row[0] if row else None
 
     def update(self, tx: "Transaction", **values: object) -> None:
-        """Set columns of a shared collection."""
+        """Set columns of the row of this space."""
         columns = ", ".join(f"{name} = :{name}" for name in values)
         values["id"] = self.collection_id
         tx.execute(f"UPDATE spaces SET {columns} WHERE collection_id = :id", values)  # noqa: S608
 
     def remove(self, tx: "Transaction") -> None:
-        """Delete everything that is stored about the space of a collection. Its pages stay."""
+        """Delete all sync state of the space. The pages of the collection are kept."""
         tx.execute("DELETE FROM spaces WHERE collection_id = ?", (self.collection_id,))
 
     def page_state(self, db: "Database | Transaction", uuid: str) -> PageState | None:
@@ -145,7 +145,7 @@ class SpaceRow(NamedTuple):
         tx.execute("DELETE FROM space_pages WHERE collection_id = ? AND uuid = ?", (self.collection_id, uuid))
 
     def pages_with_open_links(self, db: "Database") -> list[str]:
-        """Return the uuids of pages with a link to a page that was not here when the link was read."""
+        """Return the uuids of pages with a link whose target was missing here when the page was last written."""
         rows = db.rows(
             "SELECT uuid FROM space_pages WHERE collection_id = ? AND has_open_links = 1",
             (self.collection_id,),
@@ -153,7 +153,7 @@ class SpaceRow(NamedTuple):
         return [str(uuid) for (uuid,) in rows]
 
     def uuids_elsewhere(self, db: "Database | Transaction", uuids: list[str]) -> dict[str, str]:
-        """Return those uuids that a page in another collection has, with the name of the collection."""
+        """Return the uuids that belong to pages of other collections, each with the name of the collection."""
         rows = db.rows(
             "SELECT p.uuid, c.name FROM json_each(?) AS wanted JOIN pages AS p ON p.uuid = wanted.value"
             " JOIN collections AS c ON c.id = p.collection_id WHERE c.id <> ?",
@@ -162,7 +162,7 @@ class SpaceRow(NamedTuple):
         return dict(rows)
 
     def known_uuids(self, db: "Database | Transaction", uuids: list[str]) -> set[str]:
-        """Return those uuids that have a page, hidden or not, or a state in the collection."""
+        """Return the uuids that have a page (visible or hidden), or a sync state in this collection."""
         rows = db.rows(
             "SELECT p.uuid FROM json_each(?1) AS wanted JOIN pages AS p ON p.uuid = wanted.value UNION"
             " SELECT s.uuid FROM json_each(?1) AS wanted JOIN space_pages AS s"
@@ -172,7 +172,7 @@ class SpaceRow(NamedTuple):
         return {str(uuid) for (uuid,) in rows}
 
     def outbox(self, db: "Database") -> list[OutboxRow]:
-        """Return the pages that are to be pushed, or cannot be. Pages of headings in org files are left out."""
+        """Return the pages in the outbox. Pages made from headings of org files are left out."""
         rows = db.rows(
             f"SELECT o.uuid, o.changes, o.state, o.problem FROM space_outbox AS o WHERE {_OUTBOX}",  # noqa: S608
             (self.collection_id,),
@@ -180,12 +180,12 @@ class SpaceRow(NamedTuple):
         return [OutboxRow(*row) for row in rows]
 
     def outbox_counts(self, db: "Database") -> dict[str, int]:
-        """Return the number of pages in the outbox by state. Pages of headings in org files are left out."""
+        """Return the number of pages in the outbox by state. Pages made from headings of org files are left out."""
         sql = f"SELECT o.state, count(*) FROM space_outbox AS o WHERE {_OUTBOX} GROUP BY o.state"  # noqa: S608
         return dict(db.rows(sql, (self.collection_id,)))
 
     def count_waiting(self, db: "Database") -> int:
-        """Return the number of pages with changes that the hub has neither as revisions nor as proposals."""
+        """Return the number of pages with changes that are not on the hub, neither as revisions nor as proposals."""
         counts = self.outbox_counts(db)
         return sum(number for state, number in counts.items() if state not in ("proposed", "blocked"))
 
@@ -199,7 +199,7 @@ class SpaceRow(NamedTuple):
         )
 
     def mark(self, tx: "Transaction", uuid: str, state: OutboxState = "changed", problem: str = "") -> None:
-        """Put a page into the outbox, or set its state there."""
+        """Add a page to the outbox, or change its state there."""
         tx.execute(
             "INSERT INTO space_outbox (collection_id, uuid, state, problem) VALUES (?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET state = excluded.state, problem = excluded.problem",
@@ -207,7 +207,7 @@ class SpaceRow(NamedTuple):
         )
 
     def clear(self, tx: "Transaction", uuid: str, changes: int | None = None) -> None:
-        """Remove a page from the outbox. With `changes`, only if it has not changed since it had that many."""
+        """Remove a page from the outbox. With `changes`, do so only if its change counter still has this value."""
         tx.execute(
             "DELETE FROM space_outbox WHERE collection_id = ?1 AND uuid = ?2 AND (?3 IS NULL OR changes = ?3)",
             (self.collection_id, uuid, changes),
@@ -216,7 +216,7 @@ class SpaceRow(NamedTuple):
     def read_page(self, db: "Database | Transaction", uuid: str) -> LocalPage:
         """Return the page with this uuid as a bundle. Links to other collections are left out."""
         row = db.one(
-            # Each device hides an expired page itself, so that it is not deleted on the others.
+            # An expired page does not count as hidden, because pushing it as deleted would delete it elsewhere.
             "SELECT id, slug, quarantined_at IS NOT NULL"
             " AND id NOT IN (SELECT page_id FROM expired WHERE kind = 'page'),"
             " frontmatter, compiled_truth, timeline FROM pages WHERE uuid = ? AND collection_id = ?",
@@ -239,7 +239,7 @@ class SpaceRow(NamedTuple):
         return LocalPage(page_id, slug, False, bundle)
 
     def existing_uuids(self, db: "Database | Transaction", uuids: Iterable[str]) -> set[str]:
-        """Return those uuids that have a page, hidden or not, in the collection."""
+        """Return the uuids that have a page in the collection, visible or hidden."""
         rows = db.rows(
             "SELECT p.uuid FROM json_each(?) AS wanted JOIN pages AS p ON p.uuid = wanted.value"
             " AND p.collection_id = ?",
@@ -248,9 +248,9 @@ class SpaceRow(NamedTuple):
         return {str(uuid) for (uuid,) in rows}
 
     def write_rows(self, tx: "Transaction", page_id: int, bundle: Bundle) -> tuple[bool, bool]:
-        """Make the added links, facts and raw data of a page those of a bundle. Rows that stay keep their ids.
+        """Replace the added links, facts and raw data of a page by those of a bundle. Unchanged rows keep their ids.
 
-        Return whether a row changed, and whether the target of a link is not in the collection yet.
+        Return whether a row changed, and whether the target of a link is missing from the collection.
         """
         missing = {link.to for link in bundle.links}
         missing -= self.existing_uuids(tx, missing) if missing else set()
@@ -263,7 +263,7 @@ class SpaceRow(NamedTuple):
     def vectors_to_send(
         self, db: "Database", model: str, after: int, limit: int
     ) -> list[tuple[int, bytes, bytes]]:
-        """Return row id, content hash and vector of the texts of a collection, for vectors with a higher row id."""
+        """Return row id, content hash and vector for texts of the collection, for row ids greater than `after`."""
         registered = vectors.find_model(db, model)
         if registered is None:
             return []
@@ -279,7 +279,7 @@ class SpaceRow(NamedTuple):
         )
 
     def add(self, tx: "Transaction") -> None:
-        """Store that a collection is shared, and that all its pages are to be pushed."""
+        """Store that a collection is shared, and add all its visible pages to the outbox."""
         tx.execute(
             "INSERT INTO spaces (collection_id, hub_url, hub_id, space_id, name, kind, sealed, member_right, person,"
             " device, joined_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -305,7 +305,7 @@ def list_spaces(db: "Database") -> list[SpaceRow]:
 
 
 def find_space(db: "Database | Transaction", name: str) -> SpaceRow | None:
-    """Return the shared collection with this name, else the only one whose space has this name, or None."""
+    """Return the shared collection with this name, or the only one whose space has this name, or None."""
     rows = db.rows(f"{_SPACE_SQL} WHERE c.name = ?1", (name,)) or db.rows(
         f"{_SPACE_SQL} WHERE s.name = ?1", (name,)
     )
@@ -313,7 +313,7 @@ def find_space(db: "Database | Transaction", name: str) -> SpaceRow | None:
 
 
 def require_space(db: "Database", name: str) -> SpaceRow:
-    """Return the shared collection with this name. Raise NotFound, listing all, if there is none."""
+    """Return the shared collection with this name. Raise NotFound, which lists all names, if it does not exist."""
     space = find_space(db, name)
     if space is None:
         names = ", ".join(row.collection for row in list_spaces(db)) or "none yet"
@@ -326,7 +326,7 @@ def _space(row: tuple[Any, ...]) -> SpaceRow:
 
 
 class SharedState(NamedTuple):
-    """What `quaid status` shows of a shared collection."""
+    """The sync state of a shared collection, as shown by `quaid status`."""
 
     collection: str
     right: str
@@ -355,7 +355,7 @@ _OUTBOX = (
 
 @contextmanager
 def replicating(tx: "Transaction", person: str, agent: str, device: str) -> Iterator[None]:
-    """Record the author of a change of the hub for the versions that are written meanwhile."""
+    """Within this context, write versions under the author of a change from the hub."""
     before = tx.author, tx.agent, tx.device, tx.replicating, tx.trust
     tx.author, tx.agent, tx.device, tx.replicating = person, agent, device, True
     tx.trust = trust.class_of_member(tx, person, agent)
@@ -476,7 +476,7 @@ def last_vector_id(db: "Database", model: str) -> int:
 
 
 def hashes_without_vector(db: "Database", page_ids: list[int], model: str) -> list[bytes]:
-    """Return the content hashes of the chunks and entries of these pages that have no vector."""
+    """Return the content hashes of chunks and entries of these pages that have no vector of this model."""
     if not page_ids:
         return []
     registered = vectors.find_model(db, model)

@@ -38,16 +38,16 @@ MOST_COUNTED = 2_000
 """`document_counts` is exact up to this many matches."""
 
 ESTIMATE_SECONDS = 1.0
-"""How long `document_counts` uses an estimate after writes."""
+"""Seconds for which `document_counts` keeps using an estimate after writes."""
 
 MOST_CACHED_COUNTS = 10_000
-"""The numbers of documents are cached for at most about this many words."""
+"""`document_counts` clears its caches when they contain more words than this."""
 
 MOST_SEGMENTS = 4
 """`merge_segments` merges an index that has more segments than this. Each word is looked up in every segment."""
 
 MERGED_PAGES = 500
-"""A transaction of `merge_segments` writes about this many pages of the file, which takes 30 ms."""
+"""Each transaction of `merge_segments` writes about this many database pages, which takes 30 ms."""
 
 
 class SearchFilters(NamedTuple):
@@ -62,15 +62,13 @@ class SearchFilters(NamedTuple):
     tag: str | None = None
     collection: str | None = None
     since: str | None = None
-    """The first day.
+    """The first day. Chunks are filtered by their day, or else by the day of their page (see chunks.PAGE_DAY).
 
-    It is compared with the day of the chunk, or else with the day of its page (see chunks.PAGE_DAY).
-
-    In page indexes it is compared with the day of the page's last change.
+    Page indexes are filtered by the day of the last change of the page.
     """
     until: str | None = None
     trust: int | None = None
-    """The highest trust class that is left out; pages without any line of a higher class are left out."""
+    """Leave out pages whose lines all have this trust class or a less trusted one."""
 
 
 # The page is looked up in a narrow index, because reading the page row itself takes six times as long.
@@ -129,7 +127,7 @@ _INDEXED_ROWS = {
 
 
 class TextIndex:
-    """Queries of one full-text index. An expression is an FTS5 query; a better match has a higher score."""
+    """Queries one full-text index. Expressions are FTS5 queries; better matches have higher scores."""
 
     def __init__(self, db: "Database", index: str) -> None:
         self._db, self._index = db, index
@@ -276,8 +274,8 @@ class TextIndex:
         """Count the pages that contain each term.
 
         Counts below MOST_COUNTED are exact and take a third of the time of `count`; higher counts are
-        estimated. They are cached until the next write, because most questions share their common words.
-        Estimates are used for ESTIMATE_SECONDS also after a write, which hardly changes them.
+        estimated. Counts are cached until the next write, because most queries share common words. Estimates are
+        cached for at least ESTIMATE_SECONDS, because a write hardly changes them.
         """
         index = self._index
         counts: dict[str, int] = self._db.cached(f"words counted in {index}", dict)
@@ -331,7 +329,7 @@ class TextIndex:
 
 
 def merge_segments(db: "Database") -> None:
-    """Merge the segments of indexes that have many, in short transactions.
+    """Merge the segments of indexes with many segments, in short transactions.
 
     Segments of similar size are merged, so that the time for all merges of an index grows little faster than
     the index.
@@ -346,7 +344,7 @@ def merge_segments(db: "Database") -> None:
 
 
 def _changes(tx: "Transaction", sql: str, values: "Values") -> int:
-    """Run a statement. Return how many rows it changed; a merge with nothing left to do changes one."""
+    """Run a statement and return the number of changed rows, which is 1 for a merge with nothing left to do."""
     before = tx.total_changes()
     tx.execute(sql, values)
     return tx.total_changes() - before
@@ -372,7 +370,7 @@ def _filter_sql(index: str, filters: SearchFilters, id: str = "rowid") -> tuple[
 
 
 class Stemmer:
-    """Splits text into stemmed words as page_fts does."""
+    """Splits text into stemmed words with the tokenizer of page_fts."""
 
     def __init__(self, db: "Database") -> None:
         self._tokenize = db.connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])

@@ -1,4 +1,8 @@
-"""The trust classes of pages and their lines. A page without a row was written by the person alone."""
+"""Store the trust classes of pages and their lines (see quaid.model.trust).
+
+A page without a row in page_trust has only lines of class PERSON. A class with a lower number is trusted more and is
+called higher.
+"""
 
 import json
 import re
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def of_pages(db: "Database | Transaction", page_ids: Iterable[int]) -> dict[int, LineTrust]:
-    """Return the classes of those of these pages that the person has not written alone."""
+    """Return the classes of these pages by page id, without pages whose lines all have the class PERSON."""
     rows = db.rows(
         "SELECT page_id, trust, lines FROM page_trust WHERE page_id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(page_ids)),),
@@ -54,7 +58,7 @@ def set_of_page(tx: "Transaction", page_id: int, classes: LineTrust) -> None:
 
 
 def set_of_new_pages(tx: "Transaction", page_ids: Iterable[int]) -> None:
-    """Store the class of this write for all lines of new pages."""
+    """Set the class of all lines of new pages to that of this write."""
     if tx.trust != PERSON:
         tx.executemany(
             "INSERT OR REPLACE INTO page_trust (page_id, trust, highest, lowest) VALUES (?1, ?2, ?2, ?2)",
@@ -63,7 +67,7 @@ def set_of_new_pages(tx: "Transaction", page_ids: Iterable[int]) -> None:
 
 
 def of_sources(tx: "Transaction", sources: Iterable[str]) -> int:
-    """Return the lowest class of the sources that are addresses on the web or pages of this memory, else PERSON."""
+    """Return the lowest class of sources that are web addresses or pages of this memory; PERSON if none are."""
     names = [name.strip().strip("[]") for name in sources]
     if any(class_of_source(name) == WEB for name in names):
         return WEB
@@ -77,17 +81,20 @@ def of_sources(tx: "Transaction", sources: Iterable[str]) -> int:
 
 
 MOST_SENTENCES = 60
-"""Of a text that an agent writes, this many sentences are compared with text from the web."""
+"""Number of new lines per write of an agent that are compared with text from the web."""
 ENOUGH_WORDS, FEWEST_WORDS = 0.8, 4
-"""A sentence repeats a line if one of them has this share of the words of the other, which has at least so many."""
+"""A sentence repeats a line if they share ENOUGH_WORDS of the words of the shorter one.
+
+Both must have at least FEWEST_WORDS words.
+"""
 _CITED = re.compile(r"\[\[([^\[\]|#^]+)|\[source:\s*([^\]]+)\]", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 
 def of_new_lines(tx: "Transaction", front: dict[str, Any], old: str, new: str) -> dict[bytes, int]:
-    """Return the classes of lines that are lower than that of the write, by what the text cites or repeats.
+    """Return the new lines whose class is lower than that of the write, because they cite or repeat web text.
 
-    Text of an agent has at most the class of its sources. The only class below that of agents is text from the web.
+    Text of an agent cannot have a higher class than its sources, and WEB is the only class below that of agents.
     """
     if tx.trust != DERIVED or tx.one("SELECT 1 FROM page_trust WHERE lowest = ? LIMIT 1", (WEB,)) is None:
         return {}
@@ -103,7 +110,7 @@ def of_new_lines(tx: "Transaction", front: dict[str, Any], old: str, new: str) -
 
 
 def _repeats_web(tx: "Transaction", line: str) -> bool:
-    """Return True if a line from the web has most words of a sentence of this line."""
+    """Return True if a sentence of this line repeats a line from the web."""
     for sentence in re.split(r"(?<=[.!?;])\s+", line):
         words = {word.casefold() for word in _WORD.findall(sentence)}
         longest = sorted(words, key=len, reverse=True)[:8]
@@ -123,7 +130,7 @@ def _repeats_web(tx: "Transaction", line: str) -> bool:
 
 
 def lower(db: "Database", page_id: int, keys: set[bytes]) -> None:
-    """Give lines of a page at most the class of the caller. Nothing is written if they have it."""
+    """Lower the class of lines of a page to that of the caller. Lines with a lower class keep it."""
     if db.connection.trust == PERSON:
         return
 
@@ -140,9 +147,9 @@ def lower(db: "Database", page_id: int, keys: set[bytes]) -> None:
 
 
 def accept(tx: "Transaction", page_id: int, lines: str | None = None, since: int = 0, until: int = 0) -> None:
-    """Give lines of a page, or all of its lines and facts, the class of the person, who has accepted them.
+    """Set lines of a page that a person has accepted, or all of its lines and facts, to the class PERSON.
 
-    With `lines`, the author rows of the versions `since` to `until` say so; otherwise those of all versions.
+    With `lines`, the versions `since` to `until` also get this class in page_authors; otherwise all versions do.
     """
     if lines is None:
         set_of_page(tx, page_id, ALL_BY_PERSON)
@@ -161,13 +168,13 @@ def accept(tx: "Transaction", page_id: int, lines: str | None = None, since: int
 
 
 def guard(tx: "Transaction", trust: int) -> None:
-    """Raise TextOfPerson if an agent is about to change or end something of the person."""
+    """Raise TextOfPerson if an agent is about to change or end text or facts of class PERSON."""
     if tx.guarded and trust == PERSON and tx.trust != PERSON and not tx.replicating:
         raise TextOfPerson
 
 
 def guard_lines(db: "Database | Transaction", page_id: int, old: str, new: str) -> None:
-    """Raise TextOfPerson if an agent is about to remove or change lines of the person, or to let them expire."""
+    """Raise TextOfPerson if an agent is about to change or remove lines of class PERSON, or make them expire."""
     tx: Any = getattr(db, "connection", db)
     if tx.guarded and tx.trust != PERSON and not tx.replicating:
         before = of_page(tx, page_id)
@@ -177,7 +184,7 @@ def guard_lines(db: "Database | Transaction", page_id: int, old: str, new: str) 
 
 
 def guard_front(tx: "Transaction", page_id: int, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Raise TextOfPerson if an agent is about to let a page of the person expire, or to call it outdated."""
+    """Raise TextOfPerson if an agent makes a page with lines of class PERSON expire, or marks it as outdated."""
     changed = {key for key in (dates.EXPIRY_KEY, "status") if new.get(key) not in (None, old.get(key))}
     if dates.EXPIRY_KEY in changed or ("status" in changed and is_superseded(new["status"])):
         guard(tx, of_page(tx, page_id).highest)
@@ -185,7 +192,7 @@ def guard_front(tx: "Transaction", page_id: int, old: dict[str, Any], new: dict[
 
 @contextmanager
 def written_as(tx: "Transaction", trust: int, *, at_most: bool = False) -> Iterator[None]:
-    """Give what is written meanwhile this class. With `at_most`, a lower class of the caller is kept."""
+    """Within this context, write with this trust class. With `at_most`, a lower class of the caller is kept."""
     before, tx.trust = tx.trust, max(tx.trust, trust) if at_most else trust
     try:
         yield
@@ -194,14 +201,14 @@ def written_as(tx: "Transaction", trust: int, *, at_most: bool = False) -> Itera
 
 
 def class_of_member(tx: "Transaction", person: str, agent: str) -> int:
-    """Return the class of a change in a shared space: of this person, of another member, or of an agent."""
+    """Return the class of a change in a shared space: PERSON, or IMPORTED for other members, DERIVED for agents."""
     if agent:
         return DERIVED
     own = tx.one("SELECT 1 FROM spaces WHERE person = ?", (person,))
     return PERSON if own or person == "owner" else IMPORTED
 
 
-# Memories of older releases
+# Migration of memories from older releases
 
 _CLASSIFY_SQL = """
 UPDATE page_authors SET trust = CASE
@@ -229,7 +236,7 @@ WHERE p.id NOT IN (SELECT page_id FROM page_authors) AND (c.kind = 'documents' O
 
 
 def classify_all(tx: "Transaction") -> None:
-    """Give the versions, pages, lines and facts of an older memory the class that their recorded origin implies."""
+    """Set the classes of the versions, pages, lines and facts of an older memory from their recorded origin."""
     tx.execute(_CLASSIFY_SQL)
     rows = tx.rows(
         "SELECT DISTINCT a.page_id, p.version, p.compiled_truth || char(10) || p.timeline, c.root_path IS NOT NULL"
@@ -241,7 +248,7 @@ def classify_all(tx: "Transaction") -> None:
 
 
 def _replayed(tx: "Transaction", page_id: int, version: int, text: str, is_file: bool) -> LineTrust:
-    """Return the classes of the lines of a page by who wrote each of its stored versions."""
+    """Compute the classes of the lines of a page from the authors of its stored versions."""
     authors: dict[int, int] = dict(
         tx.rows("SELECT version, trust FROM page_authors WHERE page_id = ?", (page_id,))
     )
@@ -253,7 +260,7 @@ def _replayed(tx: "Transaction", page_id: int, version: int, text: str, is_file:
     before = ""
     classes: LineTrust | None = None
     for number, after, is_edit in [*stored, (version, text, True)]:
-        # The text of a file has an author only if a client wrote exactly that version.
+        # A version of a file has a known author only if a client wrote exactly that version.
         known = [own for own in authors if own == number or (own < number and not is_file)]
         written = authors[max(known)] if known else PERSON if is_edit else IMPORTED
         classes = LineTrust(written) if classes is None else classes.after_write(before, str(after), written)

@@ -1,12 +1,13 @@
 # ruff: noqa: S608 (names come from the schema, and values are quoted)
 """A connection that sees only a part of a memory, for callers restricted to collections, wings or projects.
 
-SQLite looks up a table name in the temporary schema first. A restricted connection therefore has a temporary view
-for each table, with the name of the table and only the visible rows, so that statements elsewhere need not handle the
-restriction. In a table that is not listed in this module, rows are visible if their page_id, collection_id or foreign
-keys refer to visible rows. Full-text indexes cannot be views: the connection builds temporary indexes from the visible
-rows, so that neither ranking nor suggestions depend on hidden rows. Statements that write are redirected to the real
-table (`main.`); before a commit, all changed rows are checked. See docs/decisions/123-scopes.md.
+SQLite looks up a table name in the temporary schema first. A restricted connection therefore has a temporary
+view for each table, with the name of the table and only the visible rows, so that statements elsewhere need
+not handle the restriction. In a table that is not listed in this module, rows are visible if their page_id,
+collection_id or foreign keys refer to visible rows. Full-text indexes cannot be views: the connection builds
+temporary indexes from the visible rows, so that neither ranking nor suggestions depend on hidden rows.
+Statements that write are redirected to the real table (`main.`); before a commit, all changed rows are
+checked. See docs/decisions/123-scopes.md.
 """
 
 import json
