@@ -1,4 +1,4 @@
-"""The database: rows, indexes and transactions. SQL occurs only in this package.
+"""The database layer: rows, indexes and transactions. All SQL of Quaid is in this package.
 
 A memory is one SQLite database file with its pages, facts, links and conversations.
 """
@@ -20,32 +20,31 @@ A memory with this version is imported when it is opened.
 """
 
 PREVIOUS_VERSIONS = (8, 9, 10, 11)
-"""The schema versions without authors and proposals (8), entries of chunks (9), shared spaces (10), and calls of
-agents (11).
+"""Older schema versions. A memory with one of them is migrated in place when it is opened.
 
-A memory with one of these versions is migrated in place when it is opened.
+Schema 9 added authors and proposals, 10 the entries of chunks, 11 shared spaces, and 12 tool calls.
 """
 
 
 class KeySources(NamedTuple):
-    """Where the keys of encrypted memories are looked for, besides the keyring of the system."""
+    """Where to look for the keys of encrypted memories, besides the system keyring."""
 
     secret: str
     """The value of QUAID_KEY, or ""."""
     key_file: str
     ask: Callable[[str], str] | None = None
-    """Asks for a passphrase at the terminal. None in servers, hooks and other processes without a person."""
+    """Prompts for a passphrase at the terminal. None in servers and other non-interactive processes."""
     asked_for: str = ""
-    """The path of the memory whose passphrase is asked for."""
+    """The path of the memory for which `ask` may be called, or ""."""
 
 
 key_sources: dict[KeySources, None] = {}
-"""The sources of all memories that this process uses.
+"""The key sources of all memories that this process uses. The values are unused.
 
-The first bytes of a file tell which key is right, so the key of another memory does no harm.
+A key can be checked against the first bytes of a file, so it does no harm to try the key of another memory.
 """
 
 
 def as_json(value: Any) -> str:
-    """Return a value as compact JSON, as columns hold it."""
+    """Return a value as compact JSON, the format of JSON columns."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,6 +1,6 @@
-"""Tool calls of agents: which client called which tool, and which pages it read and wrote.
+"""The log of tool calls by agents: which client called which tool, and which pages the call read and wrote.
 
-Arguments and results are not stored. Pages are stored by id, so that erasing a page also erases it from here.
+Arguments and results are not stored. Pages are referenced by id, so erasing a page also erases it here.
 """
 
 import json
@@ -18,21 +18,21 @@ KEPT_DAYS = 90
 
 
 class NewCall(NamedTuple):
-    """A call to be stored."""
+    """A tool call to be stored."""
 
     session: str
     client: str
     tool: str
     is_write: bool
     outcome: str
-    """done, proposed or failed."""
+    """One of "done", "proposed" and "failed"."""
     called_at: str
     ms: int
     proposal_id: int | None
     read: tuple[str, ...]
-    """Addresses of the pages in the result."""
+    """Addresses of the pages that the result of the call contains."""
     written: tuple[tuple[int, int, bool], ...]
-    """Page id, version, and whether the text changed, for each version that the call made."""
+    """(page id, version, whether the text changed) for each page version that the call created."""
 
 
 class CallPage(NamedTuple):
@@ -41,9 +41,9 @@ class CallPage(NamedTuple):
     address: str
     title: str
     first_version: int | None
-    """The first version with a text of this call; None if the call changed no text."""
+    """The first version whose text the call changed; None if the call changed no text."""
     last_version: int | None
-    """The last version that the call made; None if the call only read the page."""
+    """The last version that the call created; None if the call only read the page."""
     current_version: int
 
 
@@ -57,12 +57,15 @@ class StoredCall(NamedTuple):
     ms: int
     proposal_id: int | None
     decision: str | None
-    """accepted or undone, of a person about a write; of a proposal, accepted or rejected."""
+    """The decision of a person, or None if there is none yet.
+
+    It is "accepted" or "undone" for a write, and "accepted" or "rejected" for a proposal.
+    """
     pages: tuple[CallPage, ...]
 
 
 class AgentSession(NamedTuple):
-    """The calls over one connection of a client."""
+    """A session, which consists of the calls that a client made over one connection."""
 
     session: str
     client: str
@@ -72,15 +75,16 @@ class AgentSession(NamedTuple):
     writes: int
     failed: int
     calls: tuple[Any, ...] = ()
-    """The calls as they are listed, which the database does not set."""
+    """The calls of the session. CallFilter.sessions() leaves this empty; the caller fills it in."""
 
 
 class CallFilter(NamedTuple):
     client: str | None = None
     session: str | None = None
     since: str = ""
-    """The first and the last day."""
+    """The first day or time."""
     until: str = "9999"
+    """The last day."""
     writes: bool = False
 
     def condition(self) -> tuple[str, tuple[object, ...]]:
@@ -92,7 +96,10 @@ class CallFilter(NamedTuple):
         return sql, (self.client, self.session, self.since, self.until, int(self.writes))
 
     def sessions(self, db: "Database", limit: int) -> tuple[list[AgentSession], int]:
-        """Return the sessions with matching calls, latest first, and their number. Counts only those calls."""
+        """Return up to `limit` sessions with matching calls, latest first, and the total number of sessions.
+
+        The counts of reads, writes and failures include only matching calls.
+        """
         condition, values = self.condition()
         rows = db.rows(
             "SELECT session, client, min(called_at), max(called_at), sum(NOT is_write),"  # noqa: S608 (fixed)
@@ -104,7 +111,7 @@ class CallFilter(NamedTuple):
         return [AgentSession(*row) for row in rows], total
 
     def calls(self, db: "Database", sessions: Sequence[str], limit: int) -> list[StoredCall]:
-        """Return the newest matching calls of these sessions, newest first, with their pages."""
+        """Return up to `limit` matching calls of these sessions, newest first, with their pages."""
         condition, values = self.condition()
         matching = (
             f"(SELECT * FROM activity WHERE {condition} AND session IN (SELECT value FROM json_each(?6))"  # noqa: S608
@@ -115,7 +122,7 @@ class CallFilter(NamedTuple):
 
 
 def record(tx: "Transaction", calls: Iterable[NewCall], oldest: str) -> None:
-    """Store calls, and delete those before `oldest` and those beyond MAX_CALLS."""
+    """Store calls, then delete calls made before `oldest` and all but the newest MAX_CALLS calls."""
     for call in calls:
         tx.execute(
             "INSERT INTO activity (session, client, tool, is_write, outcome, called_at, ms, proposal_id)"
@@ -152,7 +159,7 @@ def find_call(db: "Database", call_id: int) -> StoredCall | None:
 
 
 def _select_calls(db: "Database", source: str, values: tuple[object, ...]) -> list[StoredCall]:
-    """Return the calls of a table, or of a query, named a, with their pages."""
+    """Return calls with their pages. `source` is a FROM clause in which calls have the alias `a`."""
     rows = db.rows(
         "SELECT a.id, a.session, a.tool, a.is_write, a.outcome, a.called_at, a.ms, a.proposal_id,"  # noqa: S608
         f" coalesce(a.decision, (SELECT p.decision FROM proposals AS p WHERE p.id = a.proposal_id)) FROM {source}",
@@ -174,12 +181,12 @@ def _select_calls(db: "Database", source: str, values: tuple[object, ...]) -> li
 
 
 def clients(db: "Database") -> list[str]:
-    """Return the names of the clients with stored calls."""
+    """Return the names of the clients with stored calls, most recently active first."""
     return [name for (name,) in db.rows("SELECT client FROM activity GROUP BY client ORDER BY max(id) DESC")]
 
 
 def sessions_of_page(db: "Database", page_id: int) -> dict[int, str]:
-    """Return the session that made each version of a page."""
+    """Return the session that created each version of a page, by version, where it is known."""
     rows = db.rows(
         "SELECT l.first_version, l.last_version, a.session FROM activity_pages AS l"
         " JOIN activity AS a ON a.id = l.activity_id WHERE l.page_id = ? AND l.last_version IS NOT NULL",
@@ -193,7 +200,10 @@ def sessions_of_page(db: "Database", page_id: int) -> dict[int, str]:
 
 
 def decide(tx: "Transaction", call_ids: Sequence[int], decision: str) -> int:
-    """Mark writes as accepted or undone. Return how many were open."""
+    """Mark writes as accepted or undone, and return the number of marked writes.
+
+    An accepted write can be undone, but not the reverse.
+    """
     tx.execute(
         "UPDATE activity SET decision = ? WHERE id IN (SELECT value FROM json_each(?)) AND is_write"
         " AND outcome = 'done' AND (decision IS NULL OR ?1 = 'undone')",

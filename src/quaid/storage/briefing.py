@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_PAGES_OF_THREADS = 100
 TODO_LIST = "lists/todos"
-"""Slug of the notebook's list of to-dos."""
+"""Slug of the to-do list in a notebook."""
 
 REVERSED_STATUSES = ("superseded", "reversed", "shifted")
 
@@ -158,14 +158,15 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " ORDER BY x.detected_at DESC, x.id DESC LIMIT :limit",
     ),
     # Gaps (questions that the memory could not answer) whose words are stored, most frequent first. A redacted
-    # question is shown in its redacted form. An internal question is left out unless the setting approved it.
+    # question is shown in its redacted form. Internal questions are left out unless `log_gaps` allows them.
     "gaps": (
         "SELECT count(*) OVER (), '', substr(last_seen_at, 1, 10),"  # noqa: S608
         " format('%s, asked %,d time%s', sensitivity, times_seen, iif(times_seen = 1, '', 's')),"
         f" {_GAP_TEXT}, '', id FROM knowledge_gaps WHERE resolved_at IS NULL AND {_GAP_TEXT} IS NOT NULL"
         " ORDER BY times_seen DESC, detected_at, id LIMIT :limit",
     ),
-    # Gaps of which only the hash of the question is stored. A briefing shows only their number.
+    # Gaps that are not listed above, mostly because only the hash of the question is stored. A briefing shows only
+    # their number.
     "unworded": (
         "SELECT count(*), '', '', '', '', '', NULL"  # noqa: S608
         f" FROM knowledge_gaps WHERE resolved_at IS NULL AND {_GAP_TEXT} IS NULL HAVING count(*) > 0",
@@ -230,7 +231,7 @@ def briefing_parts(
 
 
 class ChecklistPage(NamedTuple):
-    """A page with open checkboxes, or the notebook's list of to-dos."""
+    """A page with open checkboxes, or the to-do list of a notebook."""
 
     page_id: int
     address: str
@@ -238,15 +239,15 @@ class ChecklistPage(NamedTuple):
     title: str
     is_notebook: bool
     is_plain: bool
-    """True if the page has no front matter, so that lines of its text are lines of its file."""
+    """True if the page has no front matter, so that its text and its file have the same line numbers."""
     truth: str
     timeline: str
 
 
 def checklists(db: "Database", collection_id: int | None = None) -> list[ChecklistPage]:
-    """Return the pages of one or all collections that may have open to-dos, without the daily logs of notebooks.
+    """Return the pages of one or all collections that may have open to-dos, except daily logs of notebooks.
 
-    Finding them in all collections reads every text, so their ids are cached; only changed pages are read again.
+    Searching all collections reads every page, so the ids are cached, and later only changed pages are read.
     """
 
     def compute() -> tuple[str, list[int]]:
@@ -280,7 +281,7 @@ def _read_checklists(db: "Database", where: str, values: dict[str, str | int] = 
 
 
 class ChangedPage(NamedTuple):
-    """A page that was changed, with who wrote its current version."""
+    """A changed page with the author of its current version."""
 
     slug: str
     title: str
@@ -290,7 +291,7 @@ class ChangedPage(NamedTuple):
     is_new: bool
     collection: str
     author: str
-    """The author of the last version: "owner", a client, the name of a member, or "" if unknown."""
+    """"owner", the name of a client or of a member of a shared space, or "" if unknown."""
     agent: str
     """The program that wrote the last version, or ""."""
     source: str
@@ -303,7 +304,7 @@ class ChangedPage(NamedTuple):
 def changed_pages(db: "Database", since: str, limit: int) -> list[ChangedPage]:
     """Return the pages that were changed since a time, latest first.
 
-    If a later version only has another fact, the author of the fact counts.
+    If the latest version only added a fact, the author of that fact is returned as the author.
     """
     rows = db.rows(
         f"SELECT {_ADDRESS}, p.title, p.type, p.version, p.updated_at, p.created_at >= :since, c.name,"  # noqa: S608
@@ -334,10 +335,10 @@ def changed_pages(db: "Database", since: str, limit: int) -> list[ChangedPage]:
 
 
 def open_counts(db: "Database") -> dict[str, int]:
-    """Return how many things of each kind wait for a decision of a person.
+    """Return the number of items of each kind that await a decision by a person.
 
-    "stale" are pages whose text is older than their timeline, as of the last check. "expired" are pages, lines and
-    facts that are not erased yet.
+    "stale" counts pages whose text is older than their timeline, as of the last check. "expired" counts pages, lines
+    and facts that have expired but are not erased yet.
     """
     row = db.one(
         "SELECT (SELECT count(*) FROM proposals WHERE decided_at IS NULL),"
@@ -353,17 +354,17 @@ def open_counts(db: "Database") -> dict[str, int]:
 
 
 class LastLook(NamedTuple):
-    """When the owner looked at what changed."""
+    """The times of the owner's last visit to the list of changes."""
 
     seen_until: str
-    """Changes before this time have been seen."""
+    """The owner has seen all changes before this time."""
     visit_started: str
     loaded_at: str
-    """The last time in the visit at which the changes were shown."""
+    """The last time that the list was loaded during the visit."""
 
     @classmethod
     def read(cls, db: "Database") -> "LastLook | None":
-        """Return the stored times, or None if the owner never looked."""
+        """Return the stored times, or None if the owner has never opened the list."""
         row = db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_LOOK_KEY,))
         return cls(*str(row[0]).split()) if row else None
 
@@ -598,7 +599,7 @@ def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
 
 
 class Stats(NamedTuple):
-    """Statistics of a memory."""
+    """Numbers of rows, file sizes and other statistics of a memory."""
 
     path: str
     schema_version: int

@@ -61,7 +61,7 @@ def rebuild_derived_rows(
 
 
 def update_types(tx: Transaction) -> None:
-    """Update the type and wing of pages to the current rules, which depend on slug and front matter only."""
+    """Recompute the type and wing of every page from its slug and front matter."""
     rows = tx.execute("SELECT id, slug, type, wing, frontmatter FROM pages").fetchall()
     changed = []
     for page_id, slug, type, wing, text in rows:
@@ -77,7 +77,7 @@ def update_types(tx: Transaction) -> None:
 
 
 def update_links(tx: Transaction) -> None:
-    """Update names of pages and links in texts where the current rules differ from the rules of schema 8."""
+    """Recompute the names and links of the pages for which the rules have changed since schema 8."""
     affected = {
         page_id
         for (page_id,) in tx.execute(
@@ -132,7 +132,7 @@ def _recreate_index(tx: Transaction, index: str) -> None:
     # The shadow tables of an index are write-protected in defensive mode.
     tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
     try:
-        # To drop an index, SQLite opens the index, for which it reads the version from this table.
+        # DROP TABLE opens the index first, which requires a version number in this table.
         tx.execute(f"CREATE TABLE IF NOT EXISTS {config} (k PRIMARY KEY, v) WITHOUT ROWID")
         tx.execute(f"INSERT OR REPLACE INTO {config} (k, v) VALUES ('version', 4)")  # noqa: S608 (our own names)
         for table in _index_tables(index):
@@ -150,9 +150,9 @@ def recut_pages(tx: Transaction) -> None:
 
 
 def parsed_pages(tx: Transaction) -> Iterator[tuple[int, Page, bool]]:
-    """Yield the id, the parsed page, and True if the page is quarantined.
+    """Yield (page id, page, whether it is quarantined) for each stored page.
 
-    Skip the pages that unbuilt_pages() yields.
+    Pages that cannot be built are skipped; see unbuilt_pages().
     """
     for page_id, _, page, quarantined in _built(tx):
         if isinstance(page, Page):
@@ -160,16 +160,16 @@ def parsed_pages(tx: Transaction) -> Iterator[tuple[int, Page, bool]]:
 
 
 def unbuilt_pages(tx: Transaction) -> Iterator[tuple[str, str]]:
-    """Yield the slug of each page whose rows cannot be derived from its text, and the reason."""
+    """Yield (slug, reason) for each stored page that cannot be built."""
     for _, slug, problem, _ in _built(tx):
         if isinstance(problem, str):
             yield slug, problem
 
 
 def _built(tx: Transaction) -> Iterator[tuple[int, str, Page | str, bool]]:
-    """For each page row, yield its id, its slug, the built page, and True if the page is quarantined.
+    """Yield (page id, slug, page, whether it is quarantined) for each stored page.
 
-    If the page cannot be built, the reason is yielded instead of the page.
+    If the page cannot be built, a string with the reason takes its place.
     """
     for page_id, slug, title, frontmatter, truth, timeline, quarantined in tx.execute(
         "SELECT id, slug, title, frontmatter, compiled_truth, timeline, quarantined_at IS NOT NULL FROM pages"

@@ -74,7 +74,7 @@ PAGES_PER_CUT = 200
 """This many pages are split into chunks per transaction, which takes a fraction of a second."""
 
 MANY_PAGES = 64
-"""The chunks of this many pages that are split at once, as by an import, are left to the background process."""
+"""If at least this many pages are chunked at once, as after an import, the background process embeds them."""
 
 LAST_IMPORTED_KEY = "last_imported_chunk"
 """Key in quaid_config under which the highest chunk id after the last import of many pages is stored."""
@@ -111,7 +111,7 @@ CHUNK_KINDS = ("truth_section", "timeline_entry")
 
 
 def heading_at(db: "Database", page_id: int, kind: str, line: int) -> str:
-    """Return the heading path of the chunk with this line, or "" if there is none."""
+    """Return the heading path of the chunk that contains a line, or "" if there is none."""
     row = db.one(
         "SELECT heading_path FROM chunks WHERE page_id = ? AND chunk_type = ? AND start_line <= ? AND end_line >= ?"
         " ORDER BY chunk_index DESC LIMIT 1",
@@ -138,7 +138,7 @@ def content_hash(title: str, cut: "Chunk") -> bytes:
 
 
 def _hash(text: str) -> bytes:
-    import hashlib  # not above, because it loads OpenSSL: 3 ms
+    import hashlib  # imported late, because loading OpenSSL takes 3 ms
 
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:HASH_BYTES]
 
@@ -164,7 +164,7 @@ def uncut_pages(db: "Database") -> list[int]:
 
 
 def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
-    """Split the pages that were saved without chunks into chunks. Return the number of pages."""
+    """Split pages that were saved without chunks into chunks, and return the number of these pages."""
     page_ids = uncut_pages(db)
     for start in range(0, len(page_ids), PAGES_PER_CUT):
         progress(start, len(page_ids), "Cutting into chunks")
@@ -179,7 +179,7 @@ def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
 
 
 def _record_imported(tx: "Transaction") -> None:
-    """Record that all chunks made so far may come from an import."""
+    """Store the highest chunk id under LAST_IMPORTED_KEY."""
     tx.execute(
         "INSERT OR REPLACE INTO quaid_config (key, value) SELECT ?, coalesce(max(id), 0) FROM chunks",
         (LAST_IMPORTED_KEY,),
@@ -338,7 +338,7 @@ def index_all_words(tx: "Transaction") -> None:
 
 
 def _batches(tx: "Transaction") -> "Iterator[list[tuple[int, str, str, str]]]":
-    """Yield all chunks as (id, title, heading path, text), some at a time."""
+    """Yield all chunks as (id, title, heading path, text), in batches."""
     last: Any = 0
     while rows := tx.execute(
         "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
@@ -350,7 +350,7 @@ def _batches(tx: "Transaction") -> "Iterator[list[tuple[int, str, str, str]]]":
 
 
 def _write_entries(tx: "Transaction", rows: list[tuple[int, str, str, str]]) -> None:
-    """Write the entries of chunks, given as (id, title, heading path, text)."""
+    """Write the entries (such as list items) of chunks, given as (id, title, heading path, text)."""
     tx.executemany(
         "INSERT INTO chunk_entries (chunk_id, start_at, end_at, content_hash) VALUES (?, ?, ?, ?)",
         [(chunk_id, *entry) for chunk_id, *texts in rows for entry in entry_rows(*texts)],
@@ -358,7 +358,7 @@ def _write_entries(tx: "Transaction", rows: list[tuple[int, str, str, str]]) -> 
 
 
 def entry_rows(title: str, heading_path: str, text: str) -> list[tuple[int, int, bytes]]:
-    """Return start, end and content hash of each entry of a chunk."""
+    """Return start, end and content hash of each entry of a chunk; see chunker.find_entries()."""
     return [
         (entry.start, entry.end, _hash(chunker.entry_embedding_text(title, text, entry)))
         for entry in chunker.find_entries(text, heading_path)
@@ -411,7 +411,7 @@ def match(
 
 
 def newest_matching(db: "Database", expression: str, filters: "SearchFilters", limit: int) -> list[int]:
-    """Return the ids of up to `limit` matching chunks, last added first. This costs far less than ranking them."""
+    """Return the ids of up to `limit` matching chunks, newest first, which is faster than ranking all."""
     allowed, values = chunk_filter(filters)
     rows = db.rows(
         f"SELECT rowid FROM chunk_fts WHERE chunk_fts MATCH ?{allowed} ORDER BY rowid DESC LIMIT ?",  # noqa: S608
@@ -578,7 +578,7 @@ def chunk_dates(db: "Database", places: "dict[int, tuple[int, int]]") -> dict[in
 
 
 def saved_days(db: "Database", places: "dict[int, tuple[int, int]]") -> dict[int, str]:
-    """Return the day on which the page of each chunk was last changed or saved (PAGE_DAY), by chunk id."""
+    """Return the day of each chunk's page (see PAGE_DAY), by chunk id."""
     days: dict[int, str] = dict(
         db.rows(
             f"SELECT p.id, {PAGE_DAY} FROM json_each(?) AS wanted CROSS JOIN pages AS p ON p.id = wanted.value",  # noqa: S608

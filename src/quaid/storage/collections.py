@@ -53,17 +53,20 @@ def set_memory_id(tx: "Transaction", id: str) -> None:
 
 
 IMAGE_KEY = "image_key"
-"""Key in quaid_config of an encrypted memory: the key of the images beside it. It stays the same with another key."""
+"""Key in quaid_config under which an encrypted memory stores the encryption key of its image files.
+
+Changing the key of the memory does not change the key of the images.
+"""
 
 
 def read_image_key(db: "Database") -> bytes | None:
-    """Return the key of the images beside an encrypted memory, or None if the images are not encrypted."""
+    """Return the encryption key of the memory's image files, or None if they are not encrypted."""
     row = db.one("SELECT value FROM quaid_config WHERE key = ?", (IMAGE_KEY,))
     return None if row is None else bytes.fromhex(str(row[0]))
 
 
 def set_image_key(tx: "Transaction", key: str) -> None:
-    """Set the key of the images, unless there is one."""
+    """Store the encryption key of the image files, unless a key is already stored."""
     tx.execute("INSERT OR IGNORE INTO quaid_config (key, value) VALUES (?, ?)", (IMAGE_KEY, key))
 
 
@@ -84,12 +87,12 @@ NOT_INDEXED = ""
 
 
 class FileProblem(NamedTuple):
-    """A file with a problem."""
+    """A file that could not be indexed, or only in part."""
 
     path: str
     problem: str
     taken_in: bool
-    """True if the content of the file was indexed, as far as it could be parsed."""
+    """True if the parts of the file that could be parsed were indexed."""
 
 
 class IndexedFile(NamedTuple):
@@ -202,7 +205,7 @@ class Collection(NamedTuple):
         return _last_seen_files(db, among, (self.id, wanted))
 
     def hidden_paths(self, db: "Database") -> set[str]:
-        """Return the paths of files whose pages are hidden, because they have expired."""
+        """Return the paths of files whose pages are hidden because they have expired."""
         rows = db.rows(
             "SELECT relative_path FROM file_state AS f WHERE collection_id = ? AND page_id IS NOT NULL AND NOT EXISTS"
             " (SELECT 1 FROM pages AS p WHERE p.id = f.page_id AND p.quarantined_at IS NULL)",
@@ -350,7 +353,7 @@ class Collection(NamedTuple):
 
     def keep_sidecar(self, tx: "Transaction", path: str, data: bytes, now: str, batch: str) -> None:
         """Store the bytes of a sidecar (a JSON file with raw data beside a page file). Replace earlier bytes."""
-        import hashlib  # not above, because it loads OpenSSL: 3 ms
+        import hashlib  # imported late, because loading OpenSSL takes 3 ms
 
         tx.execute(
             "DELETE FROM raw_imports WHERE collection_id = ? AND file_path = ? AND page_id IS NULL",
@@ -416,7 +419,10 @@ def require(db: "Database | Transaction", name: str) -> Collection:
 
 
 def home_name(db: "Database") -> str:
-    """Return the collection for pages without one: default or, for a restricted caller, the write target."""
+    """Return the name of the collection that is used if none is given.
+
+    This is the default collection or, for a caller restricted to some collections, the write target.
+    """
     if not db.only:
         return DEFAULT_COLLECTION
     return next((row.name for row in list_all(db) if row.is_write_target), DEFAULT_COLLECTION)
@@ -459,7 +465,7 @@ class AttachedFolder(NamedTuple):
 
 class FolderList(NamedTuple):
     memory_id: str
-    """Empty if the memory has no id."""
+    """The id of the memory, or "" if it has none."""
     folders: tuple[AttachedFolder, ...]
     cipher: str = ""
     """The first bytes of an encrypted memory in hexadecimal, or ""."""
@@ -486,7 +492,7 @@ def read_folder_list(database_path: str) -> FolderList | None:
 def write_folder_list(db: "Database") -> None:
     """Write the list of attached folders beside the memory, or delete the list if there are no such folders.
 
-    Errors are ignored, because the memory works without the list. In a rehearsal, nothing is written.
+    Errors are ignored, because the memory works without the list. A rehearsal (dry run) writes nothing.
     """
     if db.rehearsal is not None:
         return

@@ -127,7 +127,7 @@ _QUOTED_PAGES = (
 )
 
 MOST_NAMING = 200
-"""At most this many pages are read because their text contains the title of a page."""
+"""Maximum number of pages to read for one page title that they mention."""
 
 LAST_CHECK_KEY = "checked_at"
 """Key in quaid_config under which the time of the last check of the whole memory is stored."""
@@ -150,7 +150,7 @@ class Contradiction(NamedTuple):
     resolution: str
 
     def find_again(self, db: "Database", today: str) -> tuple[Snapshot, ContradictionFinding] | None:
-        """Search for a stored contradiction again. Return the snapshot and the finding, or None if it is gone."""
+        """Check for this contradiction again. Return the snapshot and the finding, or None if not found."""
         fingerprint, page_ids = _cause(db, self.id)
         snapshot = _load_snapshot(db, today, page_ids)
         snapshot = snapshot._replace(texts=list(snapshot.texts))
@@ -169,10 +169,10 @@ class Contradiction(NamedTuple):
 
 
 class DepartureTexts:
-    """The pages whose text may mention that someone left a job, school or home.
+    """Tracks the pages whose text may mention that someone left a job, school or home.
 
-    Reading all texts takes most of the time of a check. A process that checks repeatedly reads a text again only
-    if the version of its page has changed.
+    Reading all texts takes most of the time of a check. A process that checks repeatedly keeps this object,
+    so that a text is read again only if the version of its page has changed.
     """
 
     def __init__(self) -> None:
@@ -405,16 +405,16 @@ def record(
     tx.executemany("DELETE FROM contradictions WHERE id = ?", gone)
     if (
         page_ids is None and type is None and not tx.scope
-    ):  # a restricted caller does not check the whole memory
+    ):  # a restricted caller cannot check the whole memory
         tx.execute("INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (LAST_CHECK_KEY, now))
 
 
 def listing(
     db: "Database", page_id: int | None, type: str | None, limit: int
 ) -> tuple[list[Contradiction], int, int]:
-    """Return up to `limit` open contradictions, newest first, their total number, and the number of all types.
+    """Return up to `limit` open contradictions, newest first, and two totals: of `type`, and of all types.
 
-    `page_id` limits all three results to one page; `type` limits the first two to one type.
+    `page_id` limits all three results to one page.
     """
     where = "x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
     rows = _select_contradictions(db, f"{where} AND (?2 IS NULL OR x.type = ?2)", (page_id, type), limit)

@@ -1,8 +1,8 @@
 """Conversations: add, match, read and remove turns, and record how far transcripts have been read.
 
-A turn is one message of a conversation. It is identified by the key that the client gave to it, else by role,
+A turn is one message of a conversation. It is identified by a key from the client, or else by role,
 time and text. Turns with neither key nor time are numbered, so that the second "yes" of a conversation is a
-different turn from the first. The caller masks secrets.
+different turn from the first. Callers mask secrets before they save turns.
 """
 
 import hashlib
@@ -84,14 +84,11 @@ class NewTurn(NamedTuple):
     said_at: str
     key: str
     item: str | None = None
-    """The item of an agent framework that the turn was made from, as JSON."""
+    """The session item of an agent framework from which the turn was made, as JSON."""
 
 
 SeenTurns = dict[bytes, int]
-"""The number of occurrences so far of each turn that has neither key nor time.
-
-It is counted while one file is read.
-"""
+"""How often each turn without key and time has occurred in the file being read, by hash of the turn."""
 
 
 class TurnsAdded(NamedTuple):
@@ -117,8 +114,8 @@ class TurnBatch(NamedTuple):
     ) -> TurnsAdded:
         """Append turns to a conversation, skipping turns that the conversation already has.
 
-        `anew` means that the file is read from its start. With `again`, turns are also added to a conversation
-        that the user removed.
+        Set `anew` if the transcript is read from its start. With `again`, turns are also added to a
+        conversation that the user removed.
         """
         conversation, is_new, removed = _find_or_add(tx, self, now)
         if not conversation or (removed and not again):
@@ -149,13 +146,13 @@ class TurnBatch(NamedTuple):
 
 
 class LearnedPage(NamedTuple):
-    """A page that came from a conversation."""
+    """A page that was probably written because of a conversation."""
 
     slug: str
     """The address of the page."""
     title: str
     why: str
-    """"source" if the page names the conversation as its source, "written" if the client wrote it meanwhile."""
+    """"source" if the page names the conversation as its source, "written" if the client wrote it during it."""
 
 
 class TurnRow(NamedTuple):
@@ -178,10 +175,10 @@ class ConversationRow(NamedTuple):
     turns: int
     masked: int
     opening: str = ""
-    """The first words of the first turn of the user, if the conversation has no title."""
+    """The beginning of the user's first turn if the conversation has no title, else ""."""
 
     def learned_pages(self, db: "Database", limit: int = 50) -> list[LearnedPage]:
-        """Return the pages that name a conversation as their source, and those that its client wrote meanwhile."""
+        """Return the pages that name this conversation as source, and those that its client wrote during it."""
         named = self.session if len(self.session) >= MIN_SOURCE_NAME else "\0"
         rows = db.rows(
             "SELECT c.name, p.slug, p.title, min(f.why) FROM ("
@@ -200,7 +197,7 @@ class ConversationRow(NamedTuple):
         ]
 
     def items(self, db: "Database", limit: int | None = None) -> list[tuple[int, str]]:
-        """Return the turns that have an item, in order, as (turn id, item). `limit` keeps the last ones."""
+        """Return (turn id, item) for all turns, or the last `limit` turns, that have an item, in order."""
         rows = db.rows(
             "SELECT i.turn_id, i.item FROM conversation_turns AS t JOIN session_items AS i ON i.turn_id = t.id"
             " WHERE t.conversation_id = ? ORDER BY t.turn DESC LIMIT ?",
@@ -401,7 +398,7 @@ def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, tuple[TurnRow, 
 
 
 def turns_of_people(db: "Database", after: int, limit: int) -> list[tuple[int, str, str, int, str, str]]:
-    """Return turns with a higher id that people wrote: id, client, session, turn, time and text."""
+    """Return (id, client, session, turn, time, text) of up to `limit` turns by people with ids above `after`."""
     return db.rows(
         "SELECT t.id, c.client, c.session, t.turn, coalesce(t.said_at, c.started_at, ''), t.text"
         " FROM conversation_turns AS t JOIN conversations AS c ON c.id = t.conversation_id"
@@ -439,7 +436,7 @@ def find_by_session(db: "Database", session: str, limit: int = 10) -> list[Conve
 
 
 def find_session(db: "Database", client: str, session: str) -> ConversationRow | None:
-    """Return the conversation of a client with exactly this session id, also if it was removed."""
+    """Return the conversation of a client with exactly this session id, even if it was removed, or None."""
     row = db.one(
         f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE client = ? AND session = ?",  # noqa: S608
         (client, session),
@@ -448,7 +445,7 @@ def find_session(db: "Database", client: str, session: str) -> ConversationRow |
 
 
 MIN_SOURCE_NAME = 8
-"""Shorter names of sessions may be part of other sources by chance."""
+"""Shorter session ids are not searched for in sources, because they may occur there by chance."""
 
 
 class TranscriptState(NamedTuple):

@@ -109,7 +109,7 @@ def _no_vector(table: str, text: str = "c") -> str:
 
 
 def _chunks_without_vector(table: str) -> str:
-    """Return an SQL join that gives all chunks c without a vector. Its parameter is the model's name.
+    """Return an SQL join that selects all chunks c without a vector. Its parameter is the model's name.
 
     EXCEPT merges two indexes of the same order; looking up each chunk would take twice as long.
     """
@@ -172,7 +172,7 @@ class ChunkQueue:
         return (row[0] - row[1], row[0]) if row else (0, 0)
 
     def estimate_coverage(self) -> "VectorCoverage":
-        """Return the cached coverage of a registered model. It may overlook a few chunks without a vector."""
+        """Return the cached coverage of a registered model. It may miss a few chunks without a vector."""
         db, model = self._db, require_model(self._db, self._model)
         return db.cached(
             f"vectors made by {model.name}",
@@ -181,7 +181,7 @@ class ChunkQueue:
         )
 
     def by_page(self, chunk_ids: list[int]) -> list[tuple[int, int]]:
-        """Return these chunks with their token counts. Chunks of the most recently written pages come first."""
+        """Return these chunks as (id, token count). Chunks of the most recently chunked pages come first."""
         rows = self._db.rows(
             "SELECT c.id, c.token_count, max(c.id) OVER (PARTITION BY c.page_id) AS latest"
             " FROM json_each(?) AS wanted CROSS JOIN chunks AS c ON c.id = wanted.value ORDER BY latest DESC, c.id",
@@ -190,9 +190,9 @@ class ChunkQueue:
         return [(chunk_id, tokens) for chunk_id, tokens, _ in rows]
 
     def newest(self, after: int, since: str, limit: int) -> list[tuple[int, int]]:
-        """Return up to `limit` chunks without a vector, with their token counts, as `by_page` does.
+        """Return up to `limit` recent chunks without a vector as (id, token count), ordered like by_page().
 
-        They have an id above `after` and belong to pages saved since the time `since`.
+        The chunks have an id above `after` and belong to pages saved since the time `since`.
         """
         table = require_model(self._db, self._model).vec_table
         rows = self._db.rows(
@@ -234,7 +234,7 @@ class ChunkQueue:
 
 
 class EntryQueue:
-    """The entries of chunks that have no vector from a model."""
+    """The entries of chunks, such as list items (see chunker.find_entries()), without a vector of a model."""
 
     def __init__(self, db: "Database", model: str) -> None:
         self._db, self._model = db, model
@@ -528,12 +528,12 @@ class EmbeddedRange(NamedTuple):
     chunk_id: int = 0
     part_id: int = 0
     turns: str = "none"
-    """Which turns were checked: "none", "recent" or "all"."""
+    """The turns that were checked: "none", "recent" or "all"."""
     entry_id: int = 0
 
 
 def embedded_range(db: "Database", earlier: EmbeddedRange, since: str | None = None) -> EmbeddedRange | None:
-    """Return the range of all chunks, their entries and turn parts, or None if some are not embedded yet.
+    """Return the range that covers all chunks, entries and turn parts, or None if some are not embedded yet.
 
     `since` is a timestamp: only turns of conversations that ended since then are checked. "" means all turns
     and None no turns. Pages that are not chunked yet count as not embedded. Rows within `earlier` are not

@@ -37,7 +37,7 @@ _QUARANTINED_SQL = (
 
 
 class QuarantinedPage(NamedTuple):
-    """A quarantined page, with the numbers of its links, facts and raw data items, which are in no file."""
+    """A quarantined page. Its links, facts and raw data, of which the numbers are given, are in no file."""
 
     id: int
     uuid: str
@@ -188,7 +188,7 @@ class EraseTarget(NamedTuple):
     files: tuple[str, ...]
     """Paths of the files that the page was imported from."""
     hashes: tuple[bytes, ...]
-    """Content hashes of the page's chunks and their entries, except of content that another page has too."""
+    """Content hashes of the page's chunks and their entries, except those that another page also has."""
 
 
 _PAGE_HASHES = (
@@ -222,7 +222,7 @@ def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | Non
     return EraseTarget._make((*row[:6], bool(row[6]), *row[7:10], former, files, own))
 
 
-# The layers of a page are all tables with data about the page, given as (name, table and condition).
+# A layer is a table with data about the page. Each is given as (name, table and condition).
 # Parameters: ?1 is the page id, ?2 a JSON list of the page's slugs, and ?3 a JSON list of the paths of its
 # sidecars (JSON files beside the page file).
 _LAYERS: tuple[tuple[str, str], ...] = (
@@ -305,7 +305,7 @@ class Erasure:
 
 
 class TextErasure:
-    """The search for remains of lines and facts after they were erased."""
+    """Searches the database for remnants of erased lines and facts."""
 
     def __init__(self, db: "Database", texts: list[str]) -> None:
         self._db = db
@@ -357,7 +357,7 @@ def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> 
     hashes = [row for (row,) in tx.execute(_PAGE_HASHES, (target.id,))]
     names = links.detach_page(tx, target.id)
     _execute_layer(tx, _LEAVE_GAPS, values)
-    # The words are encrypted, so that those about this page cannot be told from others.
+    # Encrypted queries about this page cannot be told apart from others, so all of them are deleted.
     tx.execute("UPDATE knowledge_gaps SET sealed_query = NULL WHERE sealed_query IS NOT NULL")
     tx.execute("DELETE FROM opened_results")
     _execute_layer(tx, _FEWER_PAGES, values)
@@ -369,7 +369,7 @@ def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> 
     tx.execute("DELETE FROM pages WHERE id = ?", (target.id,))
     tx.execute("UPDATE space_outbox SET state = 'purge' WHERE uuid = ?", (target.uuid,))
     vectors.drop_unused_vectors(tx, hashes)
-    if target.quarantined:  # its chunks are gone, so that its vectors are not known
+    if target.quarantined:  # its chunks were deleted earlier, so its vectors cannot be identified
         vectors.drop_all_unused_vectors(tx)
     links.resolve_again(tx, names)
     optimize_indexes(tx)
@@ -379,7 +379,7 @@ def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> 
 
 
 def optimize_indexes(tx: "Transaction") -> None:
-    """Merge the segments of the word indexes. Otherwise deleted words stay in them."""
+    """Merge the segments of the full-text indexes of pages, because unmerged segments keep deleted words."""
     for index in PAGE_INDEXES:
         tx.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608
 

@@ -1,7 +1,7 @@
-"""Hide what has expired, list it, bring it back, and filter it on a connection that cannot write.
+"""Hide, list, restore and erase expired pages, lines and facts, and filter them on read-only connections.
 
-Hiding happens at the end of every write and before every operation, so that no background process is needed. A hidden
-page is quarantined. A hidden line or fact is moved from its page to the table `expired`.
+Expired items are hidden at the end of every write and before every operation, so no background process is
+needed. A hidden page is quarantined. A hidden line or fact is moved to the table `expired`.
 """
 
 import json
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 RETENTION = "retention."
 GRACE_SETTING = "expiry_grace"
 SHORTEST_LINE = 8
-"""Former versions are searched for the words of a line, without its mark, if it has this many characters."""
+"""Only lines with at least this many characters, without the expiry mark, are erased from former versions."""
 
 _PAST = "expires_at <= ?1 AND (length(expires_at) > 10 OR expires_at < ?2)"
-"""Condition for a moment that is past at the time ?1, on the local day ?2."""
+"""SQL condition that `expires_at`, a day or a time, is past. ?1 is the current time and ?2 the local day."""
 
 
 class RetentionRule(NamedTuple):
-    """A setting such as retention.type.source: pages are hidden this long after their last change."""
+    """A setting such as `retention.type.source`, which hides pages a given time after their last change."""
 
     setting: str
     column: str
@@ -32,7 +32,7 @@ class RetentionRule(NamedTuple):
     period: str
 
     def before(self, clock: Clock) -> str:
-        """Return the latest time of a last change that is too long ago."""
+        """Return the time up to which a page must have been last changed to be expired now."""
         seconds = dates.retention_seconds(self.period) or dates.LONGEST_PERIOD
         return dates.timestamp(dates.seconds_of(clock.now) - seconds)
 
@@ -61,7 +61,7 @@ def _pages_past_retention(rule: RetentionRule, limit: str = "") -> str:
 
 
 def is_due(db: "Database | Transaction", clock: Clock) -> bool:
-    """Return True if something has expired that is still visible."""
+    """Return True if a page, line or fact has expired but is not hidden yet."""
     row = db.one(
         f"SELECT EXISTS (SELECT 1 FROM expirations WHERE {_PAST})"  # noqa: S608 (fixed parts)
         f" OR EXISTS (SELECT 1 FROM fact_expirations WHERE {_PAST}),"
@@ -89,14 +89,14 @@ def hide_due(tx: "Transaction", clock: Clock) -> None:
 
 
 def _due_pages(db: "Database | Transaction", clock: Clock) -> dict[int, str]:
-    """Return the ids of the visible pages that have expired, with the moment or the setting."""
+    """Return expired pages: by page id, the time of expiry or the name of the retention setting."""
     due: dict[int, str] = dict(
         db.rows(f"SELECT page_id, expires_at FROM expirations WHERE kind = 'page' AND {_PAST}", clock)  # noqa: S608
     )
     for rule in retention_rules(db):
         for (page_id,) in db.rows(_pages_past_retention(rule), (rule.value, rule.before(clock))):
             due.setdefault(page_id, rule.setting)
-    for page_id in list(due):  # the pages of headings are in the file of their page
+    for page_id in list(due):  # pages made from headings expire with the page of their file
         rows = db.rows("SELECT page_id FROM file_nodes WHERE file_page_id = ?", (page_id,))
         due.update({heading: due[page_id] for (heading,) in rows})
     return due
@@ -115,7 +115,7 @@ def _hide_page(tx: "Transaction", page_id: int, reason: str, now: str) -> None:
 
 
 def resolve_links_to(tx: "Transaction", page_id: int) -> None:
-    """Resolve the links to a page again, after it was hidden or shown."""
+    """Resolve the links to a page again after the page was hidden or restored."""
     from quaid.storage import links
 
     links.resolve_again(
@@ -153,7 +153,7 @@ def _set_text(
     truth: str,
     timeline: str,
 ) -> None:
-    """Replace the text of a page without making a version."""
+    """Replace the text of a page without creating a new version."""
     from quaid.model import page as page_model  # imported late, because most reads hide nothing
     from quaid.storage import page_edits
 
@@ -166,7 +166,7 @@ def _set_text(
 
 
 def _drop_quotes(tx: "Transaction", page_id: int, text: str) -> None:
-    """Delete the contradictions of a page that quote an expired text. A later check finds the others again."""
+    """Delete the contradictions of a page that quote an expired text. The next check finds the rest again."""
     words = text.split("\n")[0].strip(" \t-*+[]x")
     words = words[: words.find(dates.EXPIRY_MARK)].strip() if dates.EXPIRY_MARK in words else words
     if words:
@@ -184,7 +184,10 @@ _FACT_COLUMNS = (
 
 
 def set_fact_expiry(tx: "Transaction", fact_id: int, moment: str, by: str = "") -> None:
-    """Let a fact expire. An agent, `by`, lets only its own facts expire: it cannot forget those of others."""
+    """Set the time at which a fact expires.
+
+    If `by` names an agent, nothing happens unless that agent recorded the fact.
+    """
     tx.execute(
         "INSERT OR REPLACE INTO fact_expirations (fact_id, expires_at)"
         " SELECT id, ?2 FROM assertions WHERE id = ?1 AND ?3 IN ('', author)",
@@ -206,7 +209,7 @@ def _hide_fact(tx: "Transaction", fact_id: int, moment: str, now: str) -> None:
     tx.execute("DELETE FROM assertions WHERE id = ?", (fact_id,))
     tx.execute(
         "UPDATE pages SET version = version WHERE id = ?", (row[1],)
-    )  # a shared page is sent to its hub
+    )  # the trigger marks a shared page to be sent to its hub
 
 
 class ExpiredRow(NamedTuple):
@@ -229,13 +232,13 @@ class ExpiredRow(NamedTuple):
     writable: bool
     """False if the folder or the shared space may not be changed, so that the item stays hidden."""
     is_automatic: bool
-    """True if it is erased after the grace period.
+    """True if the item is erased automatically after the grace period.
 
-    Only a person's command deletes files of attached folders, and pages of a person that an agent let expire.
+    Items in files of attached folders, and pages by a person that an agent made expire, are left to a person.
     """
 
     def show_line(self, tx: "Transaction", text: str) -> tuple[str, str]:
-        """Return text and timeline of the page with the expired line in its former place, or at the end."""
+        """Return text and timeline of the page with the expired line at its former place, or at the end."""
         _, truth, timeline = self.page_text(tx)
         parts = {"truth": truth, "timeline": timeline}
         lines = parts[self.part].split("\n") if parts[self.part] else []
@@ -248,12 +251,12 @@ class ExpiredRow(NamedTuple):
         return parts["truth"], parts["timeline"]
 
     def show_fact(self, tx: "Transaction", expires_at: str | None) -> None:
-        """Bring an expired fact back under its former id."""
+        """Restore an expired fact with its former id."""
         data = json.loads(self.data)
         values = data["row"]
         values[1] = self.page_id
         if not tx.one("SELECT 1 FROM assertions WHERE id = ?", (values[8],)):
-            values[8] = None  # the fact that it superseded is gone
+            values[8] = None  # the superseded fact no longer exists
         marks = ", ".join("?" * len(values))
         tx.execute(f"INSERT INTO assertions ({_FACT_COLUMNS}) VALUES ({marks})", values)  # noqa: S608 (fixed columns)
         tx.execute(
@@ -265,7 +268,7 @@ class ExpiredRow(NamedTuple):
             set_fact_expiry(tx, values[0], expires_at)
 
     def erase(self, tx: "Transaction") -> None:
-        """Erase an expired line or fact: its entry, the former versions with it, and their words in the indexes."""
+        """Erase an expired line or fact from the table `expired`, former versions and the indexes."""
         # Imported late, because most commands erase nothing.
         from quaid.storage import erase, history, vectors
 
@@ -279,16 +282,19 @@ class ExpiredRow(NamedTuple):
         erase.optimize_indexes(tx)
 
     def drop(self, tx: "Transaction") -> None:
-        """Delete an entry of the table of expired things."""
+        """Delete the row from the table `expired`."""
         tx.execute("DELETE FROM expired WHERE id = ?", (self.id,))
 
     def page_text(self, db: "Database | Transaction") -> tuple[dict[str, object], str, str]:
-        """Return front matter, text and timeline of a page, hidden or not."""
+        """Return the front matter, text and timeline of the item's page, hidden or not."""
         row = db.one("SELECT frontmatter, compiled_truth, timeline FROM pages WHERE id = ?", (self.page_id,))
         return ({}, "", "") if row is None else (json.loads(row[0]), str(row[1]), str(row[2]))
 
     def show_page(self, tx: "Transaction") -> None:
-        """Make an expired page visible. The caller saves it with other front matter, in the same transaction."""
+        """Make an expired page visible.
+
+        The caller must set a new expiry date in its front matter in the same transaction.
+        """
         tx.execute("UPDATE pages SET quarantined_at = NULL WHERE id = ?", (self.page_id,))
         resolve_links_to(tx, self.page_id)
 
@@ -299,7 +305,7 @@ _LET_EXPIRE_BY_AGENT = (
     " AND (EXISTS (SELECT 1 FROM page_authors WHERE page_id = p.id AND agent = '')"
     " OR NOT EXISTS (SELECT 1 FROM page_authors WHERE page_id = p.id AND version = 1))"
 )
-"""Condition for an expired page that others wrote, too, and whose latest version is by an agent."""
+"""SQL condition for an expired page not written by agents alone whose latest version is by an agent."""
 
 _ROWS_SQL = (
     "SELECT e.id, e.kind, e.page_id, c.name, p.slug, p.title, e.reason, e.hidden_at, coalesce(e.part, ''),"  # noqa: S608 (fixed parts)
@@ -317,7 +323,7 @@ _ROWS_SQL = (
 def expired_rows(
     db: "Database | Transaction", *, hidden_before: str = "9999", slug: str = ""
 ) -> list[ExpiredRow]:
-    """Return what is hidden because it expired, oldest first."""
+    """Return the hidden pages, lines and facts, those hidden first at the beginning."""
     rows = db.rows(
         f"{_ROWS_SQL} WHERE e.hidden_at <= ?1 AND (?2 = '' OR p.slug = ?2) ORDER BY e.hidden_at, e.id",
         (hidden_before, slug),
@@ -326,7 +332,7 @@ def expired_rows(
 
 
 def has_rows_before(db: "Database", hidden_before: str) -> bool:
-    """Return True if something was hidden before this time that can be erased."""
+    """Return True if an item that was hidden up to this time can be erased automatically."""
     row = db.one("SELECT 1 FROM expired WHERE hidden_at <= ? LIMIT 1", (hidden_before,))
     return row is not None and any(
         row.writable and row.is_automatic for row in expired_rows(db, hidden_before=hidden_before)
@@ -342,9 +348,9 @@ def expired_lines(db: "Database", page_id: int) -> frozenset[str]:
 def expired_page(
     db: "Database", slug: str, collection: str, *, anywhere: bool = True
 ) -> tuple[str, str] | None:
-    """Return collection and reason of an expired page with this slug.
+    """Return the collection of an expired page with this slug and the reason for its expiry, or None.
 
-    With `anywhere`, a page of any collection counts if the collection is the default one.
+    With `anywhere`, all collections are searched if `collection` is the default collection.
     """
     row = db.one(
         "SELECT c.name, e.reason FROM (SELECT page_id, reason FROM expired WHERE kind = 'page'"
@@ -356,13 +362,13 @@ def expired_page(
     return None if row is None else (str(row[0]), str(row[1]))
 
 
-# Filtering on a connection that cannot write
+# Filtering on read-only connections
 
 _TEXTS = {"compiled_truth", "timeline", "summary", "chunk_text", "detail"}
 
 
 def shadow(db: "Database", clock: Clock) -> None:
-    """Put temporary views before the tables, which leave out what has expired."""
+    """Shadow tables with temporary views of the same names that leave out expired pages, lines and facts."""
     db.set_views({})
     pages = json.dumps(list(_due_pages(db, clock)))
     rows = db.rows(f"SELECT DISTINCT page_id FROM expirations WHERE kind = 'line' AND {_PAST}", clock)  # noqa: S608

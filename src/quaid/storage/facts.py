@@ -148,7 +148,7 @@ def add_fact(
     written = class_of_fact(tx, fact)
     named = _require_superseded(tx, page_id, fact) if fact.supersedes_id else None
     if named and named.trust < written:
-        # A claim of a lower class does not end it, and is added beside it.
+        # A less trusted fact does not end the named fact, but is added beside it.
         trust.guard(tx, named.trust)
         named = None
     existing = [
@@ -177,7 +177,7 @@ def add_fact(
             if row.id not in batch and object_key(row.object) != object_key(fact.object)
         ]
         if others and _is_single_valued(tx, predicate, others, fact):
-            # A fact ends only facts of its own class or a lower one.
+            # A fact does not end facts that are more trusted.
             weaker = [row for row in others if row.trust >= written]
             stronger = [row for row in others if row.trust <= written]
             earlier, _ = _neighbours_in_time(weaker, fact.valid_from, now[:10])
@@ -199,7 +199,7 @@ def add_fact(
 
 
 def _end_of_stated(existing: list[FactRow], fact: FactInput, today: str) -> str | None:
-    """Return the last day on which the stated fact ended, or None.
+    """Return the latest end date of the stored rows for the stated fact, or None.
 
     Return None if the input has an end date, if the fact is still valid or not stored yet, or if the input
     repeats the source and evidence of a stored row.
@@ -232,8 +232,9 @@ def _insert_fact(tx: "Transaction", page_id: int, fact: FactInput, created_at: s
 def class_of_fact(tx: "Transaction", fact: FactInput) -> int:
     """Return the trust class of a fact that is written now.
 
-    It is at most that of the writer, and of what it names as its origin. A fact of an agent is at most as trusted
-    as its source: an address on the web, or a page. What the person has accepted is of the person.
+    The fact is at most as trusted as its writer and its kind of origin (`asserted_by`). A fact from an agent
+    is also at most as trusted as its source, which is a web address or a page. If a person has accepted the
+    write of an agent, the class is PERSON.
     """
     if tx.agent and tx.trust == PERSON:
         return PERSON
@@ -359,7 +360,7 @@ def _update_fact(
 ) -> FactChange:
     """Merge new information into an existing row: end date, source, evidence, confidence, superseded fact.
 
-    A row of a higher class than `written` stays as it is.
+    A row that is more trusted than the class `written` is not changed.
     """
     if row.trust < written:
         if fact.valid_until and fact.valid_until != row.valid_until:
@@ -483,7 +484,7 @@ def delete_facts(tx: "Transaction", ids: "Iterable[int]") -> None:
 
 
 MOST_FACTS_SCANNED = 10_000
-"""Objects and sources have no index, so a question compares those of at most this many facts, the newest first."""
+"""Objects and sources have no index, so a query compares only those of this many newest facts."""
 
 _IS_VISIBLE = "JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
 _FACTS_BY = {
@@ -501,10 +502,10 @@ _FACTS_BY = {
 def read_facts(
     db: "Database", by: Literal["page", "id", "subject", "object", "source"], values: "Iterable[int | str]"
 ) -> list[FactRow]:
-    """Return the facts with one of these values, in the order they were recorded.
+    """Return the facts whose field `by` has one of these values, in the order in which they were recorded.
 
-    "page" and "id" are ids, and also select facts of hidden pages. "subject" is a normalized name, "object" a name
-    whose ASCII case is ignored, and "source" is compared with the newest MOST_FACTS_SCANNED facts.
+    Values for "page" and "id" are ids, which also select facts on hidden pages. "subject" takes
+    normalized names, and "object" ignores ASCII case. "source" searches the newest MOST_FACTS_SCANNED facts.
     """
     wanted = json.dumps(sorted(set(values)), ensure_ascii=False)
     return [FactRow(*row) for row in db.rows(f"SELECT {_FACT_COLUMNS} {_FACTS_BY[by]}", (wanted,))]
@@ -548,7 +549,7 @@ def facts_naming(db: "Database", names: "Iterable[str]", limit: int = 40) -> lis
 
 
 def subjects_beginning(db: "Database", words: "Iterable[str]") -> set[str]:
-    """Return, for each normalized word that begins the name of only one subject, the normalized subject."""
+    """Return the normalized subjects that are the only ones whose name begins with one of these words."""
     subjects = set()
     for word in words:
         rows = db.rows(
@@ -704,19 +705,19 @@ def _page_by_name(db: "Database", text: str, key: str) -> tuple[int, str, str] |
 
 
 def _page_meant_by(db: "Database", key: str) -> int | None:
-    """Return the page that a name refers to, or None if no page or more than one has the name.
+    """Return the id of the page that a name refers to, or None if no page or more than one is meant.
 
-    If several pages have the name, only the pages with the most reliable kind of name count; see
-    pages_called().
+    See pages_meant() for pages that share a name.
     """
     meant = pages_meant(db, pages.pages_called(db, [key]))
     return meant.pop() if len(meant) == 1 else None
 
 
 def pages_meant(db: "Database", named: "list[pages.PageName]") -> set[int]:
-    """Return the pages that a name means: those with the most reliable kind of name; see pages_called().
+    """Return the ids of the pages that a name refers to. `named` is the result of pages_called().
 
-    If there are several, those of the highest trust class, so that other pages cannot take the name of a page.
+    If several pages have the name, only the most trusted pages count, so that a less trusted page cannot
+    take over a name. Of these, the pages with the most reliable kind of name are returned.
     """
     ids = {page.page_id for page in named}
     if len(ids) > 1:
@@ -785,7 +786,7 @@ def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[Fact
 
 
 def _spoken_names(db: "Database", page_id: int) -> list[str]:
-    """Return the aliases of a page as written, with case and accents, and all normalized names of the page."""
+    """Return the aliases of a page as written, and all normalized names of the page."""
     row = db.one("SELECT frontmatter FROM pages WHERE id = ?", (page_id,))
     return [*(aliases(json.loads(row[0])) if row else ()), *pages.page_names(db, [page_id])]
 

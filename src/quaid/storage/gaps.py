@@ -76,13 +76,13 @@ def log_gap(
 ) -> Gap:
     """Record that a query found no answer, or increment the counter of its open gap.
 
-    `text` is the query, if the owner has approved in advance that it is stored; `sealed` is the encrypted query.
+    `text` is the query if the setting `log_gaps` allows storing it; `sealed` is the encrypted query.
     """
     approval = (text, APPROVED_BY_SETTING, now) if text else (None, None, None)
     rows: list[tuple[Any, ...]] = tx.execute(
         "UPDATE knowledge_gaps SET times_seen = times_seen + 1, last_seen_at = ?,"  # noqa: S608
         " context = coalesce(nullif(?, ''), context), confidence_score = coalesce(?, confidence_score),"
-        # A person's decision on the text is kept.
+        # An earlier decision of a person about the text is not overwritten.
         " query_text = iif(approved_by IS NULL, ?, query_text), approved_at = coalesce(approved_at, ?),"
         " approved_by = coalesce(approved_by, ?), sealed_query = coalesce(?, sealed_query)"
         f" WHERE query_hash = ? AND scope = ? AND resolved_at IS NULL RETURNING {_COLUMNS}",
@@ -121,7 +121,7 @@ def listing(
 
 
 def sealed_queries(db: "Database") -> dict[int, bytes]:
-    """Return the encrypted questions of open gaps, by the id of the gap."""
+    """Return the encrypted queries of open gaps by gap id."""
     rows = db.rows("SELECT id, sealed_query FROM knowledge_gaps WHERE sealed_query IS NOT NULL")
     return {int(id): bytes(data) for id, data in rows}
 

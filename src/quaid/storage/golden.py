@@ -1,4 +1,4 @@
-"""Golden questions with the pages that answer them, and pages that were opened from the results of a question."""
+"""Golden questions, which test the search, with their expected pages, and opened search results."""
 
 import json
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,11 +14,11 @@ class GoldenQuestion(NamedTuple):
     id: int
     question: str
     within: int
-    """The expected pages must be among this many first results."""
+    """The expected pages must be among the first `within` search results."""
     expected: tuple[str, ...]
-    """Addresses of the expected pages, without those that are gone."""
+    """Addresses of the expected pages that are visible."""
     missing: int
-    """Number of expected pages that are gone or in quarantine."""
+    """Number of expected pages that were deleted or quarantined."""
 
 
 class OpenedResult(NamedTuple):
@@ -29,7 +29,7 @@ class OpenedResult(NamedTuple):
 
 
 def add(tx: "Transaction", question: str, page_ids: list[int], within: int, now: str) -> int:
-    """Store a question with its expected pages, or replace those of the same question. Return its id."""
+    """Store a question with its expected pages and return its id. An existing question gets the new pages."""
     [(question_id,)] = tx.execute(
         "INSERT INTO golden_questions (question, within, expected, created_at) VALUES (?1, ?2, ?3, ?4)"
         " ON CONFLICT (question) DO UPDATE SET within = ?2, expected = ?3 RETURNING id",
@@ -65,7 +65,7 @@ def remove(tx: "Transaction", question_id: int) -> None:
 
 
 def move_page(tx: "Transaction", gone: int, target: int) -> None:
-    """Let questions expect the page into which another one was merged."""
+    """Replace a page by the page it was merged into, in all questions that expect it."""
     tx.execute("UPDATE OR IGNORE golden_pages SET page_id = ? WHERE page_id = ?", (target, gone))
     tx.execute(
         "UPDATE golden_questions SET expected = expected - 1"
@@ -75,11 +75,11 @@ def move_page(tx: "Transaction", gone: int, target: int) -> None:
 
 
 MAX_OPENED = 2_000
-"""At most this many opened results are kept, the latest."""
+"""Only this many most recently opened results are kept."""
 
 
 def log_opened(tx: "Transaction", query_hash: str, page_id: int, sealed: bytes, now: str) -> None:
-    """Record that a page was opened from the results of a question."""
+    """Record that a page was opened from the results of a search. `sealed` is the encrypted query."""
     tx.execute(
         "INSERT INTO opened_results (query_hash, page_id, sealed_query, last_at) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET times = times + 1, sealed_query = excluded.sealed_query,"
@@ -94,7 +94,7 @@ def log_opened(tx: "Transaction", query_hash: str, page_id: int, sealed: bytes, 
 
 
 def opened_results(db: "Database") -> list[OpenedResult]:
-    """Return the opened results, the most frequent first."""
+    """Return the opened results, most frequently opened first."""
     return [
         OpenedResult(bytes(sealed), slugs.address(collection, slug), times, last_at)
         for sealed, collection, slug, times, last_at in db.rows(
@@ -111,7 +111,7 @@ def forget_opened(tx: "Transaction") -> int:
 
 
 def sample_pages(db: "Database", size: int) -> list[tuple[str, str, str]]:
-    """Return address, title and text of up to `size` pages, spread over the memory; the same ones each time."""
+    """Return the address, title and text of up to `size` evenly spaced pages. The sample is deterministic."""
     ids = [id for (id,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")]
     step = max(1, len(ids) // size) if ids else 1
     rows = db.rows(

@@ -27,7 +27,7 @@ class PageVersion(NamedTuple):
 
     id: int
     version: int | None
-    """The page version with this text; None for the text of a file that never became the text of the page."""
+    """The page version with this text; None if the text was only in a file and never became the page text."""
     created_at: str
     size: int
     path: str
@@ -82,7 +82,7 @@ def keep_versions(
 
 
 def record_author(tx: "Transaction", page_id: int, version: int, source: str = "") -> None:
-    """Record who wrote a version of a page, on which device and from which source."""
+    """Record the author, device and source of a version of a page."""
     tx.written.append((page_id, version, True))
     device = tx.device if tx.device or tx.replicating else device_name(tx)
     tx.execute(
@@ -93,13 +93,13 @@ def record_author(tx: "Transaction", page_id: int, version: int, source: str = "
 
 
 def device_name(db: "Database | Transaction") -> str:
-    """Return the name of this device: the setting device_name, else the name of this machine."""
+    """Return the setting `device_name`, or else the host name."""
     row = db.one("SELECT value FROM config WHERE key = 'device_name'")
     return str(row[0]) if row else os.uname().nodename if hasattr(os, "uname") else ""
 
 
 class VersionAuthor(NamedTuple):
-    """The author of a version of a page."""
+    """Author, source, device and trust class of a version of a page."""
 
     version: int
     author: str
@@ -153,10 +153,10 @@ def versions_of_page(db: "Database | Transaction", page_id: int) -> list[PageVer
 def drop_versions_with(tx: "Transaction", page_id: int, text: str, *, everywhere: bool = False) -> None:
     """Delete the former versions of a page that contain a text, and overwrite their bytes in the file.
 
-    From the stored bytes of ingested sources, and with `everywhere` of the current version, only the text itself is
-    removed.
+    Ingested sources are kept, and only the text is removed from their bytes. With `everywhere`, it is also
+    removed from the current version.
     """
-    import hashlib  # not above, because it loads OpenSSL: 3 ms
+    import hashlib  # imported late, because loading OpenSSL takes 3 ms
 
     tx.pragma("secure_delete", "ON")
     tx.execute(
@@ -189,7 +189,7 @@ class IngestSource(NamedTuple):
     """A source to be ingested."""
 
     kind: str
-    """meeting, article, doc, conversation or a custom kind."""
+    """Such as "meeting", "article", "doc" or "conversation"; other kinds are allowed."""
     ref: str
     file_path: str
     """The relative path that `export --raw` writes the source to, without `..` segments."""

@@ -1,9 +1,9 @@
-"""Leases, which decide which process embeds and which process watches a folder.
+"""Leases, which ensure that only one process embeds, and that only one process watches each folder.
 
 A lease is a named lock file next to the database. At most one process holds it. Its content is JSON written
 by the holder. The system releases the lock when the process ends, even if the process crashes. The holder
 touches the file every HEARTBEAT_SECONDS as a heartbeat. If the file was not touched for STALE_SECONDS, the
-holder is assumed to hang: another process deletes the file and locks a new file, which the former holder
+holder is assumed to be hung: another process deletes the file and locks a new file, which the former holder
 detects with is_held(). It does no harm if two processes act as holders for a moment, because every write is a
 transaction.
 """
@@ -111,7 +111,7 @@ def read_state(database_path: str, name: str) -> dict[str, Any]:
     try:
         with open(_lease_path(database_path, name), "rb") as file:
             state = json.loads(file.read(LONGEST_STATE) or b"{}")
-    except (OSError, ValueError):  # ValueError: partly written
+    except (OSError, ValueError):  # ValueError means that the file is only partly written
         return {}
     return state if isinstance(state, dict) else {}
 

@@ -176,9 +176,9 @@ def resolve_again(tx: "Transaction", names: "Iterable[str]") -> None:
 def changed_targets(
     tx: "Transaction", rows: list[tuple[Any, ...]], schema: str = "main."
 ) -> list[tuple[int | None, int]]:
-    """Return (new target, link id) for each link whose target has changed.
+    """Return (new target page, link id) for each link that now resolves to a different page.
 
-    A row has the id, target, folded target and target page of a link, and slug and collection of the page with it.
+    Each row is (link id, target, normalized target, current target page, slug of the page, its collection).
     """
     candidates = _candidates(tx, {row[2] for row in rows}, schema)
     changed = []
@@ -216,8 +216,7 @@ _ALL_TARGETS = (
 def wrong_targets(tx: "Transaction") -> list[int]:
     """Return the ids of derived links whose stored target is wrong.
 
-    Links from or to hidden pages are skipped. A hidden page may still be a target, and its own links are
-    resolved when it becomes visible again.
+    Links from or to hidden pages are skipped, because they are resolved again when the page becomes visible.
     """
     rows = tx.execute(_ALL_TARGETS).fetchall()
     return [link for _, link in changed_targets(tx, rows)]
@@ -317,7 +316,7 @@ def _refuse_overlap(
 
 
 def classes(db: "Database | Transaction", ids: "Iterable[int]") -> dict[int, int]:
-    """Return the trust classes of links by id. A link in the text of a page has the class of its line."""
+    """Return the trust classes of links by id. A link derived from page text has the class of its line."""
     rows = db.rows(
         "SELECT id, from_page_id, source_kind, trust, context FROM links"
         " WHERE id IN (SELECT value FROM json_each(?))",
@@ -476,7 +475,7 @@ def edges(
 
 
 class MapNode(NamedTuple):
-    """A page of the whole graph."""
+    """A page in the graph of all pages."""
 
     slug: str
     title: str
@@ -485,13 +484,13 @@ class MapNode(NamedTuple):
     updated: str
     """The day of the last change."""
     links: int = 0
-    """Number of its links."""
+    """Number of links from and to the page."""
 
 
 def whole_graph(db: "Database", limit: int) -> tuple[dict[int, MapNode], list[GraphLink], int]:
-    """Return the pages by their ids, the links between them, and the number of all pages.
+    """Return up to `limit` pages by id, the links between them, and the total number of pages.
 
-    The pages with the most links come first. At most `limit` pages are returned.
+    The pages with the most links come first.
     """
     pages = {
         row[0]: MapNode(address(row[1], row[2]), *row[3:])

@@ -1,4 +1,4 @@
-"""Create databases, and bring older databases to the current schema.
+"""Create databases, and migrate older databases to the current schema.
 
 A database with schema 8 to 11 is extended in place. A database of the predecessor written in Rust (schema 5) is
 imported: its rows are copied and derived rows are rebuilt. Either way the database is backed up first,
@@ -322,7 +322,7 @@ def extend_v10(tx: Transaction) -> None:
 
 
 def extend_v11(tx: Transaction) -> None:
-    """Add what schema 12 has, such as calls of agents, session items, golden questions and expiry."""
+    """Add the tables and columns of schema 12, such as those for tool calls, golden questions and expiry."""
     statements = schema_statements()
     for name in (
         "page_trust",
@@ -354,7 +354,7 @@ def _copy_table(tx: Transaction, table: str) -> None:
     last = _fetch_rows(tx, "SELECT seq FROM sqlite_sequence WHERE name = ?", (table,))
     for (name,) in indexes:
         tx.execute(f"DROP INDEX {name}")
-    tx.execute("PRAGMA legacy_alter_table = ON")  # references to the table keep its name
+    tx.execute("PRAGMA legacy_alter_table = ON")  # keep the table name in foreign keys of other tables
     tx.execute(f"ALTER TABLE {table} RENAME TO {table}_old")
     tx.execute("PRAGMA legacy_alter_table = OFF")
     tx.execute(statements[table])
@@ -384,7 +384,7 @@ def _add_expiry(tx: Transaction, statements: dict[str, str]) -> None:
 
 
 def migrate(db: "Database", now: str) -> None:
-    """Bring a memory to the current schema, unless another process did so while we waited for the lock."""
+    """Migrate a memory to the current schema, unless another process did so during the wait for the lock."""
     with db.lock.held(), translate_sqlite_errors(db.path):
         connection = db.connection
         version = connection.pragma("user_version")
@@ -442,7 +442,7 @@ def _back_up_before_migration(db: "Database", version: int) -> str:
     name = f"{db.path}.backup-v{version}"
     unfinished = f"{name}-unfinished"
     with translate_os_errors(name):
-        # A killed process may have left this file. No running process uses it, because we hold the lock.
+        # A killed process may have left this file. No running process uses it, because the lock is held.
         durable_files.remove_with_sidecars(unfinished)
         try:
             durable_files.make_private_file(unfinished)
