@@ -37,7 +37,7 @@ class Settings(NamedTuple):
     Set only if read_settings() was called with `forgiving`.
     """
     only: tuple[tuple[str, ...], ...] = ()
-    """The part of the memory to which the caller is bound; () for the whole memory. See RestrictedTransaction."""
+    """The part of the memory that the caller may access; () for the whole memory. See RestrictedTransaction."""
 
     def path(self, name: str) -> str:
         """Resolve a path that the user typed against the home folder and `cwd`."""

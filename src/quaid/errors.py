@@ -19,12 +19,12 @@ class QuaidError(Exception):
         if "hint" in facts:
             facts["hint"] = str(facts["hint"]).strip()
         self.facts = facts
-        # In a message, a hint is a further sentence.
+        # A hint is a separate sentence in the message, so it needs a space before it.
         hint = f" {facts['hint']}" if facts.get("hint") else ""
         super().__init__((type(self).__doc__ or "").format(**{**facts, "hint": hint}))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Allow pickling, for errors of other processes."""
+        """Support pickling, because errors are passed between processes."""
         return _restore_error, (type(self), self.facts)
 
 

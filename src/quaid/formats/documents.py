@@ -26,7 +26,7 @@ MAX_UNPACKED = 100 * 1024 * 1024
 MAX_MEMBERS = 10_000
 MAX_XML_DEPTH = 1_000
 MAX_MESSAGE = 4 * 1024 * 1024
-"""Bytes of an e-mail in a mailbox; the rest of a longer one is skipped."""
+"""Maximum bytes read of each e-mail in a mailbox; the rest is skipped."""
 MAX_PAGES = 5_000
 MAX_COLUMNS = 300
 ROWS_PER_PART = 100
@@ -38,7 +38,7 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 class UnreadableDocument(ValueError):
-    """A document cannot be converted. The message continues a sentence that begins with its name."""
+    """A document cannot be converted. The message is a predicate to the file name, such as "is encrypted"."""
 
 
 class DocumentPart(NamedTuple):
@@ -84,7 +84,7 @@ LEFT_OUT = "left out"
 
 
 def limited(parts: Iterable[DocumentPart]) -> Iterator[DocumentPart]:
-    """Yield the parts up to MAX_TEXT bytes, and then a part LEFT_OUT with a note if there are more."""
+    """Yield parts up to MAX_TEXT bytes; if text is left out, add a part with the heading LEFT_OUT and a note."""
     left = MAX_TEXT
     for heading, text in parts:
         data = text.encode("utf-8", "replace")
@@ -195,7 +195,7 @@ def _pdf_pages(pdf: Any) -> Iterator[DocumentPart]:
             text_page.close()
             page.close()
         except pypdfium2.PdfiumError:
-            continue  # a damaged page costs only itself
+            continue  # skip a damaged page, but read the others
         # PDFium marks a hyphen at the end of a line with U+FFFE.
         text = _LEADERS.sub(" … ", re.sub("\ufffe(?:\r?\n)?", "", text))
         yield DocumentPart(f"Page {number + 1}", escape_markup(text))
@@ -230,7 +230,7 @@ class Archive:
         return self._zip.read(member)
 
     def relations(self, name: str) -> dict[str, tuple[str, str]]:
-        """Return the type and the path of the parts that a part refers to, by id. External ones are left out."""
+        """Map relationship ids of a part to type and path of the target part. External targets are left out."""
         folder, base = posixpath.split(name)
         path = f"{folder}/_rels/{base}.rels" if folder else f"_rels/{base}.rels"
         related: dict[str, tuple[str, str]] = {}
@@ -252,9 +252,9 @@ def parse_xml(
     end: Callable[[str], None] | None = None,
     text: Callable[[str], None] | None = None,
 ) -> None:
-    """Parse XML and call functions with local names. Attributes with a namespace begin with a colon.
+    """Parse XML and call the handlers with local names. Attributes with a namespace get the prefix ":".
 
-    Raise UnreadableDocument if it declares an entity or nests too deeply.
+    Raise UnreadableDocument if the XML declares an entity or is nested too deeply.
     """
     parser = expat.ParserCreate(namespace_separator="}")
     parser.buffer_text = True
@@ -323,7 +323,7 @@ def _office(stream: IO[bytes], part: str, ending: str) -> tuple[Archive, str, di
 
 
 class WordReader:
-    """The paragraphs and tables of a DOCX file, with headings and the pages that Word counted last."""
+    """Collects paragraphs, tables and headings of a DOCX file, with the page numbers that Word last stored."""
 
     def __init__(self, levels: dict[str, int]) -> None:
         self.levels = levels
@@ -338,7 +338,7 @@ class WordReader:
         self.has_headings = any(level < 3 for level in levels.values())
 
     def start(self, tag: str, values: dict[str, str]) -> None:
-        if tag == "Fallback":  # the same content for older programs
+        if tag == "Fallback":  # repeats the content for older programs
             self.skipped += 1
         elif tag == "p" and not self.tables:
             self.words, self.style, self.is_item = [], "", False

@@ -1,6 +1,6 @@
 """Notes and memories in the formats of other programs, as Markdown pages with facts and links.
 
-Each reader takes the files of an export and yields pages, facts, links, and what it could not read.
+Each reader takes the files of an export and yields pages, facts and links, and a SkippedEntry for unreadable parts.
 """
 
 import csv
@@ -40,7 +40,7 @@ _HEADING = re.compile(r"# +(\S.*)")
 
 
 class InputFile(NamedTuple):
-    """A file of an export. The functions read it, and raise ValueError with the reason if that fails."""
+    """A file of an export. `read` and `pieces` raise ValueError with the reason if they fail."""
 
     path: str
     size: int
@@ -51,11 +51,11 @@ class InputFile(NamedTuple):
 
 class ForeignPage(NamedTuple):
     path: str
-    """Path of the Markdown file that the page is imported from. Its slug follows from the path."""
+    """Path of the Markdown file to import, from which the slug of the page is made."""
     data: bytes
     created: str = ""
     names: tuple[str, ...] = ()
-    """Names by which links of other notes refer to the page, beside its slug."""
+    """Names, in addition to the slug, by which other notes link to the page."""
     sidecar: bytes = b""
 
 
@@ -100,7 +100,7 @@ def make_page(
 
 
 def note_texts(files: list[InputFile], *endings: str) -> Iterator[tuple[InputFile, str] | SkippedEntry]:
-    """Yield the text of each file with one of these endings, and a reason for the others."""
+    """Yield each file with one of these endings and its text, and a SkippedEntry for every other file."""
     for file in files:
         if not file.path.lower().endswith(endings):
             yield SkippedEntry(file.path, OTHER_KIND)
@@ -193,7 +193,7 @@ _CREATED_KEYS = ("created", "created_at", "date created", "date_created", "creat
 
 
 def _first_time(values: Mapping[str, Any], *keys: str) -> str:
-    """Return the value of the first of these keys that is a time, or ""."""
+    """Return the first value of these keys that is a time, or ""."""
     return next((at for key in keys if (at := parse_time(values.get(key)))), "")
 
 
@@ -508,7 +508,7 @@ def read_notion(files: list[InputFile]) -> Iterator[Item]:
         if isinstance(part, SkippedEntry):
             yield part
         elif file.path.lower().endswith(".csv"):
-            if f"{file.path[:-4]}_all.csv" not in names:  # that one has the same rows and more
+            if f"{file.path[:-4]}_all.csv" not in names:  # the _all file contains all rows of this file
                 yield from _notion_table(file.path, part[1])
         else:
             yield from _notion_page(file.path, part[1])
@@ -537,7 +537,7 @@ def _notion_page(source: str, text: str) -> Iterator[Item]:
         properties[match[1].strip()] = match[2].strip()
         start += 1
     if heading and properties and start < len(lines) and lines[start].strip():
-        properties, start = {}, 1  # a paragraph that begins like properties
+        properties, start = {}, 1  # it is a paragraph in the form of properties
     front: dict[str, Any] = {"title": title, "id": identifier}
     created, fields = "", []
     for key, value in properties.items():
@@ -621,7 +621,7 @@ def read_org_roam(files: list[InputFile]) -> Iterator[Item]:
 def _org_pages(file: InputFile, text: str) -> Iterator[Item]:
     page, headings, problems = org.read_pages(text)
     base = f"{slugs.from_path(file.path[: -len('.org')] + '.md')}"
-    stem = re.sub(r"^\d{14}-", "", base.rpartition("/")[2])  # the time that org-roam puts before names
+    stem = re.sub(r"^\d{14}-", "", base.rpartition("/")[2])  # without the timestamp that org-roam prefixes
     path = "/".join(filter(None, [base.rpartition("/")[0], stem or base]))
     yield from (SkippedEntry(f"{file.path}:{problem.line}", problem.message) for problem in problems)
     yield _org_page(f"{path}.md", page)
@@ -639,7 +639,7 @@ def _org_page(path: str, node: org.OrgPage) -> ForeignPage:
     if created:
         front["created"] = created
         front.pop("date", None)
-    if "type" in front:  # the type of a node in another program's terms
+    if "type" in front:  # not a page type of Quaid
         front["org_type"] = front.pop("type")
     text = _org_to_markdown(node.truth)
     data = markdown.render(front, text, _org_to_markdown(node.timeline)).encode("utf-8", "replace")
@@ -726,7 +726,7 @@ def memory_page(source: str, text: str, identifier: str, created: str, **front: 
 
 
 def _listed_memories(source: str, file: InputFile) -> Iterator[Item]:
-    """Read a text with one memory on each line, `[date] - text`, as assistants write it when asked."""
+    """Read a text with one memory on each line, `[date] - text`, as assistants print their memories on request."""
     try:
         text = markdown.decode(file.read(MAX_NOTE_BYTES))[0]
     except ValueError as error:
@@ -751,7 +751,7 @@ def _json_value(file: InputFile) -> Any:
 
 
 def read_chatgpt(files: list[InputFile]) -> Iterator[Item]:
-    """Read what ChatGPT stored about the user from an export: saved memories and custom instructions."""
+    """Read saved memories and custom instructions from a ChatGPT export."""
     seen: set[str] = set()
     instructions: tuple[str, str] = ("", "")
     for file in files:
@@ -805,7 +805,7 @@ def _chatgpt_memories(message: dict[str, Any], seen: set[str]) -> Iterator[Forei
 
 
 def _chatgpt_instructions(message: dict[str, Any], value: dict[str, Any]) -> tuple[str, str]:
-    """Return the time and the text of the custom instructions in a message; two empty strings without them."""
+    """Return the time and the text of the custom instructions in a message; two empty strings if it has none."""
     content = message["content"]
     if content.get("content_type") != "user_editable_context":
         return "", ""
@@ -1024,21 +1024,21 @@ def _jsonl_item(where: str, value: Any) -> Item:
 # Open Knowledge Format
 
 OKF_RESERVED = ("index", "log")
-"""Names of files that are not concepts: the list of a folder and its history."""
+"""Names of files that are not concepts: index lists the files of a folder, and log is its history."""
 
 OKF_RESERVED_KEY = "okf"
 """The front matter key of a page that was read from a reserved file, with the name of that file."""
 
 OKF_EXPORT_KEY = "quaid_export"
-"""The front matter key with what an export added to a page, so that an import can remove it again."""
+"""The front matter key that records the additions of an export to a page, so that an import can remove them."""
 
 OKF_OTHER_NAME = "-page"
-"""What an export adds to the name of a page whose name is reserved."""
+"""Suffix that an export appends to a reserved page name."""
 
 OKF_WRITTEN_LIST = "<!-- This list was written by quaid export. -->"
 OKF_NO_TYPE = "has no type, which the format requires; it was imported as a page"
 OKF_DERIVED = {"type": "type", "title": "title", "description": "summary"}
-"""Keys that an export adds, and the fields of a page that they show."""
+"""Maps the front matter keys that an export adds to the page fields from which it takes their values."""
 
 
 def read_okf(files: list[InputFile]) -> Iterator[Item]:
@@ -1124,13 +1124,13 @@ def _okf_part(value: Any, key: str) -> Any:
 
 
 def _has_title(truth: str) -> bool:
-    """Return True if a text begins with its only heading of the first level; others name sections."""
+    """Return True if a text begins with a level-1 heading and has no other, so that the heading is its title."""
     headings = [line for line in prose_lines(truth) if line.startswith("# ")]
     return len(headings) == 1 and truth.lstrip().startswith("# ")
 
 
 def _without_added(slug: str, document: markdown.MarkdownDocument, export: dict[str, Any]) -> dict[str, Any]:
-    """Return the front matter of an exported page without what the export added. Edited values are kept."""
+    """Return the front matter of an exported page without the keys that the export added, unless they were edited."""
     named = export.get("added")
     added = [key for key in (*OKF_DERIVED, "generated") if isinstance(named, list) and key in named]
     written = document.frontmatter

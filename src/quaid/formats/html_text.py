@@ -145,7 +145,7 @@ class HtmlReader(HTMLParser):
                 self._main.append((self._main_from, len(self._lines)))
 
     def _has_gap(self, tag: str) -> bool:
-        """Return True if there is a blank line before and after a block."""
+        """Return True if blocks of this tag get a blank line before and after them."""
         if tag in ("thead", "tbody"):
             return False
         return not (self.is_note and (tag in _TIGHT or (tag in ("ul", "ol") and self._lists)))
@@ -169,7 +169,7 @@ class HtmlReader(HTMLParser):
         cells, self._row = self._row, None
         if cells is None:
             self._flush(has_gap=False)
-        elif len(cells) == 1 and not self.is_note:  # a table that arranges a page
+        elif len(cells) == 1 and not self.is_note:  # a table used for page layout
             self._lines += [escape_markup(" ".join(cells[0].split())), ""]
         elif cells:
             self._lines.append(table_row(cells))
@@ -203,7 +203,7 @@ class HtmlReader(HTMLParser):
             self._lines.append("")
 
     def text(self) -> str:
-        """Return the text, or only that of <main> and <article> if it is a large part."""
+        """Return the text, or only that of <main> and <article> if it is at least _MIN_MAIN_SHARE of the text."""
         self._end_row()
         whole = "\n".join(self._lines)
         inner = "\n".join("\n".join(self._lines[first:last]) for first, last in self._main)
@@ -211,9 +211,9 @@ class HtmlReader(HTMLParser):
 
 
 def _without_open_marks(html: str) -> str:
-    """Return HTML without comments, and without marks that never end.
+    """Remove comments and unclosed markup from HTML.
 
-    Python's parser looks for the end of each of them again, up to the end of the text: many take hours.
+    For each unclosed construct, Python's parser scans to the end of the text, so many of them could take hours.
     """
     parts: list[str] = []
     at = 0

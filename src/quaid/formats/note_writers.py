@@ -285,7 +285,7 @@ _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 def is_okf_name_taken(name: str, front: dict[str, Any], truth: str) -> bool:
     """Return True if a page needs another name, because its name is reserved for lists and histories.
 
-    A page that was read from such a file goes back to it, if its headings still are days in a history.
+    A page that was imported from a reserved file keeps the name; for a log, only if all its headings are dates.
     """
     if name not in OKF_RESERVED or front.get(OKF_RESERVED_KEY) != name:
         return name in OKF_RESERVED
@@ -380,7 +380,7 @@ class NameTable:
         return title
 
     def add(self, ref: NoteRef, names: list[str]) -> None:
-        """Add a page with its names. A name of several pages resolves to none of them."""
+        """Add a page with its names. A name that several pages share resolves to None."""
         for key in {fold_name(name) for name in names} - {""}:
             self._refs[key] = None if key in self._refs else ref
 

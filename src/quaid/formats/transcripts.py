@@ -325,7 +325,7 @@ def activity_in_order(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def _gemini_activity(value: dict[str, Any]) -> ExportedConversation | None:
-    """Return a prompt and its answer. Activity has no ids of conversations, so those of a day are one."""
+    """Return a prompt and its answer. Activity has no conversation ids, so each day is one conversation."""
     from quaid.formats.html_text import read_note
 
     at = parse_time(value["time"])

@@ -1,4 +1,4 @@
-"""Read zip archives of strangers within limits: their list of files, their unpacked size and their proportion."""
+"""Read untrusted zip archives, with limits on directory size, unpacked size and compression ratio."""
 
 import zlib
 from collections.abc import Iterable, Iterator
@@ -22,11 +22,11 @@ READ_SIZE = 1 << 20
 
 
 class BrokenArchive(ValueError):
-    """An archive cannot be read, or its contents exceed the limits. The message continues a sentence."""
+    """An archive cannot be read, or its contents exceed the limits. The message is a predicate to the file name."""
 
 
 class ZipReader:
-    """A zip archive whose files are read in memory. Raise BrokenArchive if it is damaged or exceeds a limit."""
+    """A zip archive that is read in memory. Methods raise BrokenArchive if it is damaged or exceeds a limit."""
 
     def __init__(self, file: IO[bytes]) -> None:
         from zipfile import BadZipFile, ZipFile
@@ -46,7 +46,7 @@ class ZipReader:
         return self._zip.getinfo(name)
 
     def pieces(self, member: "ZipInfo") -> Iterator[bytes]:
-        """Yield the bytes of a file. One that is longer than declared fails its checksum."""
+        """Yield the bytes of a file. A file that is longer than declared fails the checksum."""
         with _zip_errors(), self._zip.open(member) as packed:
             while piece := packed.read(READ_SIZE):
                 yield piece
@@ -56,7 +56,7 @@ class ZipReader:
 
 
 def check_sizes(members: "Iterable[ZipInfo]", limit: int = MAX_UNPACKED_BYTES) -> int:
-    """Return the unpacked size of the members; raise BrokenArchive if it is out of proportion."""
+    """Return the unpacked size of the members; raise BrokenArchive if it exceeds a limit."""
     members = list(members)
     size = sum(member.file_size for member in members)
     packed = sum(member.compress_size for member in members)
@@ -78,12 +78,12 @@ def _directory_size(file: IO[bytes]) -> int:
 
 @contextmanager
 def _zip_errors() -> Iterator[None]:
-    """Raise BrokenArchive in place of the errors of the zip library."""
+    """Convert errors of the zip library to BrokenArchive."""
     from zipfile import BadZipFile
 
     try:
         yield
     except (BadZipFile, zlib.error, EOFError) as error:
         raise BrokenArchive(f"is damaged ({error})") from None
-    except (RuntimeError, NotImplementedError) as error:  # it has a password or an unknown compression
+    except (RuntimeError, NotImplementedError) as error:  # encrypted, or unknown compression
         raise BrokenArchive(f"cannot be unpacked ({error})") from None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from quaid.model.english import english_rules, pairs, pattern, split_sentences, stem, stems, word_list
 
 LONGEST_SENTENCE = 300
-"""A sentence with more characters is skipped, because it makes too many claims at once."""
+"""A sentence with more characters is skipped, because it usually makes several claims."""
 
 MOST_CLAIM_WORDS = 12
 """A claim whose topic has more words is skipped, because such a topic practically never occurs twice."""

@@ -1,6 +1,7 @@
 """Corrections: split text into statements, compare them with the words of a correction, and edit them.
 
-A statement matches only by its own words: it contains the old words, or has the same label as the new words.
+A statement matches if it contains the old words of the correction, or has the same label as the new words. In
+"Budget: 3", the label is "Budget" and the value is "3".
 """
 
 import itertools
@@ -26,7 +27,7 @@ DONE_WORDS = (
     r"done|finished|completed?|tick(?:ed)?(?: off)?|check(?:ed)?(?: off)?|sorted|erledigt|fertig|abgehakt|"
     r"(?:c['’]est )?fait|terminée?|fini|hecho|listo|terminado|fatto|klart?|已?完成了?|搞定了?|办好了|完了|済み?"
 )
-"""Words that say that a task is finished, as part of a pattern."""
+"""Regular expression for words that mean that a task is finished."""
 _DONE = re.compile(rf"(?:is |it's |was |all )*(?:{DONE_WORDS}|bought)", re.IGNORECASE)
 _CANCELLED = re.compile(
     r"(?:(?:it |this |that )?(?:is|was|has been) )?"
@@ -51,20 +52,20 @@ _AFTER_LABEL = frozenset("is are was were be now to in at on as of".split())
 _SMALL_LABEL_WORDS = frozenset("of in at on to the a an is for by with".split())
 _TRAILING_WORDS = ("as of now", "as of today", "from now on", "instead", "now")
 _RELATION_WORDS = {"lives_in": "moved", "works_at": "joined", "deadline": "due"}
-"""Other words by which a sentence may state a predicate."""
+"""Additional words that express a predicate in a sentence."""
 _CLAUSE_START = re.compile(r"(?:\A|[,;:–—(-]\s*|\b(?:and|but|und|et|y)\s+)\Z", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"\s*(?:\Z|[,;)]|[.!]\Z)")
 _NO_CONTENT = frozenset("he she it they we i".split())
 
 LEAST_QUOTE = 0.75
-"""A to-do is quoted by words that have at least this share of its own words."""
+"""A text quotes a to-do if it contains at least this share of the words of the to-do."""
 
 MAX_VALUE_WORDS = 6
-"""More words after a label are a sentence that says several things, not a value."""
+"""Maximum words of a value. Longer text after a label probably makes several statements."""
 
 
 class Wording(NamedTuple):
-    """A correction as read from the words of the caller."""
+    """A correction, parsed from the old and new words that the caller gave."""
 
     was: str
     """The wrong or former statement or value, or ""."""
@@ -73,13 +74,13 @@ class Wording(NamedTuple):
     never_held: bool = False
     """True if the old statement was never true; False if it was true until now."""
     outcome: Literal["", "done", "cancelled"] = ""
-    """What `now` says about a to-do."""
+    """The new state of a to-do according to `now`; "" if `now` gives none."""
     reason: str = ""
-    """Why a to-do was cancelled."""
+    """The reason why a to-do was cancelled, or ""."""
 
 
 class StatementPlace(NamedTuple):
-    """A sentence of a text that is neither struck nor ticked, with its offsets. A to-do is one statement."""
+    """A sentence of a text, with its offsets. A to-do is one statement, even if it has several sentences."""
 
     line: int
     start: int
@@ -89,15 +90,15 @@ class StatementPlace(NamedTuple):
     """Position of the sentence within its line, from 1."""
     heading: str = ""
     box: str | None = None
-    """The content of the checkbox, which is a space; None without a checkbox."""
+    """A space for an open to-do, as in its checkbox; None for other sentences."""
     is_row: bool = False
     """True for a row of a table."""
 
 
 def read_wording(was: str, now: str, *, has_date: bool = False) -> Wording:
-    """Return what the caller means by the old and the new words, such as "that was wrong" or "done".
+    """Parse the old and new words of a correction, including phrases such as "that was wrong" or "done".
 
-    Old words alone were never true, or with a date were true until that date.
+    If only old words are given, the old statement was never true, or, with a date, was true until that date.
     """
     old, new = _SAYS_WRONG.sub("", was.strip()).strip(), now.strip()
     says_wrong = old != was.strip()
@@ -126,7 +127,7 @@ def statements(text: str, *, closed: bool = False) -> Iterator[StatementPlace]:
         if is_heading and not fenced:
             heading = line.strip("# \t\r")
         lead = _LEAD.match(line)
-        assert lead is not None  # all of its parts are optional
+        assert lead is not None  # every part of the pattern is optional
         start = (_ENTRY.match(line, lead.end()) or lead).end()
         is_todo = "[ ]" in lead[0]
         is_closed = not closed and ("[x]" in lead[0].lower() or STRUCK.search(line))
@@ -154,7 +155,7 @@ def stems(text: str) -> frozenset[str]:
 
 
 def has_value(sentence: str, value: str) -> bool:
-    """Return True if a sentence has these words next to each other, or this text in a script without spaces.
+    """Return True if a sentence contains the value as whole words, or anywhere in a script without spaces.
 
     Case and accents are ignored.
     """
@@ -165,35 +166,35 @@ def has_value(sentence: str, value: str) -> bool:
 
 
 def _find_words(text: str, words: str) -> "re.Match[str] | None":
-    """Return the first match of some words in a text, as whole words if the script has spaces between words."""
+    """Return the first match of `words` in a text; only whole words match, unless the script has no spaces."""
     pattern = re.escape(words) if has_cjk(words) else rf"(?<!\w){re.escape(words)}(?!\w)"
     return re.search(pattern, text, re.IGNORECASE) if words else None
 
 
 def relation_stems(predicate: str) -> frozenset[str]:
-    """Return the stems of the words by which a sentence may state a predicate."""
+    """Return the stems of the words that express a predicate in a sentence."""
     name = facts.canonical_predicate(predicate)
     words = [predicate, *facts.predicate_spellings(name), _RELATION_WORDS.get(name, "")]
     return stems(" ".join(words).replace("_", " "))
 
 
 def states_fact(sentence: str, predicate: str, values: Iterable[str]) -> bool:
-    """Return True if a sentence has a value of a fact, in one of its spellings, and a word of its predicate."""
+    """Return True if a sentence contains one of the spellings of a fact's value, and a word of its predicate."""
     is_value = any(has_value(sentence, value) for value in values)
     return is_value and not stems(sentence).isdisjoint(relation_stems(predicate))
 
 
 def statements_of_fact(text: str, predicate: str, values: Sequence[str]) -> list[StatementPlace]:
-    """Return the sentences of a text that have the value of a fact, in one of its spellings.
+    """Return the sentences that contain one of the spellings of a fact's value.
 
-    If some of them also have a word of its predicate, only these are returned.
+    If some of these sentences also contain a word of the predicate, only those are returned.
     """
     places = [place for place in statements(text) if any(has_value(place.text, value) for value in values)]
     return [place for place in places if stems(place.text) & relation_stems(predicate)] or places
 
 
 def split_label(text: str, subject: str, predicate: str, *, strict: bool = False) -> tuple[bool, str]:
-    """Return whether a text begins with the predicate, and the text without it.
+    """Return True and the rest of the text if the text begins with the predicate; else False and the whole text.
 
     Words that name the subject, articles and pronouns may precede the predicate. "Alice moved to Rome" has the
     label "moved"; with `strict`, only if that verb belongs to the predicate.
@@ -223,7 +224,7 @@ def _plain(word: str) -> str:
 
 
 def _end_of_label(words: list[str], begin: int, predicate: str) -> int:
-    """Return the index after the words of a predicate that start at `begin`, or 0."""
+    """Return the index after the words of a predicate that start at `begin`; 0 if there are none."""
     spellings = {predicate, facts.canonical_predicate(predicate)}
     for spelling in sorted(spellings):
         wanted = [word for word in spelling.split("_") if word not in _SMALL_LABEL_WORDS]
@@ -242,7 +243,7 @@ def _end_of_label(words: list[str], begin: int, predicate: str) -> int:
 
 
 def _after_label(words: list[str]) -> str:
-    """Return the words after a label without "is", "now to" and the like."""
+    """Return the words after a label, without leading words such as "is" or "now to"."""
     while len(words) > 1:
         if len(words) > 2 and words[0].lower() in _CHANGE_VERBS and words[1].lower() == "to":
             words = words[2:]
@@ -254,7 +255,7 @@ def _after_label(words: list[str]) -> str:
 
 
 def _without_trailing(text: str) -> str:
-    """Return a text without full stop and without words such as "now" at its end."""
+    """Remove a final full stop or exclamation mark, and trailing words such as "now" or "as of today"."""
     text = text.strip()
     bare = text.rstrip("! ") if text.endswith("!") else text.removesuffix(".").rstrip()
     words = next((words for words in _TRAILING_WORDS if bare.lower().endswith(f" {words}")), "")
@@ -262,7 +263,7 @@ def _without_trailing(text: str) -> str:
 
 
 def match_fact(wording: Wording, subject: str, predicate: str, value: str) -> int:
-    """Return how clearly the old words of a correction name a fact: 3 is clearest, 0 is not at all."""
+    """Return how well the old words of a correction match a fact, from 0 (no match) to 3 (certain)."""
     was = wording.was
     labelled, rest = split_label(was, subject, predicate)
     if any(facts.object_key(text) == facts.object_key(value) for text in (was, rest)):
@@ -279,7 +280,7 @@ def match_fact(wording: Wording, subject: str, predicate: str, value: str) -> in
 
 
 def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str:
-    """Return the new value of a fact: the new words as given, without a label that repeats the predicate."""
+    """Return the new value of a fact: the new words of the correction without words that repeat the predicate."""
     was, now = wording.was, wording.now
     labelled_was, _ = split_label(was, subject, predicate) if was else (False, "")
     labelled, rest = split_label(now, subject, predicate)
@@ -293,10 +294,10 @@ def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str
 
 
 def value_in_place(now: str, was: str, value: str) -> str:
-    """Return the words of `now` at the place where `was` has the value, or "".
+    """Return the words of `now` that take the place of the value in `was`; "" if there are none.
 
-    For "the rent is EUR 900 a month", "EUR 900" and "his rent is EUR 950 a month" this is "EUR 950". The words after
-    the value have to be the same in both.
+    If `was` is "the rent is EUR 900 a month", `value` is "EUR 900" and `now` is "his rent is EUR 950 a month", the
+    result is "EUR 950". The words after the value must be equal in `was` and `now`.
     """
     match = _find_words(was, value)
     if match is None or not now:
@@ -304,7 +305,7 @@ def value_in_place(now: str, was: str, value: str) -> str:
     before, after = was[: match.start()].split(), was[match.end() :].rstrip(".!").split()
     if not before and not after:
         return ""
-    for start in range(max(1, len(before))):  # most words before the value first
+    for start in range(max(1, len(before))):  # try the longest context before the value first
         words = r"\s+".join([*map(re.escape, before[start:]), r"(\S.*?)", *map(re.escape, after)])
         begin = r"(?<!\S)" if before else r"\A"
         if match := re.search(rf"{begin}{words}[.!]*\Z", " ".join(now.split()), re.IGNORECASE):
@@ -324,7 +325,7 @@ def quotes_task(words: str, task: str) -> bool:
 
 
 def label_of(text: str) -> tuple[frozenset[str], str]:
-    """Return the stems of the label of a text such as "Budget: 3" or "The owner is Paula", and the value."""
+    """Return the stems of the label, and the value, of a text such as "Budget: 3" or "The owner is Paula"."""
     match = _VALUE.fullmatch(_without_trailing(text))
     if match is None:
         return frozenset(), ""
@@ -335,9 +336,9 @@ def label_of(text: str) -> tuple[frozenset[str], str]:
 
 
 def cut_words(text: str, words: str) -> tuple[str, str, str]:
-    """Split a text at the first occurrence of some words. A link that has them is not cut.
+    """Split a text into the parts before, at and after the first occurrence of `words`.
 
-    If the words do not occur, the second part is "".
+    If the words are in a link, the middle part is the whole link. If the words do not occur, it is "".
     """
     match = _find_words(text, words)
     if match is None:
@@ -349,10 +350,11 @@ def cut_words(text: str, words: str) -> tuple[str, str, str]:
 
 
 def rewrite(sentence: str, was: str, now: str, names: str) -> str | None:
-    """Return a sentence with the old words replaced by the new ones, or None if that is not clearly possible.
+    """Return a sentence with `was` replaced by `now`, or None if the result would be uncertain.
 
-    `names` has the words that name the subject. Without new words, a sentence that says nothing else becomes "", and
-    a clause is removed. New words that repeat the sentence replace it if it says nothing else.
+    `names` contains the words that name the subject. If `now` is "", the clause with the old words is removed; the
+    result is "" if the sentence makes no other statement. If `now` repeats all of the sentence, it replaces the
+    sentence.
     """
     old = was.rstrip(".!")
     left, place, right = cut_words(sentence, old)
@@ -383,7 +385,7 @@ def rewrite(sentence: str, was: str, now: str, names: str) -> str | None:
 
 
 def _rewrite_difference(sentence: str, was: str, now: str, names: str) -> str | None:
-    """Replace the words in which `was` and `now` differ, if the sentence has all words of `was` in another order."""
+    """Replace the words in which `was` and `now` differ, if the sentence contains all words of `was` in any order."""
     old, new = was.rstrip(".!").split(), now.rstrip(".!").split()
     matcher = SequenceMatcher(None, _folded(old), _folded(new), autojunk=False)
     changes = [row for row in matcher.get_opcodes() if row[0] != "equal"]
@@ -398,9 +400,9 @@ def _rewrite_difference(sentence: str, was: str, now: str, names: str) -> str | 
 
 
 def _without_adjacent(new: str, before: str, after: str) -> str:
-    """Return new words without those at their ends that the sentence has right before or after their place.
+    """Remove words from both ends of `new` that would repeat the words next to the insertion point.
 
-    With "lives in Oslo" for "Paris" in "Alice lives in Paris", this is "Oslo".
+    If "lives in Oslo" replaces "Paris" in "Alice lives in Paris", the result is "Oslo".
     """
     words, left, right = new.split(), before.split(), after.rstrip(".! ").split()
     most = len(words) - 1  # at least one word remains
@@ -412,7 +414,7 @@ def _without_adjacent(new: str, before: str, after: str) -> str:
 
 
 def replace_labelled(sentence: str, value: str) -> str | None:
-    """Return a sentence such as "Budget: 3" with another value, or None if it says more than a label and a value."""
+    """Replace the value in a sentence such as "Budget: 3". Return None if it is not a label and one value."""
     match = _VALUE.fullmatch(sentence.strip())
     if match is None or not _is_single_value(match[2]):
         return None
@@ -421,7 +423,10 @@ def replace_labelled(sentence: str, value: str) -> str | None:
 
 
 def replace_after_prefix(sentence: str, text: str) -> str | None:
-    """Return a sentence with the value of a text that begins with the same words, or None if it says more."""
+    """Replace the end of a sentence with that of a text that begins with the same words.
+
+    Return None if fewer than two words are equal, or if the end of the sentence is not a single value.
+    """
     old, new = sentence.rstrip(".!").split(), _without_trailing(text).split()
     pairs = enumerate(zip(_folded(old), _folded(new), strict=False))
     count = next((n for n, (one, other) in pairs if one != other), min(len(old), len(new)))
@@ -431,14 +436,14 @@ def replace_after_prefix(sentence: str, text: str) -> str | None:
 
 
 def _is_single_value(text: str) -> bool:
-    """Return True if a text is short and does not list several things."""
+    """Return True if a text has at most MAX_VALUE_WORDS words and is not a list."""
     return len(text.split()) <= MAX_VALUE_WORDS and not re.search(r"[,;] |\band\b", text)
 
 
 def replace_in_page(truth: str, place: StatementPlace, new: str) -> str:
     """Return the compiled truth (the text above the timeline) with one sentence replaced or removed.
 
-    If nothing else is on the line of a removed sentence, the line is removed too.
+    A line that becomes empty is removed too.
     """
     text = truth[: place.start] + new + truth[place.end :]
     if new:
@@ -456,7 +461,7 @@ def replace_in_page(truth: str, place: StatementPlace, new: str) -> str:
 
 
 def strike_in_notebook(text: str, place: StatementPlace, new: str, day: str) -> str:
-    """Return the text of a notebook file with a statement struck through and the new one as the next list item."""
+    """Strike through a statement in a notebook file and add the new statement, as a new list item if possible."""
     begin = text.rfind("\n", 0, place.start) + 1
     lead, rest = text[begin : place.start], text[place.end :]
     head = f"{text[: place.start]}~~{place.text}~~ ({day})"
@@ -469,9 +474,9 @@ def strike_in_notebook(text: str, place: StatementPlace, new: str, day: str) -> 
 
 
 def close_task(text: str, place: StatementPlace, wording: Wording, day: str | None, today: str) -> str | None:
-    """Return the text with the to-do of this place ticked or cancelled, or None if its line has no open box.
+    """Return the text with a to-do ticked or cancelled, or None if its line has no open checkbox.
 
-    A given day is added to a ticked to-do. A cancelled one is struck, and has the day and the reason.
+    A ticked to-do gets the day, if one is given. A cancelled to-do is struck through, with the day and the reason.
     """
     begin = text.rfind("\n", 0, place.start) + 1
     box = text.find("[ ]", begin, place.start)

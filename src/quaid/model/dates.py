@@ -1,8 +1,7 @@
 """Dates and timestamps as text: validation, arithmetic, periods such as 7d, dates written in English, and expiry.
 
-Pages, facts, and lines with the mark "(expires 2026-11-20)" expire at a moment: a day such as 2026-11-20, or a time
-in UTC such as 2026-11-20T12:00:00Z. What expires on a day is there until that day ends in the local time zone of the
-device.
+Pages, facts, and lines with an expiry mark such as "(expires 2026-11-20)" expire at a moment: a day such as
+2026-11-20, or a time in UTC such as 2026-11-20T12:00:00Z. A day means the end of that day in the local time zone.
 """
 
 import re
@@ -32,14 +31,14 @@ def is_date(value: str) -> bool:
 
 
 def check_date(value: str, name: str) -> str:
-    """Return the value, or raise InvalidDate with the name of the argument."""
+    """Return the value if it is a valid date, or raise InvalidDate with the name of the argument."""
     if not isinstance(value, str) or not is_date(value):
         raise InvalidDate(name=name, value=value)
     return value
 
 
 def is_timestamp(value: str) -> bool:
-    """Return True for a time as `timestamp` writes it."""
+    """Return True if the text is a time in the format of `timestamp`, and its day exists."""
     return bool(re.fullmatch(_TIMESTAMP, value)) and is_date(value[:10])
 
 
@@ -164,7 +163,7 @@ def _day() -> re.Pattern[str]:
 
 
 DAY_WORD = re.compile(r"day\d{4}x")
-"""A day as `fold_days` writes it."""
+"""Pattern of a day in the form that `fold_days` returns."""
 
 
 def fold_days(text: str) -> str:
@@ -209,11 +208,11 @@ def _month_number(month: str) -> int:
 
 
 class DueDate(NamedTuple):
-    """The day on which something is due, as a sentence names it."""
+    """The due day that a sentence gives."""
 
     day: str
     is_deadline: bool
-    """True if the sentence says by, before, until or due, so that something is to be done until that day."""
+    """True if the sentence has a word such as by, before, until or due, so that the day is a deadline."""
 
 
 _WEEKDAYS = {
@@ -271,8 +270,8 @@ def _due_pattern() -> "re.Pattern[str]":
 def find_due(text: str, today: str) -> DueDate | None:
     """Return the day on which a to-do is due, in English or German; None if the text names no day.
 
-    A day without a year is the next one that is not over. A weekday is the next one; with "next", that of the next
-    week. A week ends on its Friday. A phrase with by, before, until or due is preferred.
+    A day or weekday without a year is its next occurrence. "Next Friday" is in the next week, and a week ends on
+    its Friday. If the text names several days, one after by, before, until or due is preferred.
     """
     dues = []
     for match in _due_pattern().finditer(text):
@@ -302,7 +301,7 @@ def _due_day(match: "re.Match[str]", today: str, lead: list[str]) -> str:
     if name := (match["weekday"] or "").lower():
         if len(name) == 3 and not match["weekday"][0].isupper() and not lead and not which:
             is_last = not match.string[match.end() :].strip(" .!")
-            if not is_last or name in ("sat", "sun"):  # these are words, too
+            if not is_last or name in ("sat", "sun"):  # also ordinary English words
                 return ""
         wanted = _WEEKDAYS.get(name, _WEEKDAYS.get(name[:3], 0))
         return shift_date(today, wanted - weekday + 7 if is_next else (wanted - weekday) % 7 or 7)
@@ -325,7 +324,7 @@ def _due_day(match: "re.Match[str]", today: str, lead: list[str]) -> str:
 
 
 def _day_named_after(match: "re.Match[str]", today: str) -> str:
-    """Return the next day such as "the 25th" or "xmas eve"."""
+    """Return the next date of a day of the month ("the 25th") or a holiday ("xmas eve")."""
     if match["nth"]:
         months = (
             f"{_shift_month(f'{today[:7]}-01', ahead)[:7]}-{int(match['nth']):02}" for ahead in range(3)
@@ -345,7 +344,7 @@ def _shift_month(day: str, by: int) -> str:
 
 
 def _day_of_year(match: "re.Match[str]", today: str) -> str:
-    """Return a day such as 20 November, in its year or in the next year in which it is not over."""
+    """Return the date of a day such as 20 November; without a year, its next occurrence."""
     name = (match["month"] or match["us_month"])[:3].lower()
     month = _MONTHS.index(_GERMAN_MONTHS.get(name, name)) + 1
     rest = f"{month:02}-{int(match['day'] or match['us_day']):02}"
@@ -374,16 +373,16 @@ def due_day_of(todo: str) -> str:
 
 
 def without_due_mark(todo: str) -> str:
-    """Return a to-do without "(due 2026-11-20)"."""
+    """Return a to-do without its mark "(due 2026-11-20)"."""
     return re.sub(_DUE_MARK, "", todo).rstrip()
 
 
 # Expiry
 
 EXPIRY_KEY = "expires"
-"""The key in the front matter of a page."""
+"""The front-matter key with the moment at which a page expires."""
 NEVER = "never"
-"""The value of a page that retention settings do not apply to."""
+"""The value of EXPIRY_KEY that exempts a page from retention settings."""
 MOMENT_FORMS = "a day such as 2026-11-20, a time such as 2026-11-20T12:00Z, or never"
 EXPIRY_MARK = "(expires "
 LONGEST_PERIOD = 100 * 365 * 86_400
@@ -398,7 +397,7 @@ _HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
 
 
 def retention_seconds(text: str) -> int | None:
-    """Return the length of a period such as 12h, 30d, 2w or 1y; None for zero, nonsense and over 100 years."""
+    """Return the length of a period such as 12h, 30d, 2w or 1y; None if it is invalid, zero or over 100 years."""
     match = _RETENTION.fullmatch(text.strip().lower())
     seconds = int(match[1]) * _UNITS[match[2]] if match else 0
     return seconds if 0 < seconds <= LONGEST_PERIOD else None
@@ -436,20 +435,20 @@ class Clock(NamedTuple):
 
 
 class ExpiringLine(NamedTuple):
-    """A line with a mark, and the indented lines below it that belong to it."""
+    """A line with an expiry mark, and the more deeply indented lines below it."""
 
     number: int
-    """The first line, from 1."""
+    """Number of the first line, from 1."""
     end: int
     moment: str
-    """The moment of its mark, or "" if it is known to have expired."""
+    """The moment in its mark, or "" if the line is in `gone` (see expiring_lines)."""
     text: str
 
 
 def expiring_lines(text: str, gone: frozenset[str] = frozenset()) -> list[ExpiringLine]:
-    """Return the lines with a valid mark, and those whose words are in `gone`.
+    """Return the lines with a valid expiry mark, and the lines in `gone`, which have already expired.
 
-    Headings and fenced code are not read.
+    `gone` contains lines in the form that line_words() returns. Headings and fenced code are skipped.
     """
     if EXPIRY_MARK not in text and not gone:
         return []
@@ -471,7 +470,7 @@ def expiring_lines(text: str, gone: frozenset[str] = frozenset()) -> list[Expiri
 
 
 def _moment_of(line: str) -> str | None:
-    """Return the earliest valid moment of the marks in a line, or None."""
+    """Return the earliest valid moment in the expiry marks of a line, or None."""
     moments = (
         [parse_moment(mark[1]) for mark in re.finditer(_EXPIRY_MARK, line)] if EXPIRY_MARK in line else []
     )
@@ -479,7 +478,7 @@ def _moment_of(line: str) -> str | None:
 
 
 def line_words(text: str) -> str:
-    """Return the first line of a text without marks and white space around it."""
+    """Return the first line of a text without expiry marks and surrounding whitespace."""
     return with_expiry(text, NEVER).partition("\n")[0].strip()
 
 
@@ -490,9 +489,9 @@ def _indent(line: str) -> int:
 def without_expired(
     text: str, clock: Clock, gone: frozenset[str] = frozenset()
 ) -> tuple[str, list[ExpiringLine]]:
-    """Return the text with its expired lines emptied, and these lines. Other lines keep their numbers.
+    """Return the text with its expired lines blanked, so that line numbers do not change, and the expired lines.
 
-    Lines whose words are in `gone` expired earlier, perhaps by another clock.
+    Lines in `gone` (see expiring_lines) have expired earlier, possibly on another device.
     """
     past = [line for line in expiring_lines(text, gone) if not line.moment or clock.is_past(line.moment)]
     if not past:
@@ -504,12 +503,12 @@ def without_expired(
 
 
 def unexpired_text(text: str, clock: Clock, gone: frozenset[str] = frozenset()) -> str:
-    """Return the text with its expired lines emptied."""
+    """Return the text with its expired lines blanked."""
     return without_expired(text, clock, gone)[0]
 
 
 def lasting_text(text: str) -> str:
-    """Return the text without the lines that expire, now or later."""
+    """Return the text without all lines that have an expiry mark, expired or not."""
     lines = text.split("\n")
     for line in reversed(expiring_lines(text)):
         del lines[line.number - 1 : line.end]
@@ -517,7 +516,7 @@ def lasting_text(text: str) -> str:
 
 
 def with_expiry(line: str, moment: str) -> str:
-    """Return a line with the mark of a moment; "never" removes a mark that is there."""
+    """Set the expiry mark of a line; the moment "never" removes the mark."""
     first, newline, rest = line.partition("\n")
     first = re.sub(r" ?" + _EXPIRY_MARK, "", first).rstrip()
     return f"{first}{'' if moment == NEVER else f' {EXPIRY_MARK}{moment})'}{newline}{rest}"

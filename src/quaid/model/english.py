@@ -304,7 +304,7 @@ def _clause_subjects(clause: str, sentence: Sentence, place: int, owner: PageOwn
 
 
 def _pronoun_subjects(sentence: Sentence, owner: PageOwner) -> list[str]:
-    """Return what a pronoun refers to, which is the subject of a preceding sentence.
+    """Return the subjects that a pronoun refers to, from a preceding sentence.
 
     If the sentence just before mentions another person, the reference is unclear and the result is empty.
     """

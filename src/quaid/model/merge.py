@@ -1,4 +1,4 @@
-"""Merge two versions of a page part by part, with the version that both are based on; join two pages into one.
+"""Three-way merge of two versions of a page, and joining of two pages into one.
 
 Timelines, tags, links and facts are merged as sets, front matter by key, and the compiled truth by block
 (paragraph, heading, list item, table row, code block). If both versions changed the same block or key in
@@ -28,20 +28,20 @@ from quaid.model.bundle import Bundle, BundleFact, BundleLink, BundleRaw, FactKe
 CONFLICTS_KEY = "conflicts"
 """Front-matter key with the values that lost a conflict: {key: {name: value}}."""
 TIME_KEYS = ("updated", "modified", "updated_at", "modified_at", "last_modified", "lastmod", "date_modified")
-"""Front-matter keys with the time of the last edit. The later one of two values is used."""
+"""Front-matter keys with the time of the last edit. The later of two values is used."""
 ALL_SIDES = "all"
 """The choice that keeps the values of all sides of a conflict."""
 CURRENT_SIDE = "current"
-"""The side of a conflict in front matter whose value is in use."""
+"""Name of the side of a front-matter conflict whose value is in use."""
 
 Part = Literal["text", "frontmatter", "page"]
 Row = TypeVar("Row", BundleLink, BundleFact, BundleRaw)
 Key = tuple[str, int]
-"""An item of a list and how often the list contains it before."""
+"""An item of a list, and the number of equal items before it in the list."""
 
 
 _MISSING: Any = object()
-"""The value of a key that a mapping does not have."""
+"""Stands for the value of a key that is missing from a mapping."""
 
 
 class ConflictSide(NamedTuple):
@@ -55,9 +55,9 @@ class PageConflict(NamedTuple):
     """A block or key with different values in two or more versions."""
 
     part: Part
-    """`text`: a block of the compiled truth. `page`: the slug, deletion, or a link, fact or raw data."""
+    """`text` is a block of the compiled truth; `page` is the slug, a deletion, a link, a fact or raw data."""
     key: str
-    """The front-matter key, "" for a text, or what the conflict of a page is about."""
+    """The front-matter key; "" for part `text`; a description such as "slug" or "deleted" for part `page`."""
     sides: tuple[ConflictSide, ...]
 
 
@@ -66,8 +66,8 @@ def merge(
 ) -> tuple[Bundle, tuple[PageConflict, ...]]:
     """Merge two versions of a page. `base` is the version on which both are based, or None if there is none.
 
-    Return the merged page, and the conflicts without those that were in the pages before. The page does not depend
-    on which version is ours, except that `theirs` keeps its slug and its values of front matter in a conflict.
+    Return the merged page and its new conflicts. The result does not depend on which version is ours, except that the
+    slug and front-matter values of `theirs` are used in a conflict.
     """
     our_name, their_name = _plain_name(our_name), _plain_name(their_name)
     our_name = f"{our_name[:58]} 2" if our_name == their_name else our_name
@@ -134,7 +134,7 @@ def _same_bundle(one: Bundle, other: Bundle) -> bool:
 def _merge_deleted(
     ours: Bundle, theirs: Bundle, our_name: str, their_name: str
 ) -> tuple[Bundle, tuple[PageConflict, ...]]:
-    """Return the version that still exists, because a change is worth more than a deletion."""
+    """Return the version that is not deleted, because a change takes precedence over a deletion."""
     if ours.deleted and theirs.deleted:
         return theirs, ()
     alive, name = (theirs, our_name) if ours.deleted else (ours, their_name)
@@ -145,7 +145,7 @@ def _merge_deleted(
 
 
 def _note(key: str, name: str, value: Any, loser: str, lost: Any) -> PageConflict:
-    """Return a conflict of a page: first the side with the value in use, then the one whose value is not."""
+    """Return a conflict of part `page`. The first side is the one whose value is used."""
     return PageConflict("page", key, (ConflictSide(name, value), ConflictSide(loser, lost)))
 
 
@@ -153,7 +153,7 @@ def _note(key: str, name: str, value: Any, loser: str, lost: Any) -> PageConflic
 
 
 def _numbered(items: Iterable[str]) -> list[Key]:
-    """Return each item with the number of equal items before it, so that repeated items stay apart."""
+    """Return each item with the number of equal items before it, so that repeated items stay distinct."""
     seen: dict[str, int] = {}
     keys = []
     for item in items:
@@ -163,13 +163,13 @@ def _numbered(items: Iterable[str]) -> list[Key]:
 
 
 def _kept(base: list[Key], ours: list[Key], theirs: list[Key]) -> set[Key]:
-    """Return the items in both lists, and those in one list that it added."""
+    """Return the items that are in both lists, or that one list added to the base."""
     in_ours, in_theirs = set(ours), set(theirs)
     return (in_ours & in_theirs) | ((in_ours ^ in_theirs) - set(base))
 
 
 def _by_precedence(base: list[Key], ours: list[Key], theirs: list[Key]) -> tuple[list[Key], list[Key]]:
-    """Return both lists, first the one that determines the order: the one that changed more of the base."""
+    """Return both lists, the one that changed more of the base first. It determines the merged order."""
 
     present = set(base)
 
@@ -183,7 +183,7 @@ def _by_precedence(base: list[Key], ours: list[Key], theirs: list[Key]) -> tuple
 
 
 def _merge_order(base: list[Key], ours: list[Key], theirs: list[Key]) -> list[Key]:
-    """Merge ordered sets: honour the additions and removals of both lists, and place additions by what precedes."""
+    """Three-way merge of ordered sets. Each added item is placed after the item that precedes it in its list."""
     keep = _kept(base, ours, theirs)
     first, second = _by_precedence(base, ours, theirs)
     return _with_additions(
@@ -192,7 +192,7 @@ def _merge_order(base: list[Key], ours: list[Key], theirs: list[Key]) -> list[Ke
 
 
 def _with_additions(items: list[Key], others: list[Key]) -> list[Key]:
-    """Insert the items that only `others` contains, each after the item that precedes it there."""
+    """Insert the items that only `others` contains, each after the item that precedes it in `others`."""
     present = set(items)
     added: dict[Key | None, list[Key]] = {None: []}
     above: Key | None = None
@@ -214,10 +214,10 @@ class _Clash(Exception):
 def merge_front_matter(
     base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], our_name: str, their_name: str
 ) -> tuple[dict[str, Any], list[PageConflict]]:
-    """Merge front matter by key. A key with two new values has the value of `theirs`.
+    """Merge front matter by key. If both versions changed a key, `theirs` is used.
 
-    A key that one version removed and the other changed has the changed value. The first side of a conflict is
-    the one whose value is used.
+    If one version removed a key and the other changed it, the changed value is used. The first side of a conflict
+    is the one whose value is used.
     """
     values: dict[str, Any] = {}
     conflicts: list[PageConflict] = []
@@ -249,7 +249,7 @@ def _in_order(
 
 
 def _as_lists(key: str, *values: Any) -> tuple[Any, ...]:
-    """Turn tags and aliases that are written as text into lists, if they differ."""
+    """Convert tags and aliases that are strings to lists if the versions differ, so that lists can be merged."""
     if key not in ("tags", "tag", "aliases", "alias") or not any(
         isinstance(value, str) for value in values[1:]
     ):
@@ -349,7 +349,7 @@ def _merge_rows(
     their_name: str,
     notes: list[PageConflict],
 ) -> tuple[Row, ...]:
-    """Merge rows by their keys. A row that one version removed and the other changed stays."""
+    """Merge rows by their keys. A row is kept if one version removed it and the other changed it."""
     before, our_rows, their_rows = map(_rows_by_key, (base, ours, theirs))
     merged: list[Row] = []
     for key in sorted({**our_rows, **their_rows}):
@@ -364,7 +364,7 @@ def _merge_rows(
 
 
 def _join_equal_facts(facts: tuple[BundleFact, ...]) -> tuple[BundleFact, ...]:
-    """Join facts that differ only in their sources, as if both sources had stated the fact on one device."""
+    """Join equal facts from different sources into one fact with all sources."""
     groups: dict[tuple[Any, ...], list[BundleFact]] = {}
     for fact in sorted(facts, key=json_text):
         groups.setdefault(fact[:5], []).append(fact)
@@ -399,7 +399,7 @@ def _rows_by_key(rows: Sequence[Row]) -> dict[Key, Row]:
 def _merge_columns(
     base: Row | None, ours: Row, theirs: Row, our_name: str, their_name: str, notes: list[PageConflict]
 ) -> Row:
-    """Merge two rows with the same key column by column. Only different ends of validity are a conflict."""
+    """Merge two rows with the same key column by column. Only different values of valid_until are a conflict."""
     values: dict[str, Any] = {}
     for column, other in theirs._asdict().items():
         one = getattr(ours, column)
@@ -431,7 +431,7 @@ def _merge_raw(
     their_name: str,
     notes: list[PageConflict],
 ) -> tuple[BundleRaw, ...]:
-    """Merge raw data by source. If both versions changed it, ours is kept as the data of another source."""
+    """Merge raw data by source. If both changed the data of a source, ours is kept under a second source name."""
     before, our_rows, their_rows = ({row.source: row for row in rows} for rows in (base, ours, theirs))
     merged: dict[str, BundleRaw] = {}
     for source in {**our_rows, **their_rows}:
@@ -458,9 +458,9 @@ _ROW_LINE = re.compile(r" {0,3}\|")
 _LEAST_LIKENESS = 0.5
 """Two blocks without a common base are versions of one block if this share of their words is equal."""
 _LONG_TEXT = 1_000
-"""A text with more blocks is long."""
+"""Longer sequences are compared with _matches_of_long(), because SequenceMatcher takes quadratic time."""
 _MOST_PAIRS = 400
-"""Blocks of larger changes are not compared with each other; they are paired by their order."""
+"""If there are more possible pairs of old and new blocks, blocks are paired by order, not by similarity."""
 
 
 class _Blocks(NamedTuple):
@@ -509,7 +509,7 @@ def _starts_block(line: str) -> bool:
 
 
 def _whole_ranges(text: str, lines: list[str]) -> dict[int, int]:
-    """Return first and end line of each code block and each conflict, which are never split."""
+    """Map the first line of each code block and conflict to its end line. These ranges are never split."""
     ranges: dict[int, int] = {}
     for fence in plain_text.find_fences(text):
         first = text.count("\n", 0, fence.start)
@@ -554,7 +554,7 @@ def _common(ours: list[str], theirs: list[str]) -> list[str]:
 
 
 def _matches(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the pairs of places at which two sequences are equal, in order."""
+    """Return the pairs of indexes at which two sequences have equal items, both indexes ascending."""
     start, shorter = 0, min(len(one), len(other))
     while start < shorter and one[start] == other[start]:
         start += 1
@@ -579,15 +579,15 @@ def _matches(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _matches_of_long(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
-    """Return pairs of places with equal items, in order. The time grows with n log n; SequenceMatcher's with n².
+    """Do the same as _matches() in O(n log n) time; SequenceMatcher takes O(n²).
 
     The first occurrence of an item is compared with the first one in the other sequence, the second with the second
     and so on. The result is the longest increasing sequence of such pairs.
     """
     places = {key: place for place, key in enumerate(_numbered(other))}
     pairs = [(place, places[key]) for place, key in enumerate(_numbered(one)) if key in places]
-    ends: list[int] = []  # the smallest end of an increasing sequence of each length
-    last: list[int] = []  # the number of the pair with that end
+    ends: list[int] = []  # smallest last index of an increasing sequence, by its length
+    last: list[int] = []  # position in `pairs` of that last index
     before: list[int] = []
     for number, (_, place) in enumerate(pairs):
         length = bisect_left(ends, place)
@@ -642,14 +642,14 @@ def _merge_chunk(
 
 
 def _union(ours: list[str], theirs: list[str]) -> list[str]:
-    """Return the blocks that both versions inserted at one place, in an order that does not depend on the side."""
+    """Return the blocks inserted by either version at one place. The order does not depend on which is ours."""
     first, second = sorted((ours, theirs))
     present = set(first)
     return [*first, *(block for block in second if block not in present)]
 
 
 def _edits(base: list[str], new: list[str]) -> tuple[list[str | None], list[list[str]]]:
-    """Return what a version made of each block of the base, and what it inserted before each and at the end."""
+    """Return the new version of each base block, None if removed, and the insertions before each and at the end."""
     blocks: list[str | None] = [None] * len(base)
     inserted: list[list[str]] = [[] for _ in range(len(base) + 1)]
     first = start = 0
@@ -672,9 +672,9 @@ def _edits(base: list[str], new: list[str]) -> tuple[list[str | None], list[list
 
 
 def _pairs(old: list[str], new: list[str], least: float = 0.0) -> list[tuple[int, int]]:
-    """Return which new block replaces which old block, both in order, so that replaced blocks are most alike.
+    """Pair old blocks with the new blocks that replace them, in order and with the greatest total similarity.
 
-    With `least`, return only pairs that are at least this much alike.
+    With `least`, return only pairs of at least this similarity.
     """
     if len(old) == len(new) and not least:
         return [(place, place) for place in range(len(old))]
@@ -717,7 +717,7 @@ def _merge_alike(ours: list[str], theirs: list[str], names: tuple[str, str]) -> 
 
 
 def _text_conflict(sides: list[tuple[str, str]]) -> PageConflict:
-    """Return a conflict of texts. A text that is a conflict itself is replaced by its sides."""
+    """Return a conflict of texts. If a text is itself a conflict, its sides are used instead."""
     texts: dict[str, str] = {}
     for name, text in sides:
         nested = _parse_conflict(text)
@@ -728,7 +728,7 @@ def _text_conflict(sides: list[tuple[str, str]]) -> PageConflict:
 
 
 def _plain_name(name: str) -> str:
-    """Return the name of a version as it is written into a marker, which is an HTML comment."""
+    """Return a version name that is safe in a conflict marker, which is an HTML comment."""
     return re.sub("-{2,}", "-", " ".join(name.split()))[:60] or "unnamed"
 
 
@@ -743,7 +743,7 @@ def conflict_text(conflict: PageConflict) -> str:
 
 
 def _parse_conflict(block: str) -> list[ConflictSide]:
-    """Return the sides of a block if it is a conflict."""
+    """Return the sides of a block that is a conflict; [] for other blocks."""
     if not block.startswith("<!-- conflict: ") or not block.endswith("-->"):
         return []
     sides: list[tuple[str, list[str]]] = []
@@ -759,7 +759,7 @@ def _parse_conflict(block: str) -> list[ConflictSide]:
 
 
 def _join(blocks: list[str], base: _Blocks, ours: _Blocks, theirs: _Blocks) -> str:
-    """Join blocks with the blank lines that were between them, or else with one blank line."""
+    """Join blocks with the blank lines that separated them in either version, by default one."""
     between: dict[tuple[str, str], str] = {}
     for version in (ours, theirs):
         for place in range(1, len(version.blocks)):
@@ -864,7 +864,7 @@ def resolve_conflict(
     """Return text and front matter with one conflict resolved.
 
     `choice` is the name of the side whose value is used, or ALL_SIDES to keep the texts or list items of all
-    sides. Conflicts of a page (part `page`) are only closed: nothing but the note is removed. The caller renames the
+    sides. For a conflict of part `page`, only its record in the front matter is removed; the caller renames the
     page if another slug was chosen.
     """
     values = [side.value for side in conflict.sides if choice in (side.name, ALL_SIDES)]

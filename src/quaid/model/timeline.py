@@ -190,7 +190,7 @@ def _ends_in_list(text: str) -> bool:
 
 def summary_hash(summary: str) -> str:
     """Return the SHA-256 of a summary. Page, date and this hash identify an entry."""
-    import hashlib  # not above, because it loads OpenSSL: 3 ms
+    import hashlib  # imported here, because loading OpenSSL takes 3 ms
 
     return hashlib.sha256(summary.strip().encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -1,7 +1,7 @@
-"""Trust classes of lines, pages and facts: who vouches for a text.
+"""Trust classes of lines, pages and facts, by the origin of the text: a person, an agent, an import or the web.
 
-A class is a number, so that classes can be compared: a lower number is trusted more. Lines keep their class when
-other lines of their page change. docs/trust.md explains what each class promises.
+A class is a number: 0 (person) is the highest class and is trusted most, 4 (web) is the lowest. Lines keep
+their class when other lines of their page change. docs/trust.md describes the classes.
 """
 
 import re
@@ -19,10 +19,10 @@ KEY_BYTES = 8
 """A line is identified by this many bytes of the hash of its text."""
 
 WEB_KINDS = ("web", "clip")
-"""Kinds of ingested sources that are text from the web, whatever their names are."""
+"""Kinds of ingested sources that have the class `web`, even if their name is not a web address."""
 
 _MARKS = re.compile(r"\A(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[ xX]\]\s+)?")
-"""The bullet and the tick box of a list item, which do not change who wrote the line."""
+"""The bullet and checkbox of a list item. They are not part of a line's key, so ticking an item keeps its class."""
 _ADDRESS = re.compile(r"\bhttps?://", re.IGNORECASE)
 
 
@@ -36,18 +36,18 @@ def is_superseded(status: object) -> bool:
 
 
 def parse_class(name: str | None) -> int | None:
-    """Return the number of a class, or None if no class is named."""
+    """Return the number of the class with this name, or None if the name is None."""
     return None if name is None else CLASSES.index(name)
 
 
 def class_of_source(source: str, kind: str = "") -> int:
-    """Return the class of a source by its name and kind: text from the web, or something else that was imported."""
+    """Return the class of an ingested source: WEB for a web kind or a name with a web address, else IMPORTED."""
     return WEB if kind in WEB_KINDS or _ADDRESS.search(source) else IMPORTED
 
 
 def line_key(line: str) -> bytes:
-    """Return the key of a line, or b"" for a line without text."""
-    import hashlib  # not above, because it loads OpenSSL: 3 ms
+    """Return the key that identifies a line by its text, or b"" for a line without text."""
+    import hashlib  # imported here, because loading OpenSSL takes 3 ms
 
     text = " ".join(_MARKS.sub("", line.strip(), count=1).split())
     if not text:
@@ -56,7 +56,7 @@ def line_key(line: str) -> bytes:
 
 
 def line_keys(text: str) -> list[bytes]:
-    """Return the keys of the lines of a text, without those of empty lines."""
+    """Return the keys of the non-empty lines of a text."""
     return [key for line in text.splitlines() if (key := line_key(line))]
 
 
@@ -70,7 +70,7 @@ class LineTrust(NamedTuple):
     rest: int = PERSON
     """The class of all lines that are not in `lines`."""
     lines: Mapping[bytes, int] = MappingProxyType({})
-    """The classes of other lines, by their keys."""
+    """The classes of the lines whose class is not `rest`, by line key."""
 
     @property
     def lowest(self) -> int:
@@ -84,17 +84,17 @@ class LineTrust(NamedTuple):
         return self.lines.get(line_key(line), self.rest) if self.lines else self.rest
 
     def of_text(self, text: str) -> int:
-        """Return the lowest class of the lines of a text. A part of a line has the lowest class of the page."""
+        """Return the lowest class of the lines of a text. Lines that are not in `lines` have the class `rest`."""
         if not self.lines:
             return self.rest
         return max((self.lines.get(key, self.rest) for key in line_keys(text)), default=self.rest)
 
     def of_excerpt(self, excerpt: str, text: str) -> int:
-        """Return the lowest class of the lines of a text that an excerpt is taken from."""
+        """Return the lowest class of the lines of `text` that contain the excerpt or a part of it."""
         if not self.lines:
             return self.rest
         rows = [line for line in text.splitlines() if excerpt in line] if excerpt else []
-        if rows:  # a sentence as it is written
+        if rows:  # the excerpt occurs verbatim
             return max(map(self.of_line, rows))
         part = _words(excerpt)
         rows = [
@@ -103,7 +103,7 @@ class LineTrust(NamedTuple):
         return max((self.of_line(line) for line in rows), default=self.of_text(text))
 
     def without(self, text: str, limit: int) -> str:
-        """Return a text without the lines of a class below `limit`, and without headings that are left alone."""
+        """Return a text without the lines of a class below `limit`; "" if only headings would remain."""
         if not self.lines:
             return text if self.rest <= limit else ""
         kept = [line for line in text.splitlines() if not line.strip() or self.of_line(line) <= limit]
@@ -113,7 +113,7 @@ class LineTrust(NamedTuple):
     def after_write(self, old: str, new: str, written: int) -> "LineTrust":
         """Return the classes after a write of class `written` has changed the text from `old` to `new`.
 
-        Lines that were there before keep their class, in whatever order they are now.
+        Lines of the old text keep their class, even if their order changed.
         """
         if not self.lines and self.rest == written:
             return self
@@ -123,21 +123,24 @@ class LineTrust(NamedTuple):
         )
 
     def lowered(self, text: str, classes: dict[bytes, int]) -> "LineTrust":
-        """Return the classes of the lines of a text, of which some have a lower class."""
+        """Return the classes of the lines of a text, with those in `classes` overridden."""
         if not classes:
             return self
         own = {key: self.lines.get(key, self.rest) for key in line_keys(text)}
         return combine({**own, **classes}.items())
 
     def removed(self, old: str, new: str, limit: int) -> bool:
-        """Return True if lines of a class above `limit` are in the old text and not in the new one."""
+        """Return True if a line of a class above `limit` is in the old text but not in the new text."""
         if self.highest >= limit:
             return False
         kept = set(line_keys(new))
         return any(self.lines.get(key, self.rest) < limit for key in line_keys(old) if key not in kept)
 
     def joined(self, own: str, other: "LineTrust", text: str) -> "LineTrust":
-        """Return the classes of the lines of this page, whose text is `own`, and of another page together."""
+        """Return the classes of the lines of two joined pages.
+
+        `own` is the text of this page; `other` and `text` are the classes and the text of the other page.
+        """
         classes = {key: self.lines.get(key, self.rest) for key in line_keys(own)}
         for key in line_keys(text):
             classes.setdefault(key, other.lines.get(key, other.rest))
@@ -151,7 +154,7 @@ ALL_BY_PERSON = LineTrust()
 
 
 def combine(classes: Iterable[tuple[bytes, int]]) -> LineTrust:
-    """Return the classes of lines in the form that names the fewest lines."""
+    """Build a LineTrust from classes by line key. The most frequent class becomes `rest`."""
     by_key = dict(classes)
     if not by_key:
         return ALL_BY_PERSON
@@ -169,9 +172,9 @@ def unpack(rest: int, packed: bytes) -> LineTrust:
 
 @cache
 def _instruction() -> re.Pattern[str]:
-    """Return the pattern of words that address an agent, or state a rule for it.
+    """Return the pattern of phrases that address an agent or give it a rule.
 
-    The rules guess; docs/trust.md has their figures. Compiled at first use: it takes 2 ms.
+    This is a heuristic; docs/trust.md gives its error rates. Compiled at first use, because that takes 2 ms.
     """
     return re.compile(
         r"""\b(?:ignore|disregard|override|forget|bypass)\b[^.\n]{0,40}\b(?:instruct|rule|prompt|order|polic|guideline)
@@ -205,7 +208,7 @@ _TRIGGERS = frozenset(
     " chatbot chatbots llm llms you from henceforth effective standing system new updated user owner whenever"
     " when always never do don make developer instruction instructions prompt tool memory instruct".split()
 )
-"""Every text that _instruction() matches has one of these words. Looking for them is much faster."""
+"""Every text that _instruction() matches contains one of these words. Searching for them first is much faster."""
 
 
 def quotes_instructions(text: str) -> bool:
@@ -216,5 +219,5 @@ def quotes_instructions(text: str) -> bool:
 
 
 def escape_delimiters(text: str) -> str:
-    """Return a text whose tags cannot be mistaken for the end of a quotation or for another speaker."""
+    """Escape tags such as <system> or </quote>, so that quoted text cannot end the quotation or imitate a speaker."""
     return re.sub(_DELIMITER, "&lt;", text) if "<" in text else text
