@@ -49,7 +49,7 @@ class BriefingPart(NamedTuple):
 
 
 def _day_expression(*keys: str) -> str:
-    """Return an SQL expression for the first date found in these front-matter keys, which are tried in order."""
+    """Return an SQL expression for the date in the first of these front-matter keys that contains a date."""
     dated = [
         f"CASE WHEN p.frontmatter ->> '$.{key}' GLOB {_DAY_GLOB} THEN substr(p.frontmatter ->> '$.{key}', 1, 10) END"
         for key in keys
@@ -165,8 +165,8 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         f" {_GAP_TEXT}, '', id FROM knowledge_gaps WHERE resolved_at IS NULL AND {_GAP_TEXT} IS NOT NULL"
         " ORDER BY times_seen DESC, detected_at, id LIMIT :limit",
     ),
-    # Gaps that are not listed above, mostly because only the hash of the question is stored. A briefing shows only
-    # their number.
+    # Gaps that are not listed above, mostly because only the hash of the question is stored. A briefing shows
+    # only their number.
     "unworded": (
         "SELECT count(*), '', '', '', '', '', NULL"  # noqa: S608
         f" FROM knowledge_gaps WHERE resolved_at IS NULL AND {_GAP_TEXT} IS NULL HAVING count(*) > 0",
@@ -337,8 +337,8 @@ def changed_pages(db: "Database", since: str, limit: int) -> list[ChangedPage]:
 def open_counts(db: "Database") -> dict[str, int]:
     """Return the number of items of each kind that await a decision by a person.
 
-    "stale" counts pages whose text is older than their timeline, as of the last check. "expired" counts pages, lines
-    and facts that have expired but are not erased yet.
+    "stale" counts pages whose text is older than their timeline, as of the last check. "expired" counts pages,
+    lines and facts that have expired but are not erased yet.
     """
     row = db.one(
         "SELECT (SELECT count(*) FROM proposals WHERE decided_at IS NULL),"

@@ -152,7 +152,7 @@ class LearnedPage(NamedTuple):
     """The address of the page."""
     title: str
     why: str
-    """"source" if the page names the conversation as its source, "written" if the client wrote it during it."""
+    """"source" if the page names the conversation as its source, else "written"; see learned_pages()."""
 
 
 class TurnRow(NamedTuple):
@@ -178,7 +178,7 @@ class ConversationRow(NamedTuple):
     """The beginning of the user's first turn if the conversation has no title, else ""."""
 
     def learned_pages(self, db: "Database", limit: int = 50) -> list[LearnedPage]:
-        """Return the pages that name this conversation as source, and those that its client wrote during it."""
+        """Return the pages that name this conversation as source, and pages written by its client meanwhile."""
         named = self.session if len(self.session) >= MIN_SOURCE_NAME else "\0"
         rows = db.rows(
             "SELECT c.name, p.slug, p.title, min(f.why) FROM ("
@@ -398,7 +398,7 @@ def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, tuple[TurnRow, 
 
 
 def turns_of_people(db: "Database", after: int, limit: int) -> list[tuple[int, str, str, int, str, str]]:
-    """Return (id, client, session, turn, time, text) of up to `limit` turns by people with ids above `after`."""
+    """Return (id, client, session, turn, time, text) of up to `limit` turns by people, from id `after` + 1."""
     return db.rows(
         "SELECT t.id, c.client, c.session, t.turn, coalesce(t.said_at, c.started_at, ''), t.text"
         " FROM conversation_turns AS t JOIN conversations AS c ON c.id = t.conversation_id"

@@ -167,7 +167,7 @@ VACUUM_IN_MEMORY_BYTES = 512 * 1024 * 1024
 """VACUUM of a database larger than this uses a temporary file instead of RAM."""
 
 MOST_PLACES = 50
-"""Per table, at most this many places are reported that still contain a probe (a string from the erased page)."""
+"""Maximum number of reported places per table that still contain a probe (a string from the erased page)."""
 
 
 class EraseTarget(NamedTuple):

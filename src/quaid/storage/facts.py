@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction
 
 SINGLE_VALUED_SETTING = "single_valued_predicates"
-"""Configuration key with the predicates that the user declares single-valued, in addition to the built-in ones."""
+"""Setting with predicates that the user declares single-valued, in addition to the built-in ones."""
 
 DAYS_OF_RECENT_CHANGE = 365
 """A new fact supersedes an undated fact that was recorded at most this many days after the new fact began."""
