@@ -1,4 +1,4 @@
-"""A connection to a hub directly over its database: the hub server answers its requests with it."""
+"""A HubConnection that accesses the database of the hub directly. The hub server answers requests with it."""
 
 import os
 import time
@@ -38,7 +38,7 @@ NOBODY = Caller("", "", "", "read")
 
 
 def open_store(place: str, create: bool = False) -> HubStore:
-    """Open the database of a hub: a path, or postgresql://... With `create`, make it if it does not exist."""
+    """Open the database of a hub: a path or a postgresql:// URL. With `create`, create it if it does not exist."""
     if place.startswith(("postgresql://", "postgres://")):
         from quaid.hub.postgres_store import PostgresHubStore  # imports psycopg
 
@@ -49,7 +49,7 @@ def open_store(place: str, create: bool = False) -> HubStore:
 
 
 class StoreHub:
-    """A HubConnection of one caller over a hub's database."""
+    """A HubConnection for one caller that accesses the database of the hub directly."""
 
     def __init__(self, store: HubStore, caller: Caller = NOBODY) -> None:
         self.store, self.caller = store, caller
@@ -133,7 +133,7 @@ class StoreHub:
         return base is not None and bool(base.bundle) and is_addition(decode(base.bundle), bundle)
 
     def wait(self, space: str, after: int, timeout: float) -> bool:
-        # store.wait does not check the right of the caller.
+        # Check the right of the caller first, which store.wait does not.
         if self.store.changes(self.caller, space, after, 1).last_seq > after:
             return True
         return self.store.wait(space, after, timeout)

@@ -30,12 +30,12 @@ WALLED = (
     *("spaces", "members", "invitations", "revisions", "heads", "proposals", "acknowledgements", "vectors"),
     "audit",
 )
-"""The tables with row-level security."""
+"""The tables that have row-level security."""
 MOST_CONNECTIONS = 8
 POLL_SECONDS = 1.0
-"""All numbers of spaces are compared this often, but for at most 1 % of the time."""
+"""Interval for polling the sequence numbers of all spaces. Polling takes at most 1 % of the time."""
 LISTEN_SECONDS = 0.25
-"""A store can be closed within this time."""
+"""Timeout of a wait for notifications. Closing a store can take this long."""
 NOTIFY_PAUSE = 0.01
 CONNECT_SECONDS = 10
 CREATE_LOCK = 0x51485542
@@ -64,7 +64,7 @@ class PostgresTransaction:
             cursor.executemany(sql.replace("?", "%s").encode(), rows)
 
     def enter(self, space: str) -> None:
-        """Continue as a role that reaches only the rows of one space."""
+        """Switch to a role that can access only the rows of one space."""
         sql = b"SELECT set_config('role', %s, true), set_config('quaid.spaces', %s, true)"
         self._connection.execute(sql, (ROLE, f",{space}," if space else ""))
 
@@ -93,7 +93,7 @@ class PostgresHubStore(HubStore):
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Raise errors of quaid.errors for what can happen to a database. Bugs in statements are not translated."""
+        """Translate operational errors of PostgreSQL into errors of quaid.errors, but not bugs in SQL statements."""
         try:
             yield
         except (postgres.SerializationFailure, postgres.DeadlockDetected) as error:
@@ -107,13 +107,13 @@ class PostgresHubStore(HubStore):
             raise HubDatabaseUnavailable(place=place, problem=problem, remedy=remedy) from error
 
     def _create_role(self, connection: "psycopg.Connection[Any]") -> None:
-        """Create the role of requests. It has no login and obeys row-level security."""
+        """Create the role for requests, which cannot log in and is subject to row-level security."""
         if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone():
             return
         try:
             connection.execute(f"CREATE ROLE {ROLE} NOLOGIN".encode())
             connection.execute(f"GRANT {ROLE} TO CURRENT_USER".encode())
-        except (postgres.DuplicateObject, postgres.UniqueViolation):  # another process was faster
+        except (postgres.DuplicateObject, postgres.UniqueViolation):  # another process created it first
             return
         except postgres.InsufficientPrivilege as error:
             remedy = f"Let an administrator run: CREATE ROLE {ROLE} NOLOGIN; GRANT {ROLE} TO your_user"
@@ -153,7 +153,7 @@ class PostgresHubStore(HubStore):
         """Do nothing: PostgreSQL overwrites erased rows after a VACUUM, which it runs in the background."""
 
     def _wake(self, space: str) -> None:
-        """Leave the notification to a thread: a commit with NOTIFY locks out all others of the database."""
+        """Send the notification on another thread, because a commit with NOTIFY locks the whole database."""
         self._changed_spaces.add(space)
         self._changed.set()
         if self._notifier is None:
@@ -172,12 +172,12 @@ class PostgresHubStore(HubStore):
                     connection.execute("SET LOCAL synchronous_commit = off")
                     for space in spaces:
                         connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, space))
-            except (psycopg.Error, psycopg_pool.PoolTimeout):  # others notice the changes by polling
+            except (psycopg.Error, psycopg_pool.PoolTimeout):  # other processes notice the changes by polling
                 pass
             self._closed.wait(NOTIFY_PAUSE)
 
     def _watch(self) -> None:
-        """Report notified changes at once, and others about every second. Connect again after an error."""
+        """Report notified changes at once and other changes about every second. Reconnect after an error."""
         while not self._closed.is_set():
             try:
                 with psycopg.connect(

@@ -27,22 +27,22 @@ READS = tuple(
     "backlinks briefing contradictions context days dupes facts get glance graph links list path query search tags"
     " timeline titles wing wings".split()
 )
-"""The operations that a replica answers: reads of pages. Those about folders, settings and history are left out."""
+"""The operations that a copy of a space can run. They only read pages, not folders, settings or history."""
 MOST_OPEN = 32
 
 
 class NodeHub(StoreHub):
-    """The connection of a replica. A hub process is not a device: it acknowledges and sends nothing."""
+    """The hub connection of a copy. A hub process is not a device, so it acknowledges and sends nothing."""
 
     def acknowledge(self, space: str, seq: int) -> None:
-        """Do nothing."""
+        """Do nothing, because a hub process is not a device."""
 
     def put_vectors(self, space: str, model: str, vectors: Sequence[tuple[bytes, bytes]]) -> int:  # noqa: ARG002
         return 0
 
 
 class SpaceCopy:
-    """The memory with the pages of one space. It is used by one thread at a time, which holds its lock."""
+    """A memory with the pages of one space. A thread must hold `lock` to use it."""
 
     def __init__(self, settings: Settings, models: ModelCache, hub: NodeHub) -> None:
         self.lock = threading.Lock()
@@ -51,7 +51,7 @@ class SpaceCopy:
         self._hub = hub
 
     def call(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """Run a read operation and return its result as JSON value."""
+        """Run a read operation and return its result as a JSON value."""
         found = dispatch.find_tool(f"memory_{operation}")
         return json_value(dispatch.call(self._brain, found, arguments, "read"))
 
@@ -76,7 +76,7 @@ class SpaceCopy:
 
 
 class SpaceCopies:
-    """The copies of the spaces that this hub process was asked about. The least recently used are closed."""
+    """The copies of spaces in this hub process. The least recently used copies are closed."""
 
     def __init__(
         self, store: HubStore, folder: str, environ: Mapping[str, str], most_open: int = MOST_OPEN
@@ -88,7 +88,7 @@ class SpaceCopies:
         self._lock = threading.Lock()
 
     def call(self, caller: Caller, space: str, operation: str, arguments: dict[str, Any]) -> Any:
-        """Answer a read of a member with the newest pages of a space."""
+        """Run a read operation for a member on an up-to-date copy of a space."""
         found = self._store.space(caller, space, as_member=True)
         if operation not in READS:
             raise UnknownTool(name=operation, hint=f"A hub answers: {', '.join(READS)}.")
@@ -121,11 +121,11 @@ class SpaceCopies:
 
     @contextmanager
     def _taken(self, space: str) -> Iterator[SpaceCopy]:
-        """Provide the copy of a space to this thread alone."""
+        """Lock the copy of a space for this thread."""
         while True:
             copy = self._find(space)
             with copy.lock:
-                if not copy.is_closed:  # by a thread that needed room
+                if not copy.is_closed:  # another thread may have closed it because too many were open
                     yield copy
                     return
 

@@ -17,10 +17,10 @@ MOST_BUNDLE_BYTES = 16 * 1024 * 1024
 MOST_ANSWER_BYTES = 8 * 1024 * 1024
 """One answer contains at most this many bytes of bundles, or one larger bundle."""
 MOST_NAMES = 500
-"""So many values are listed in one IN (...)."""
+"""Maximum number of values in one IN (...) condition."""
 
 SHAPES = (64, 16, 4, 1)
-"""Numbers of rows in one statement. Few different statements can all stay prepared in the database."""
+"""Possible numbers of rows per INSERT. With few distinct statements, all can stay prepared in the database."""
 
 UUID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
@@ -40,7 +40,7 @@ class HubTransaction(Protocol):
         ...
 
     def enter(self, space: str) -> None:
-        """Limit the rest of the transaction to one space, if the database can."""
+        """Limit the rest of the transaction to one space, if the database supports row-level security."""
         ...
 
 
@@ -50,12 +50,12 @@ def lesser(one: Right, other: Right) -> Right:
 
 
 def allows(right: Right, needed: Right) -> bool:
-    """Return True if a right includes another one."""
+    """Return True if `right` includes `needed`."""
     return RIGHTS.index(right) >= RIGHTS.index(needed)
 
 
 def right_in_space(caller: Caller, kind: str, own: Right | None, agents: Right | None) -> Right | None:
-    """Return what a caller may do in a space, from the rights of the person and of the agent; None for nothing."""
+    """Return the right of a caller in a space, from the rights of the person and of the agent, or None."""
     public: Right | None = "read" if kind == "public" else None
     right, given = own or public, agents or public
     if right and caller.agent and caller.person:
@@ -64,7 +64,7 @@ def right_in_space(caller: Caller, kind: str, own: Right | None, agents: Right |
 
 
 def change_from(row: Row) -> Change:
-    """Return the change in a row of CHANGE_COLUMNS."""
+    """Convert a row of CHANGE_COLUMNS to a Change."""
     values = list(row)
     values[5], values[7], values[8] = bytes(row[5]), bool(row[7]), bool(row[8])
     return Change(*values)
@@ -76,13 +76,13 @@ def in_list(values: Sequence[object]) -> str:
 
 
 def slices(values: Sequence[Any], size: int = MOST_NAMES) -> Iterable[Sequence[Any]]:
-    """Yield the values in parts of limited size."""
+    """Yield the values in slices of at most `size`."""
     for start in range(0, len(values), size):
         yield values[start : start + size]
 
 
 def insert(tx: HubTransaction, table: str, columns: str, rows: Sequence[Row], ending: str = "") -> None:
-    """Insert rows with few statements."""
+    """Insert rows with as few statements as SHAPES allows."""
     start = 0
     while start < len(rows):
         part = rows[start : start + next(size for size in SHAPES if size <= len(rows) - start)]
@@ -152,7 +152,7 @@ class Head(NamedTuple):
 
 
 def check_pushes(pushes: Sequence[Push], sealed: bool) -> None:
-    """Raise an error if the form of a push is wrong. The hash of a bundle is computed here and compared."""
+    """Raise an error if a push is malformed or its bundle does not match its hash."""
     if len(pushes) > MOST_PUSHES:
         problem = f"{len(pushes):,} pages at once are too many; send at most {MOST_PUSHES:,}"
         raise InvalidArgument(name="pushes", problem=problem)
@@ -178,9 +178,9 @@ class RevisionWriter:
         self.tx, self.ledger, self.space = ledger.tx, ledger, ledger.space
         self._heads: dict[str, Head | None] = {}
         self._owners: dict[str, str] = {}
-        """The uuid of the page that has a slug; "" if no page has it."""
+        """The uuid of the page with each slug that was read; "" if no page has the slug."""
         self._old_slugs: list[str] = []
-        """The uuids of pages that had a slug and now have another one or none."""
+        """The uuids of pages whose previous slug is to be released."""
         self._new: list[Row] = []
         self._changed: dict[str, Row] = {}
         self._answer_bytes = 0
@@ -191,7 +191,7 @@ class RevisionWriter:
         return [self._put_one(caller, right, push) for push in pushes]
 
     def _load(self, uuids: Sequence[str], names: Sequence[str] = ()) -> None:
-        """Read the heads of pages and the owners of slugs that were not read yet."""
+        """Read the heads of pages and the owners of slugs that are not loaded yet."""
         for part in slices([uuid for uuid in dict.fromkeys(uuids) if uuid not in self._heads]):
             self._heads |= dict.fromkeys(part)
             for uuid, revision, hash, slug, purged in self.tx.rows(
@@ -229,7 +229,7 @@ class RevisionWriter:
         return self._propose(caller, push)
 
     def store(self, author: Caller, push: Push) -> PushResult:
-        """Add a revision of a page whose base was checked."""
+        """Add a revision of a page. The caller has checked its base."""
         self.ledger.last_seq += 1
         seq, revision = self.ledger.last_seq, push.base + 1
         who = (author.person, author.agent, author.device, self.ledger.now)
@@ -252,7 +252,7 @@ class RevisionWriter:
         self._changed[uuid] = (self.space, uuid, *head[:3], int(head.purged), seq, size)
 
     def _repeated(self, caller: Caller, push: Push) -> PushResult | None:
-        """Return the answer to a push that was stored before, if this is one, as after a lost answer."""
+        """Return the result of an identical push stored earlier, whose answer was lost, or None."""
         self.flush()
         row = self.tx.one(
             "SELECT revision, seq FROM revisions WHERE space = ? AND uuid = ? AND base = ? AND hash = ?"
@@ -262,7 +262,7 @@ class RevisionWriter:
         return PushResult(push.uuid, "stored", *row) if row else None
 
     def _head_change(self, uuid: str) -> Change | None:
-        """Return the newest revision of a page, or None if there is no page or the answer would be too large."""
+        """Return the newest revision of a page, or None if it does not exist or the answer would be too large."""
         self.flush()
         self._load([uuid])
         head = self._heads[uuid]
@@ -295,7 +295,7 @@ class RevisionWriter:
         return PushResult(push.uuid, "proposed", push.base, proposal=number)
 
     def purge(self, caller: Caller, uuid: str, revision: int) -> int:
-        """Erase the content of all revisions and proposals of a page. Return the number of the change.
+        """Erase the content of all revisions and proposals of a page. Return the sequence number.
 
         The vectors of the space are erased too, because the hub cannot tell which of them belong to the page.
         """
@@ -316,12 +316,12 @@ class RevisionWriter:
         return seq
 
     def flush(self) -> None:
-        """Write what is only in memory so far."""
+        """Write the buffered revisions and heads to the database."""
         if self._new:
             columns = "space, uuid, revision, seq, base, hash, bundle, slug, deleted, purged"
             columns += ", person, agent, device, at"
             insert(self.tx, "revisions", columns, self._new)
-        for part in slices(self._old_slugs):  # first, because another page may take the slug
+        for part in slices(self._old_slugs):  # before the inserts, because another page may take the slug
             self.tx.rows(
                 f"UPDATE heads SET slug = '' WHERE space = ? AND uuid IN {in_list(part)} RETURNING uuid",  # noqa: S608
                 (self.space, *part),
@@ -336,6 +336,6 @@ class RevisionWriter:
         self._new, self._changed, self._old_slugs = [], {}, []
 
     def save(self) -> None:
-        """Write everything, with the counters of the space and its audit entries."""
+        """Write all buffered rows, the counters of the space and its audit entries."""
         self.flush()
         self.ledger.save()

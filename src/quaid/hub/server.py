@@ -47,15 +47,15 @@ from quaid.spaces.protocol import HUB_ID_HEADER, REQUESTS, Caller, from_json, ha
 
 PUBLIC_REQUESTS = ("about", "redeem")
 MAX_BODY = 32 * 1024 * 1024
-"""A bundle has at most 16 MB, which are 22 MB as base64."""
+"""Maximum size of a request body. A bundle of up to 16 MB takes 22 MB as base64."""
 MAX_PUBLIC_BODY = 4 * 1024
 MAX_QUESTION = 1024 * 1024
 MAX_BODIES = 256 * 1024 * 1024
-"""All bodies that are read at one time have at most this size together."""
+"""Maximum total size of the request bodies that are being read."""
 MAX_DEVICE_BODIES = 64 * 1024 * 1024
-"""Those of one device."""
-BODY_TIMEOUT = 15.0  # seconds without any new part of the body
-SEND_TIMEOUT = 30.0  # seconds in which a client reads nothing of the answer
+"""Maximum total size of the request bodies of one device that are being read."""
+BODY_TIMEOUT = 15.0  # maximum seconds without receiving a new part of the body
+SEND_TIMEOUT = 30.0  # maximum seconds without the client reading any of the answer
 PART_BYTES = 256 * 1024
 THREADS = 16
 MAX_CONNECTIONS = 2_000
@@ -76,7 +76,7 @@ Result = TypeVar("Result")
 
 
 class HubLimits(RequestLimits):
-    """Limits for each device: requests in a second, at one time, and waiting; and refused invitation codes."""
+    """Limits per device (requests per second, concurrent and waiting requests), and on wrong invitation codes."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
@@ -84,12 +84,12 @@ class HubLimits(RequestLimits):
         self._refused: list[float] = []
 
     def count(self, who: str) -> None:
-        """Count a request. Raise TooMany if the device sends more than REQUESTS_PER_SECOND for some time."""
+        """Count a request. Raise TooMany if the device keeps exceeding REQUESTS_PER_SECOND."""
         self.count_request(who, REQUESTS_PER_SECOND, BURST)
 
     @contextmanager
     def slot(self, who: str, kind: str, limit: int) -> Iterator[None]:
-        """Take one of `limit` slots of a device for the time of a request, or raise TooMany."""
+        """Occupy one of `limit` slots of a device during a request. Raise TooMany if none is free."""
         if self._busy[who, kind] >= limit:
             raise TooMany(limit=limit, what=f"{kind} of this device at one time")
         self._busy[who, kind] += 1
@@ -102,16 +102,16 @@ class HubLimits(RequestLimits):
 
     @contextmanager
     def body(self, who: str, size: int) -> Iterator[None]:
-        """Reserve memory for a body, or raise TooMany."""
+        """Reserve memory for a request body. Raise TooMany if the limit is exceeded."""
         with self.reserve_body(who, MAX_DEVICE_BODIES, MAX_BODIES) as reserve:
             try:
                 reserve(size)
-            except ServerBusy:  # devices repeat a request after a 429
+            except ServerBusy:  # devices retry a request after status 429
                 raise TooMany(limit=MAX_BODIES, what="bytes in requests at one time") from None
             yield
 
     def check_codes(self) -> None:
-        """Raise TooMany if many invitation codes were refused in the last minute."""
+        """Raise TooMany if too many invitation codes were refused in the last minute."""
         now = self._clock()
         self._refused = [at for at in self._refused if at > now - 60]
         if len(self._refused) >= REFUSED_CODES_PER_MINUTE:
@@ -149,7 +149,7 @@ class WakeUps:
 
 
 class Hub:
-    """The state of a running hub server."""
+    """State of a running hub server, shared by its request handlers."""
 
     def __init__(self, store: HubStore, log: Callable[[str], None], copies: SpaceCopies | None) -> None:
         self.store = store
@@ -181,13 +181,13 @@ class Hub:
                     self.log(str(error))
 
     def wake(self, space: str) -> None:
-        """Handle a change of a space."""
+        """Wake the requests that wait for a change of this space, and queue a refresh of its copy."""
         self.wakeups.wake(space)
         if self.copies is not None:
             self.changed_spaces.add(space)
 
     def stop_waiting(self) -> None:
-        """End all waiting requests, because the server stops."""
+        """End all waiting requests when the server stops."""
         self.is_stopping = True
         self.wakeups.wake_all()
 
@@ -246,7 +246,7 @@ def build_app(
 
 
 class HubGuard:
-    """The outermost layer: checks the head of a request, adds headers, and closes connections of slow readers."""
+    """Outermost ASGI layer: checks request headers, adds response headers, and disconnects slow readers."""
 
     def __init__(self, app: ASGIApp, hub: Hub, address: ServerAddress) -> None:
         self._app, self._hub, self._address = app, hub, address
@@ -281,7 +281,7 @@ class HubGuard:
         except ClientDisconnect:
             pass
         except Exception as error:
-            if has_begun:  # the answer cannot be changed any more; the connection is closed
+            if has_begun:  # the answer has begun, so the connection is closed
                 raise
             # The message of the exception may contain text of a page.
             self._hub.log(f"internal error: {type(error).__name__}")
@@ -321,14 +321,14 @@ async def _join_page(_: Request) -> Response:
 
 
 async def _call(request: Request) -> Response:
-    """Answer a request that is one method of HubConnection."""
+    """Answer a request by calling a method of HubConnection."""
     name = request.path_params["request"]
     if name not in REQUESTS:
         raise NoSuchAddress(path=request.url.path[:200])
     admitted = await _admit(request, is_public=name in PUBLIC_REQUESTS)
     hub = admitted.hub
     arguments: dict[str, Any] | None = None
-    if not admitted.token_hash:  # slow clients without a token must not occupy the slots that they share
+    if not admitted.token_hash:  # all clients without a token share slots, which slow ones must not occupy
         arguments = await _arguments(request, name, MAX_PUBLIC_BODY)
     with hub.limits.slot(admitted.token_hash, "requests", MAX_AT_ONCE):
         if arguments is None:
@@ -349,7 +349,7 @@ async def _call(request: Request) -> Response:
 
 
 async def _read(request: Request) -> Response:
-    """Answer an operation that reads, such as query or get, from the copy of a space."""
+    """Answer a read operation, such as query or get, from the copy of a space."""
     admitted = await _admit(request)
     hub, params = admitted.hub, request.path_params
     if hub.copies is None:
@@ -389,13 +389,11 @@ async def _next_seq(admitted: Admitted, space: str, after: int, timeout: float) 
 
 
 async def _events(request: Request) -> Response:
-    """Send the last sequence number of a space at each change, as server-sent events."""
+    """Stream the last sequence number of a space after each change, as server-sent events."""
     admitted = await _admit(request)
     hub, space = admitted.hub, request.path_params["space"]
     after = from_json(int, _number(request.query_params.get("after", "0")), "after")
-    await hub.run(
-        lambda: hub.store.space(admitted.caller, space)
-    )  # an error is reported before the stream begins
+    await hub.run(lambda: hub.store.space(admitted.caller, space))  # report errors before the stream begins
 
     async def stream() -> AsyncIterator[str]:
         seen = after
@@ -468,7 +466,7 @@ async def _json_object(request: Request, limit: int) -> dict[str, Any]:
 
 @cache
 def _defaults(name: str) -> tuple[str, ...]:
-    """Return the names of the arguments of a method that have a default."""
+    """Return the names of the arguments of a method that have default values."""
     parameters = inspect.signature(getattr(StoreHub, name)).parameters.values()
     return tuple(param.name for param in parameters if param.default is not param.empty)
 
@@ -513,7 +511,7 @@ def _error_answer(error: QuaidError) -> Response:
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    """Convert an exception to an answer."""
+    """Convert an exception to an error response."""
     path = request.url.path[:200]
     if isinstance(error, HTTPException):
         method = request.method[:20]

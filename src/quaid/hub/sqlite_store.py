@@ -18,7 +18,7 @@ from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_er
 APPLICATION_ID = 0x51485542  # "QHUB"
 BUSY_SECONDS = 10
 POLL_SECONDS = 0.5
-"""Changes of other processes are noticed after this time."""
+"""Interval in seconds for polling changes of other processes."""
 CACHE_KIB = 4 * 1024
 
 
@@ -74,7 +74,7 @@ class SqliteHubStore(HubStore):
         ):
             connection.config(setting, value)
         connection.pragma("synchronous", "FULL")
-        connection.pragma("secure_delete", True)  # a purge overwrites what it erases
+        connection.pragma("secure_delete", True)  # a purge overwrites the erased data
         connection.pragma("cache_size", -CACHE_KIB)
         return connection
 
@@ -96,7 +96,7 @@ class SqliteHubStore(HubStore):
         connection.close()
 
     def close(self) -> None:
-        """Close all connections. The last one writes the WAL into the file."""
+        """Close all connections. Closing the last one checkpoints the WAL."""
         self._is_closed = True
         with self._changed:
             self._changed.notify_all()
@@ -125,7 +125,7 @@ class SqliteHubStore(HubStore):
         return self._all_calls
 
     def _fit_together(self, one: PutCall, other: PutCall) -> bool:  # noqa: ARG002
-        return True  # a commit covers the whole file
+        return True  # all spaces are in one file, so one commit can cover them
 
     def _wake(self, space: str) -> None:  # noqa: ARG002
         with self._changed:
@@ -137,7 +137,7 @@ class SqliteHubStore(HubStore):
             self._writer.pragma("wal_checkpoint", "TRUNCATE")
 
     def _watch(self) -> None:
-        """Compare the numbers of all spaces after each commit, and twice a second because of other processes."""
+        """Poll the sequence numbers of all spaces after each commit, and twice a second for other processes."""
         connection = self._connect()
         version = connection.pragma("data_version")
         self._watcher_started.set()
@@ -150,7 +150,7 @@ class SqliteHubStore(HubStore):
                     self._changed.wait(POLL_SECONDS)
 
     def backup(self, path: str) -> None:
-        """Write a consistent copy of the database to a new file, while others read and write."""
+        """Write a consistent copy of the database to a new file. Others can read and write meanwhile."""
         with translate_os_errors(path):
             make_private_file(path)
         with translate_sqlite_errors(path):

@@ -64,21 +64,21 @@ from quaid.spaces.protocol import (
 
 SCHEMA_VERSION = 1
 MIGRATIONS: dict[int, str] = {}
-"""The statements that bring a hub's database from the version before to this one. Both databases run them."""
+"""SQL statements that upgrade a database from the previous version, by version. They run on both databases."""
 
 OPERATOR = Caller("", "operator", "", "owner", is_admin=True)
 NODE = Caller("", "node", "", "read", is_admin=True)
-"""A hub process, which reads all spaces to keep copies for searches. No token gives a caller without a device."""
+"""The caller for a hub process that reads all spaces to keep searchable copies. Tokens never map to it."""
 KINDS: tuple[SpaceKind, ...] = ("private", "team", "public")
 
 SEEN_SECONDS = 60
-"""The time at which a device was last seen is written at most this often."""
+"""Minimum interval in seconds between two updates of the time at which a device was last seen."""
 MOST_CHANGES = 1_000
 MOST_PROPOSALS = 1_000
 MOST_VECTORS = 10_000
 MOST_VECTOR_BYTES = 64 * 1024
 MOST_GROUPED = 64
-"""So many waiting calls of put() are stored in one transaction."""
+"""Maximum number of waiting put() calls that are stored in one transaction."""
 LONGEST_NAME = 100
 
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")
@@ -94,13 +94,13 @@ PROPOSAL_COLUMNS = (
 
 
 def read_statements(name: str) -> str:
-    """Return the statements in a file of this package."""
+    """Return the SQL statements in a file of this package."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), encoding="utf-8") as file:
         return file.read()
 
 
 class Access(NamedTuple):
-    """A space and what the caller may do in it."""
+    """A space with the right of the caller, and whether the caller is a member."""
 
     space: Space
     is_member: bool
@@ -117,11 +117,11 @@ class PutCall:
         self.error: BaseException | None = None
         self.is_done = False
         self.turn = threading.Event()
-        """Set when the call is done, or when it is the next one to write."""
+        """Set when the call is done, or when its thread must write the waiting calls."""
 
 
 class PutQueue:
-    """Calls of put() that wait while another one commits. The next writer stores them all in one transaction."""
+    """Calls of put() that wait while another call commits. The next writer stores them all in one transaction."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -129,7 +129,7 @@ class PutQueue:
         self.waiting: list[PutCall] = []
 
     def add(self, call: PutCall) -> None:
-        """Add a call, and return when it is done or when it is the next one to write."""
+        """Add a call. Return when it is done, or when its thread must write the waiting calls."""
         with self.lock:
             self.waiting.append(call)
             if not self.is_busy:
@@ -138,7 +138,7 @@ class PutQueue:
         call.turn.wait()
 
     def take(self, call: PutCall, fit: Callable[[PutCall, PutCall], bool]) -> list[PutCall]:
-        """Remove a call, and the others that can be stored with it."""
+        """Remove and return a call, and the waiting calls that can be stored with it."""
         with self.lock:
             fitting = [other for other in self.waiting if other is not call and fit(call, other)]
             calls = [call, *fitting[: MOST_GROUPED - 1]]
@@ -146,7 +146,7 @@ class PutQueue:
         return calls
 
     def finish(self, calls: Iterable[PutCall]) -> None:
-        """Let the callers continue, and the next one write."""
+        """Wake the callers of finished calls, and the next writer."""
         for call in calls:
             call.is_done = True
             call.turn.set()
@@ -159,11 +159,12 @@ class PutQueue:
 class HubStore(ABC):
     """The database of a hub. Every method is one transaction; methods with a caller check the caller's right.
 
-    They raise errors.NotFound for a space that the caller cannot see, errors.NotAllowed for too small a right,
+    They raise errors.NotFound for a space that the caller cannot see, errors.NotAllowed for an insufficient right,
     and errors.DeviceRevoked if the device of the caller was revoked meanwhile.
 
-    The right of a person in a space is that of the member, or `read` in a public space. An agent needs a right of its
-    own; it has the lesser of this and its owner's, never more than `write`. The limit of the token applies to both.
+    The right of a person in a space is that of the member, or `read` in a public space. An agent needs a
+    separate right; the lower one of this and its owner's right applies, up to `write`. The limit of the token applies
+    to both.
     An admin may list all people, devices and audit entries, revoke any device, and invite to and manage the members
     of any space. An admin reads and writes pages only as a member of a space. OPERATOR is the admin who runs commands
     on the hub's machine, and NODE a hub process that copies spaces; both list all spaces, with the right `read`.
@@ -173,12 +174,12 @@ class HubStore(ABC):
     """
 
     hub_id: str
-    """A random id, made when the hub is created. It tells apart two hubs with one address."""
+    """A random id, chosen when the hub is created. It distinguishes two hubs with the same address."""
 
     FOR_UPDATE: ClassVar[str] = ""
-    """Ends a SELECT that locks its rows."""
+    """SQL suffix of a SELECT that locks its rows."""
     ATTEMPTS: ClassVar[int] = 1
-    """So often put() is tried while errors.Busy is raised."""
+    """Maximum number of attempts of put() if errors.Busy is raised."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -189,7 +190,7 @@ class HubStore(ABC):
         self._lock = threading.Lock()
         self._known: dict[str, int] = {}
 
-    # What the two databases do differently
+    # Methods that differ between SQLite and PostgreSQL
     @abstractmethod
     def close(self) -> None: ...
 
@@ -198,7 +199,7 @@ class HubStore(ABC):
 
     @abstractmethod
     def _write(self) -> AbstractContextManager[HubTransaction]:
-        """Return a transaction that is committed at the end, and rolled back on an error."""
+        """Return a context manager for a transaction, which is rolled back on an error and otherwise committed."""
         ...
 
     @abstractmethod
@@ -208,7 +209,7 @@ class HubStore(ABC):
 
     @abstractmethod
     def _scrub(self) -> None:
-        """Remove erased bytes from the files of the database, as far as that is possible now."""
+        """Remove erased data from the files of the database, as far as possible while others use it."""
         ...
 
     @abstractmethod
@@ -217,7 +218,7 @@ class HubStore(ABC):
         ...
 
     def _queue(self, space: str) -> PutQueue:
-        """Return the queue of a space. Only calls for the same space share a transaction."""
+        """Return the queue for a space, which spaces may share. Only calls for one space share a transaction."""
         return self._queues[hash(space) % len(self._queues)]
 
     def _create_hub(self, tx: HubTransaction) -> None:
@@ -248,12 +249,12 @@ class HubStore(ABC):
         ledger.save()
 
     def _access(self, tx: HubTransaction, caller: Caller, space: str, *, as_admin: bool = False) -> Access:
-        """Return what the caller may do in a space; raise NotFound if that is nothing."""
+        """Return the access of the caller to a space. Raise NotFound if the caller has no right in it."""
         row = self._access_rows(tx, [caller.device], space).get(caller.device)
         return self._judge(row, caller, space, as_admin=as_admin)
 
     def _access_rows(self, tx: HubTransaction, devices: Sequence[str], space: str) -> dict[str, Row]:
-        """Read a space with the rights of devices in it, by device. It is empty if there is no such space."""
+        """Return rows with a space and the rights of devices in it, by device; empty if there is no such space."""
         listed = list(dict.fromkeys(devices))
         listed += listed[-1:] * (next(size for size in SHAPES[::-1] if size >= len(listed)) - len(listed))
         rows = tx.rows(
@@ -269,7 +270,7 @@ class HubStore(ABC):
         return without_device | {row[8]: row for row in rows if row[8] is not None}
 
     def _judge(self, row: Row | None, caller: Caller, space: str, *, as_admin: bool = False) -> Access:
-        """Return what the caller may do in a space, from a row of _access_rows()."""
+        """Compute the access of the caller to a space from a row of _access_rows()."""
         if row is None:
             raise NotFound(what="space", name=space, hint="")
         id, name, kind, sealed, last_seq, own, agents, joined, device, person, revoked, expires = row
@@ -286,7 +287,7 @@ class HubStore(ABC):
             raise DeviceRevoked(hub=self.hub_id)
 
     def _check_caller(self, tx: HubTransaction, caller: Caller) -> None:
-        """Raise DeviceRevoked if the device of the caller cannot be used."""
+        """Raise DeviceRevoked if the device of the caller is unknown, revoked or expired."""
         if caller.device or not caller.is_admin:
             sql = "SELECT id, revoked_at, expires_at FROM devices WHERE id = ?"
             self._check_device(*(tx.one(sql, (caller.device,)) or (None, None, None)))
@@ -294,7 +295,7 @@ class HubStore(ABC):
     def _enter(
         self, tx: HubTransaction, caller: Caller, space: str, needed: Right = "read", act: str = ""
     ) -> Access:
-        """Check that the caller has a right in a space, and limit the transaction to the space."""
+        """Check that the caller has the needed right in a space, and limit the transaction to the space."""
         access = self._access(tx, caller, space)
         if not allows(access.space.right, needed):
             raise NotAllowed(name=act, needed=needed, granted=access.space.right)
@@ -304,7 +305,7 @@ class HubStore(ABC):
     def _manage(
         self, tx: HubTransaction, caller: Caller, space: str, act: str, *, own: bool = False
     ) -> Access:
-        """Check that the caller is an owner of a space or an admin; with `own`, any member may do it."""
+        """Check that the caller is an owner of a space or an admin or, with `own`, any member."""
         access = self._access(tx, caller, space, as_admin=True)
         may_manage = caller.is_admin or access.space.right == "owner" or (own and access.is_member)
         if not may_manage:
@@ -325,7 +326,7 @@ class HubStore(ABC):
             raise AlreadyExists(path=f"The person {name}", hint="Choose another name.")
 
     def people(self, caller: Caller) -> list[Person]:
-        """Return all people to an admin, and to others those who share a space with them."""
+        """Return all people if the caller is an admin, otherwise the people who share a space with the caller."""
         with self._read() as tx:
             self._check_caller(tx, caller)
             sql = "SELECT p.name, p.is_admin, p.created_at FROM people p"
@@ -382,7 +383,7 @@ class HubStore(ABC):
         return device
 
     def authenticate(self, token_hash: str) -> Caller | None:
-        """Return the caller with this token; None if it is unknown, revoked or expired."""
+        """Return the caller with this token, or None if the token is unknown, revoked or expired."""
         now = self._now()
         with self._read() as tx:
             row = tx.one(
@@ -399,7 +400,7 @@ class HubStore(ABC):
         return _caller_from(row)
 
     def revoke_device(self, caller: Caller, device: str) -> None:
-        """Revoke a device of the caller, or any device for an admin, and its open invitations."""
+        """Revoke a device and its open invitations. Admins may revoke any device, others only their own."""
         with self._write() as tx:
             self._check_caller(tx, caller)
             row = tx.one("SELECT person FROM devices WHERE id = ?", (device,))
@@ -448,7 +449,8 @@ class HubStore(ABC):
         id = secrets.token_hex(8)
         with self._write() as tx:
             self._check_caller(tx, caller)
-            ledger = self._ledger(tx, "")  # also a lock, so that no two spaces of a person get the same name
+            # This takes a lock, so that a person cannot get two spaces with the same name.
+            ledger = self._ledger(tx, "")
             if any(space.name == name for space in self._spaces_of(tx, caller)):
                 raise AlreadyExists(path=f"The space {name}", hint="Choose another name.")
             tx.many(
@@ -543,12 +545,12 @@ class HubStore(ABC):
         sql, params = "DELETE FROM members WHERE space = ? AND person = ?", (space, person)
         if agent:
             tx.many(sql + " AND agent = ?", [(*params, agent)])
-        else:  # with the agents of the person
+        else:  # including the agents of the person
             tx.many(sql, [params])
             self._drop_invitations(tx, space, person)
 
     def _drop_invitations(self, tx: HubTransaction, space: str, person: str) -> None:
-        """Delete the open invitations of a person, which could give back a right that the person has lost."""
+        """Delete the open invitations of a person, which could restore a right that the person has lost."""
         sql = "DELETE FROM invitations WHERE space = ? AND created_by = ? AND redeemed_at IS NULL"
         tx.many(sql, [(space, person)])
 
@@ -645,7 +647,7 @@ class HubStore(ABC):
         agent: str,
         right: Right,
     ) -> Caller:
-        """Add the person, if new, with a device. A new device of a known person is limited to the invitation."""
+        """Add a device, and its person if new. A device of an existing person is limited to the invited right."""
         known = tx.one("SELECT is_admin FROM people WHERE name = ?", (person,)) if may_exist else None
         if known is None:
             self._insert_person(tx, person, is_admin=False)
@@ -655,7 +657,7 @@ class HubStore(ABC):
         return Caller(person, agent, device, limit, is_admin)
 
     def _join(self, tx: HubTransaction, caller: Caller, space: str, right: Right) -> Space:
-        """Add the caller to a space, or raise the right, and return the space."""
+        """Add the caller to a space, or raise the right of the caller in it. Return the space."""
         sql = "SELECT id, name, kind, sealed, last_seq FROM spaces WHERE id = ?"
         id, name, kind, sealed, last_seq = tx.one(sql, (space,)) or ("",) * 5
         found = Space(id, name, kind, bool(sealed), last_seq, right)
@@ -668,7 +670,7 @@ class HubStore(ABC):
 
     # Pages
     def put(self, caller: Caller, space: str, pushes: Sequence[Push]) -> list[PushResult]:
-        """Store pushes. Calls that wait for the same space are stored together, which saves commits."""
+        """Store pushes. Concurrent calls for the same space are stored in one transaction, which saves commits."""
         pushes = [push._replace(slug="") if push.deleted else push for push in pushes]
         call, queue = PutCall(caller, space, pushes), self._queue(space)
         queue.add(call)
@@ -728,7 +730,7 @@ class HubStore(ABC):
         with self._read() as tx:
             access = self._enter(tx, caller, space)
             last_seq = access.space.last_seq
-            # A page that changes meanwhile has a number after last_seq, and is in a later answer.
+            # A page that changes meanwhile gets a number after last_seq, and is returned by a later call.
             most = max(1, min(limit, MOST_CHANGES))
             sql = "SELECT seq, size FROM heads WHERE space = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
             heads = tx.rows(sql, (space, after, last_seq, most + 1))
@@ -739,7 +741,7 @@ class HubStore(ABC):
                 until, total = seq, total + size
             rows: list[Row] = []
             for part in slices([seq for seq, _ in heads if seq <= until]):
-                # The range makes PostgreSQL choose the right index, also before it has statistics.
+                # With the range, PostgreSQL chooses the right index even before it has statistics.
                 sql = f"SELECT {CHANGE_COLUMNS} FROM revisions WHERE space = ? AND seq IN {in_list(part)}"  # noqa: S608
                 sql += " AND seq BETWEEN ? AND ? ORDER BY seq"
                 rows += tx.rows(sql, (space, *part, part[0], part[-1]))
@@ -751,7 +753,7 @@ class HubStore(ABC):
         return ChangePage(changes, last_seq, is_complete, row[0] if row else "")
 
     def _register(self, caller: Caller, space: str) -> None:
-        """Record that a device has pages of a space, before it gets the first ones."""
+        """Record that a device reads pages of a space, before the first pages are sent."""
         with self._write() as tx:
             self._enter(tx, caller, space)
             sql = "INSERT INTO acknowledgements (space, device, seq) VALUES (?, ?, 0) ON CONFLICT DO NOTHING"
@@ -790,7 +792,7 @@ class HubStore(ABC):
             return dict(tx.rows("SELECT id, last_seq FROM spaces"))
 
     def _report_changes(self, spaces: Iterable[str] | None = None) -> None:
-        """Tell the followers which spaces have changed: those given, or those with a new number."""
+        """Notify the followers of changed spaces: those given, or those with a new sequence number."""
         if spaces is None:
             before, self._known = self._known, self._all_last_seqs()
             spaces = [space for space, seq in self._known.items() if seq != before.get(space, 0)]
@@ -820,7 +822,7 @@ class HubStore(ABC):
             row = tx.one("SELECT last_seq FROM spaces WHERE id = ?", (space,))
         return int(row[0]) if row else 0
 
-    # Proposals of members who may only propose
+    # Proposals
     def proposals(self, caller: Caller, space: str) -> list[Proposal]:
         """Return open proposals, those of others only to writers; and decided ones of the caller's own device.
 
@@ -877,7 +879,7 @@ class HubStore(ABC):
             self._wake(space)
         return result
 
-    # Erasing, and what devices have applied
+    # Erasure and acknowledgements
     def purge(self, caller: Caller, space: str, uuid: str) -> Purge:
         """Erase a page with its history for good. Owners may do it, and writers if the page is only theirs."""
         with self._write() as tx:
@@ -896,7 +898,7 @@ class HubStore(ABC):
                 seq = writer.purge(caller, uuid, head[0])
                 writer.save()
                 sql = "UPDATE acknowledgements SET seq = ? WHERE space = ? AND device = ? AND seq = ?"
-                tx.many(sql, [(seq, space, caller.device, seq - 1)])  # the caller is up to date
+                tx.many(sql, [(seq, space, caller.device, seq - 1)])  # the caller has applied its own purge
             [purge] = self._purges(tx, space, uuid)
         self._scrub()
         self._wake(space)
@@ -930,7 +932,7 @@ class HubStore(ABC):
         ]
 
     def acknowledge(self, caller: Caller, space: str, seq: int) -> None:
-        """Record that a device has applied all changes up to a number. It never decreases."""
+        """Record that a device has applied all changes up to `seq`. The stored number never decreases."""
         with self._write() as tx:
             access = self._enter(tx, caller, space)
             tx.many(
@@ -940,11 +942,11 @@ class HubStore(ABC):
                 [(space, caller.device, max(0, min(seq, access.space.last_seq)))],
             )
 
-    # Vectors by content hash, so that a text is embedded once
+    # Vectors by content hash, so that each text is embedded by one device only
     def put_vectors(
         self, caller: Caller, space: str, model: str, vectors: Sequence[tuple[bytes, bytes]]
     ) -> int:
-        """Store vectors by the hash of their text; return how many were new. Sealed spaces have none on the hub."""
+        """Store vectors by the hash of their text. Return the number of new ones. Sealed spaces have no vectors."""
         _check_name("model", model)
         if len(vectors) > MOST_VECTORS:
             problem = f"{len(vectors):,} at once are too many; send at most {MOST_VECTORS:,}"
@@ -1026,7 +1028,7 @@ class HubStore(ABC):
 
 def _caller_from(row: Row) -> Caller:
     person, agent, device, limit, is_admin, *_ = row
-    # An admin's agent, or a token with a limit, does not administrate the hub.
+    # Agents of admins, and tokens with a limit, do not have admin rights.
     return Caller(person, agent, device, limit, bool(is_admin) and not agent and limit == "owner")
 
 

@@ -19,7 +19,7 @@ LARGEST_FILE = 1024 * 1024
 
 
 class HubToken(NamedTuple):
-    """How this device is known to a hub."""
+    """The identity and token of this device on a hub."""
 
     url: str
     token: str
@@ -29,9 +29,9 @@ class HubToken(NamedTuple):
 
 class Credentials(NamedTuple):
     hubs: dict[str, HubToken]
-    """The token for each hub, by its id."""
+    """The token for each hub, by hub id."""
     keys: dict[str, str]
-    """The keys of sealed spaces, by the id of the space, in base64."""
+    """The keys of sealed spaces in base64, by space id."""
 
 
 def credentials_path(database_path: str) -> str:
@@ -40,7 +40,7 @@ def credentials_path(database_path: str) -> str:
 
 
 def read(database_path: str) -> Credentials:
-    """Return the credentials of a memory; empty ones if there is no file."""
+    """Return the credentials of a memory, which are empty if there is no file."""
     path = credentials_path(database_path)
     try:
         with open(path, "rb") as file:
@@ -57,7 +57,7 @@ def read(database_path: str) -> Credentials:
 
 
 def write(database_path: str, credentials: Credentials) -> None:
-    """Replace the credentials of a memory. The file is readable by its owner only."""
+    """Replace the credentials of a memory. Only the owner of the file can read it."""
     content = {
         "hubs": {hub_id: hub._asdict() for hub_id, hub in credentials.hubs.items()},
         "keys": credentials.keys,
@@ -68,7 +68,7 @@ def write(database_path: str, credentials: Credentials) -> None:
 
 
 def new_key() -> str:
-    """Return a random key for a sealed space."""
+    """Return a new random key for a sealed space."""
     return base64.urlsafe_b64encode(os.urandom(KEY_BYTES)).decode().rstrip("=")
 
 

@@ -51,11 +51,11 @@ from quaid.spaces.protocol import (
 TIMEOUT = 30.0
 MAX_ANSWER = 256 * 1024 * 1024
 PUSH_BYTES = 8 * 1024 * 1024
-"""Bundles of this size together are sent in one request."""
+"""Maximum total size of the bundles in one request."""
 PUSH_PAGES = 200
 MOST_RETRIES = 5
 NOT_REPEATABLE = ("redeem", "create_space", "invite", "settle")
-"""Requests that must not be sent again if the answer was lost."""
+"""Requests that must not be repeated if the answer was lost, because they are not idempotent."""
 KNOWN_ERRORS = {
     error.code: error
     for error in (
@@ -71,17 +71,17 @@ KNOWN_ERRORS = {
         errors.TooMany,
     )
 }
-"""Errors of a hub that are raised here as the same class."""
+"""Errors of a hub that the client raises as the same class, by error code."""
 
 
 Result = TypeVar("Result")
 
 
 class HttpHub:
-    """A HubConnection over HTTP. It sends one request at a time; use a second connection to wait.
+    """A HubConnection over HTTP. It sends one request at a time; use a second connection for wait().
 
-    `hub_id` is the id of the hub that the device joined, or "" before. The id is checked before any content or the
-    token is sent.
+    `hub_id` is the id of the hub that the device has joined, or "". It is checked before the token or any content is
+    sent.
     """
 
     def __init__(self, url: str, token: str = "", hub_id: str = "") -> None:
@@ -234,7 +234,7 @@ class HttpHub:
         return result
 
     def _exchange(self, name: str, path: str, body: bytes, token: str, timeout: float) -> bytes:
-        """Send a request and return the body of the answer. Wait and repeat it while the hub asks to slow down."""
+        """Send a request and return the body of the answer. Retry with a delay if the hub limits the rate."""
         for attempt in range(MOST_RETRIES + 1):
             response, answer = self._send(name, path, body, token, timeout)
             self._check_hub(response)
@@ -267,17 +267,17 @@ class HttpHub:
                 if len(answer) > MAX_ANSWER:
                     self.close()
                     self._distrust(f"its answer to {name} has more than {MAX_ANSWER:,} bytes")
-                if response.length:  # read() with a limit does not report that bytes are missing
+                if response.length:  # read() with a limit does not raise IncompleteRead
                     raise http.client.IncompleteRead(answer, response.length)
                 return response, answer
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                # The hub may have closed an idle connection.
+                # Retry, because the hub may have closed an idle connection.
                 if is_reused and name not in NOT_REPEATABLE and not isinstance(error, TimeoutError):
                     continue
                 raise HubUnreachable(hub=self.url, problem=_reason(error)) from None
             except BaseException:
-                self.close()  # the rest of the answer must not be read as the next one
+                self.close()  # the rest of this answer must not be read as the answer to the next request
                 raise
 
     def _connect(self) -> http.client.HTTPConnection:
@@ -287,7 +287,7 @@ class HttpHub:
         return http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)
 
     def _check_hub(self, response: http.client.HTTPResponse) -> None:
-        """Check that the answer comes from the hub that the device joined, and remember the id of a new one."""
+        """Check that the answer comes from the hub that the device has joined, or store the id of a new hub."""
         actual = response.getheader(HUB_ID_HEADER, "")
         if not actual:
             problem = f"something else than a hub answers there (status {response.status})"
@@ -312,12 +312,12 @@ class HttpHub:
             try:
                 return KNOWN_ERRORS[code](**facts)
             except (KeyError, TypeError, ValueError, IndexError):
-                pass  # another version of the hub reports other facts
+                pass  # the fields differ in another version of the hub
         return HubRefused(hub=self.url, problem=message[:500])
 
 
 def parse_address(url: str) -> tuple[bool, str, int]:
-    """Return whether a URL of a hub uses TLS, its host and its port. Refuse HTTP beyond this machine."""
+    """Parse the URL of a hub into (uses TLS, host, port). Refuse HTTP unless the host is this machine."""
     parts = urlsplit(url)
     try:
         port, host = parts.port, parts.hostname or ""
@@ -365,7 +365,7 @@ def _seconds(text: str | None) -> float:
 
 
 def _reason(error: Exception) -> str:
-    """Return why a connection failed, in words."""
+    """Return the reason why a connection failed, for a message."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not valid ({error.verify_message})"
     if isinstance(error, socket.gaierror):

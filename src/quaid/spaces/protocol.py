@@ -12,7 +12,7 @@ from quaid.errors import InvalidArgument
 
 Right = Literal["read", "propose", "append", "write", "owner"]
 RIGHTS: tuple[Right, ...] = ("read", "propose", "append", "write", "owner")
-"""What a member may do in a space, from least to most. Each right includes those before it.
+"""The rights of members in a space, in ascending order. Each right includes those before it.
 
 `append` allows additions only: timeline entries, links, facts and new pages. `owner` manages members.
 """
@@ -21,7 +21,7 @@ SpaceKind = Literal["private", "team", "public"]
 
 PROTOCOL = 1
 """Version of the protocol between devices and hubs."""
-CODE_LETTERS = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"  # no letters and digits that look alike
+CODE_LETTERS = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"  # without letters and digits that look alike
 CODE_LENGTH = 12
 
 
@@ -29,13 +29,13 @@ class Caller(NamedTuple):
     """The authenticated author of a request."""
 
     person: str
-    """Name of the person, or of the owner of the agent."""
+    """Name of the person who sent the request, or who owns the agent."""
     agent: str
     """Name of the agent that acts for the person, or ""."""
     device: str
     """Id of the device whose token was used."""
     limit: Right = "owner"
-    """The most that this token may do in any space. The right in a space is the lesser of this and the member's."""
+    """The highest right of this token in any space. The member's right in a space applies if it is lower."""
     is_admin: bool = False
     """True for the operator of the hub, who may create spaces and people."""
 
@@ -55,7 +55,7 @@ class Push(NamedTuple):
 
     uuid: str
     base: int
-    """The revision that the device had read; 0 for a new page."""
+    """The revision on which the change is based; 0 for a new page."""
     hash: str
     """SHA-256 of the bundle, in hexadecimal."""
     bundle: bytes
@@ -63,14 +63,14 @@ class Push(NamedTuple):
     """The slug of the page; "" in a sealed space or for a deleted page."""
     deleted: bool = False
     additions_only: bool = False
-    """Set by the server if it has compared the bundle with its base and found additions only."""
+    """Set by the server if the bundle only adds content to its base."""
     base_hash: str = ""
-    """Hash of the base; "" is not compared. The hub then also refuses a base with the same number and another
-    content, as after a restore from a backup."""
+    """Hash of the base, or "" to skip this check. After a restore from a backup, the hub may have other content
+    under the same revision number, and refuses the push."""
 
 
 class Change(NamedTuple):
-    """One revision of a page, as devices read it."""
+    """One revision of a page, sent to devices."""
 
     seq: int
     uuid: str
@@ -86,18 +86,19 @@ class Change(NamedTuple):
     agent: str
     device: str
     at: str
-    """The time at which the hub stored it, in UTC."""
+    """The time at which the hub stored the revision, in UTC."""
     device_name: str = ""
 
 
 class PushResult(NamedTuple):
     """The answer to one push.
 
-    `stale`: the base is not the newest revision; `head` is. `slug_taken`: another page of the space has the slug;
-    `head` is that page. `denied`: the caller may only read. `proposed`: stored as a proposal, because the caller may
-    only propose, or may only append and has changed something. `purged`: the page was erased for good and cannot come
-    back. A push that repeats a stored revision (same base, hash and device) is `stored` again with the same numbers.
-    `head` is None if the hub does not have the page, or if the answer has become too large: read it with get().
+    `stale`: the base is not the newest revision, which is in `head`. `slug_taken`: another page of the space,
+    which is in `head`, has the slug. `denied`: the caller may only read. `proposed`: stored as a proposal,
+    because the caller may only propose, or may only append and has changed existing content. `purged`: the page
+    was erased permanently. A push that repeats a stored revision (same base, hash and device) is `stored` again
+    with the same numbers. `head` is None if the hub does not have the page, or if the answer would be too
+    large: read it with get().
     """
 
     uuid: str
@@ -115,7 +116,7 @@ class ChangePage(NamedTuple):
     last_seq: int
     """The last sequence number of the space. It is smaller than `after` if the hub was restored from a backup."""
     is_complete: bool
-    """True if no more changes are left."""
+    """True if there are no further changes."""
     after_hash: str = ""
     """Hash of the change with the number `after`; "" for a purge and if there is none. If it is not the hash that the
     device has seen there, the hub was restored from a backup and has other changes since."""
@@ -153,7 +154,7 @@ class Invitation(NamedTuple):
     """The id of the space; "" for an invitation to the hub, which only an admin may make."""
     right: Right
     person: str
-    """The person whom a redeemed code stands for; "" if the person who redeems it chooses a name."""
+    """The person for whom the invitation is; "" if the person who redeems it chooses a name."""
     agent: str
     expires_at: str
 
@@ -176,7 +177,7 @@ class Purge(NamedTuple):
     at: str
     person: str
     pending: tuple[Device, ...]
-    """The devices of the space that have not yet acknowledged it."""
+    """The devices of the space that have not acknowledged the purge yet."""
 
 
 class AuditEntry(NamedTuple):
@@ -190,17 +191,17 @@ class AuditEntry(NamedTuple):
     action: str
     space: str
     subject: str
-    """What was acted on, as in a uuid with its revision. Never text of a page."""
+    """The object of the action, such as a uuid with its revision. It never contains page text."""
     hash: str
 
 
 class HubInfo(NamedTuple):
-    """What a hub says about itself and about the caller."""
+    """Information about a hub and about the caller."""
 
     hub_id: str
     protocol: int
     person: str = ""
-    """The caller, as in Caller; all are "" if the request had no token."""
+    """Like the following fields, as in Caller; "" if the request had no token."""
     agent: str = ""
     device: str = ""
     limit: Right = "read"
@@ -209,12 +210,12 @@ class HubInfo(NamedTuple):
 
 class InvitationCode(NamedTuple):
     code: str
-    """Single use; the hub keeps only its hash."""
+    """The invitation code. It can be used once, and the hub stores only its hash."""
     expires_at: str
 
 
 class Joined(NamedTuple):
-    """What a device becomes by redeeming a code."""
+    """The result of redeeming an invitation code."""
 
     person: str
     agent: str
@@ -223,7 +224,7 @@ class Joined(NamedTuple):
     """None if the invitation was for the hub and not for a space."""
 
 
-# What a device asks of a hub: HttpHub does it over HTTP, StoreHub directly over a hub's database
+# Requests of a device to a hub. HttpHub sends them over HTTP; StoreHub runs them on the database of a hub.
 
 
 class HubConnection(Protocol):
@@ -236,7 +237,7 @@ class HubConnection(Protocol):
 
     @property
     def hub_id(self) -> str:
-        """The id of the hub; "" before the first answer of a hub that was not joined yet."""
+        """The id of the hub; "" until the first answer if the device has not joined the hub yet."""
         ...
 
     def close(self) -> None: ...
@@ -304,13 +305,13 @@ def hash_code(code: str) -> str:
 
 
 REQUESTS = tuple(name for name in vars(HubConnection) if name[0] != "_" and name not in ("hub_id", "close"))
-"""The methods of HubConnection that are one HTTP request each: POST /hub/v1/NAME, or /hub/v1/spaces/SPACE/NAME."""
+"""The methods of HubConnection that are HTTP requests: POST /hub/v1/NAME or /hub/v1/spaces/SPACE/NAME."""
 HUB_ID_HEADER = "quaid-hub"
 
 
 @cache
 def types_of(request: str) -> dict[str, Any]:
-    """Return the types of the arguments of a request, and of its result as "return"."""
+    """Return the types of the arguments of a request by name, with its result type under "return"."""
     return get_type_hints(getattr(HubConnection, request))
 
 
@@ -341,7 +342,7 @@ def parse_link(text: str) -> InvitationLink:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value of this protocol as JSON value."""
+    """Convert a value of this protocol to a JSON value."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -354,8 +355,8 @@ def to_json(value: Any) -> Any:
 def from_json(hint: Any, value: Any, name: str) -> Any:
     """Return the value of type `hint` that a JSON value stands for.
 
-    Raise InvalidArgument if it does not match the type. Unknown fields of records are ignored, so that a newer
-    program may add some.
+    Raise InvalidArgument if it does not match the type. Unknown fields of records are ignored, so that newer
+    versions can add fields.
     """
     return _reader(hint)(value, name)
 
@@ -365,7 +366,7 @@ Reader = Callable[[Any, str], Any]
 
 @cache
 def _reader(hint: Any) -> Reader:
-    """Return a function that reads values of a type."""
+    """Return a function that converts JSON values to a type."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _optional_reader(_reader(next(part for part in parts if part is not types.NoneType)))
@@ -461,7 +462,7 @@ def _list_reader(inner: Reader, kind: Any) -> Reader:
 
 
 def _record_reader(kind: Any, hints: dict[str, Any]) -> Reader:
-    """Return a reader of named tuples, which are objects, or of plain tuples, which are lists."""
+    """Return a reader of named tuples (JSON objects) or plain tuples (JSON arrays)."""
     is_plain = get_origin(kind) is tuple
     fields = [(name, _reader(hint)) for name, hint in hints.items()]
     defaults = {} if is_plain else kind._field_defaults

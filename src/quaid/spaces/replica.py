@@ -1,4 +1,4 @@
-"""The copy of a shared space in this memory: pull changes of the hub, merge them, and push local changes.
+"""Sync the copy of a shared space in this memory: pull and merge changes from the hub, and push local changes.
 
 Each change of the hub is applied in one transaction with the new common revision, so that a sync that ends at any
 point can be repeated. Pages are written as every edit is, so that search, links, chunks, history and files follow.
@@ -41,15 +41,15 @@ from quaid.storage.spaces import OutboxRow, PageState, SpaceRow
 from quaid.storage.sqlite.connection import Database, Transaction
 
 MOST_ROUNDS = 8
-"""A push that other devices overtake this often waits for the next sync."""
+"""Maximum number of pull and push rounds in one sync, if other devices keep changing the space."""
 PULL_PAGES = 500
 OUTBOX_PAGES = 1_000
-"""This many pages of the outbox are read at once."""
+"""Number of pages of the outbox that are read at once."""
 PUSH_PAGES = 100
 PUSH_BYTES = 4 * 1024 * 1024
 VECTORS_PER_REQUEST = 1_000
 SEVERAL = "others"
-"""The name of the other side of a conflict if several revisions were made since the common one."""
+"""Name of the other side of a conflict if there are several revisions since the common one."""
 BULK_PAGES = 64
 """New pages are inserted in groups of this size."""
 
@@ -60,16 +60,16 @@ class SyncedSpace(NamedTuple):
     collection: str
     space: str
     pulled: int = 0
-    """Number of pages that changes of the hub have changed here."""
+    """Number of local pages changed by changes from the hub."""
     pushed: int = 0
     proposed: int = 0
     """Number of changes that the hub stored as proposals, because this member may only propose."""
     rejected: tuple[str, ...] = ()
-    """Slugs of pages whose proposal was rejected, and which have the text of the hub again."""
+    """Slugs of pages that were reset to the text of the hub, because the proposal was rejected."""
     conflicts: tuple[str, ...] = ()
     """Slugs of pages in which both sides of a conflict were kept."""
     renamed: tuple[tuple[str, str], ...] = ()
-    """Old and new slugs of pages here whose slug another page on the hub has."""
+    """Old and new slugs of local pages that were renamed, because another page on the hub has their slug."""
     erased: int = 0
     """Number of pages that were erased here because they were forgotten on another device."""
     pending: tuple[str, ...] = ()
@@ -113,10 +113,10 @@ class Replica:
         self._seal, self._model, self._device = seal, model, device
         self._result = SyncedSpace(collection.name, space.name)
         self._rounds = 0
-        self._written: list[int] = []  # ids of the pages that changes of the hub have changed
+        self._written: list[int] = []  # ids of the pages changed by changes from the hub
 
     def sync(self) -> SyncedSpace:
-        """Exchange all changes with the hub and return what was done. Errors of the connection are raised."""
+        """Exchange all changes with the hub and return a summary. Errors of the connection are raised."""
         self._refresh()
         self._sync_folder()
         self._purge_all()
@@ -131,7 +131,7 @@ class Replica:
             self.db.write(self._discard_expired)
         self._acknowledge()
         now, problems = self._now(), self._problems()
-        # A background sync without changes writes the time once a minute, not every time.
+        # Frequent background syncs without changes store the time only once a minute.
         if self.space.problem or now[:16] != (self.space.synced_at or "")[:16]:
             self.db.write(lambda tx: self.space.update(tx, synced_at=now, problem=None))
         waiting = self.space.count_waiting(self.db)
@@ -156,7 +156,7 @@ class Replica:
         self.space = spaces.require_space(self.db, self.collection.name)
 
     def _sync_folder(self, only: list[str] | None = None) -> None:
-        """Index the files of a folder that changed, before changes of the hub are merged into them."""
+        """Index changed files of the attached folder before changes from the hub are merged into them."""
         if self.collection.root is not None and self.collection.state == "active":
             sync_collection(
                 *(self.db, self.collection),
@@ -166,7 +166,7 @@ class Replica:
                 only=only,
             )
 
-    # Changes of the hub
+    # Changes from the hub
 
     def _pull(self) -> None:
         while True:
@@ -186,7 +186,7 @@ class Replica:
         self._resolve_open_links()
 
     def _apply_all(self, changes: tuple[Change, ...]) -> None:
-        """Apply changes and move the cursor behind them. Pages of a folder are written one by one."""
+        """Apply changes, and advance the cursor. Pages in an attached folder are written one by one."""
         outbox = self.space.outbox(self.db)
         forgotten = {row.uuid for row in outbox if row.state == "purge"}
         alive = self._open_all(
@@ -204,7 +204,7 @@ class Replica:
             except Cancelled:
                 raise
             except QuaidError:
-                pass  # a page cannot be applied: find out which
+                pass  # a page cannot be applied: apply each alone to find out which
             else:
                 return
         self._result = before
@@ -215,7 +215,7 @@ class Replica:
         self.db.write(lambda tx: self._move_cursor(tx, changes[-1]))
 
     def _is_overtaken(self, db: Database | Transaction) -> bool:
-        """Return True if another process has applied changes meanwhile. Those read here may be older."""
+        """Return True if another process has applied changes meanwhile, so the changes read here may be outdated."""
         return self.space.read_cursor(db) != self.space.cursor
 
     def _move_cursor(self, tx: Transaction, last: Change) -> None:
@@ -224,11 +224,12 @@ class Replica:
         self.space.update(tx, cursor=last.seq, cursor_hash="" if last.purged else last.hash)
 
     def _open_all(self, changes: list[Change]) -> list[tuple[Change, Bundle]]:
-        """Return changes with their bundles. Pages that cannot be used here are marked, and the others are synced.
+        """Return changes with their decoded bundles. Pages that cannot be applied are marked as blocked.
 
-        These are pages of a sealed space that cannot be decrypted, which a hub cannot check, and pages that another
-        collection has. After `quaid leave --keep-pages` that is all of them, so that AlreadyExists is raised. A
-        first sync that can decrypt none has a wrong key, with which nothing must be pushed.
+        A page is blocked if it cannot be decrypted, which a hub cannot check in a sealed space, or if another
+        collection has a page with its uuid. In the first sync, the latter raises AlreadyExists, because the pages
+        were probably kept by `quaid leave --keep-pages`; if no page can be decrypted, the key is wrong, and SealKey
+        is raised before anything is pushed.
         """
         elsewhere = self.space.uuids_elsewhere(self.db, [change.uuid for change in changes])
         if elsewhere and not self.space.cursor:
@@ -270,7 +271,7 @@ class Replica:
         self._move_cursor(tx, last)
 
     def _add_new(self, tx: Transaction, new: list[tuple[Change, Bundle]]) -> set[str]:
-        """Insert pages that are not here, if their slugs are free, in large groups. Return their uuids."""
+        """Insert new pages with unused slugs in bulk. Return their uuids."""
         if self.collection.root is not None:
             return set()
         slugs_wanted = {change.uuid: bundle.slug for change, bundle in new}
@@ -298,7 +299,7 @@ class Replica:
         return {change.uuid for change, _ in free}
 
     def _apply_alone(self, change: Change, theirs: Bundle) -> None:
-        """Apply one change in its own transaction. If that is not possible, remember it for the next sync."""
+        """Apply one change in a separate transaction. If that fails, mark the page as blocked for the next sync."""
         try:
             try:
                 self.db.write(lambda tx: self._apply(tx, change, theirs))
@@ -309,14 +310,14 @@ class Replica:
             raise
         except QuaidError as error:
             is_file = isinstance(error, FileTrouble | ReadOnly) and error.facts["path"] != self.db.path
-            if error.exit_status == 5 and not is_file:  # the disk or the database: no change could be applied
+            if error.exit_status == 5 and not is_file:  # a disk or database error, which affects all changes
                 raise
             self._mark(change.uuid, "blocked", str(error))
 
     def _find_lost_push(self, head: Change) -> None:
-        """Take a revision that this device pushed as the common one, if the answer to that push was lost.
+        """If the answer to a push of this device was lost, record the pushed revision as the common one.
 
-        Otherwise a merge would bring back what another device has removed from it since.
+        Otherwise a merge would restore text that another device has removed since.
         """
         state = self.space.page_state(self.db, head.uuid)
         next_revision = state.revision + 1 if state else 1
@@ -332,7 +333,7 @@ class Replica:
             pushed = self._open(own)
         except InvalidBundle:
             return
-        # A device that was restored from a backup never had the revision: it is no ancestor of the local page.
+        # If this device was restored from a backup, the local page is not based on the pushed revision.
         if is_addition(pushed, ours) or (
             _text_hash(pushed) in self._text_hashes(self.db, local.page_id)
             and {*pushed.links, *pushed.facts} <= {*ours.links, *ours.facts}
@@ -341,11 +342,11 @@ class Replica:
             self.db.write(lambda tx: self.space.save_states(tx, [found]))
 
     def _text_hashes(self, db: Database | Transaction, page_id: int) -> set[str]:
-        """Return the hashes of the texts that a page had."""
+        """Return the content hashes of all stored versions of a page."""
         return {version.content_hash for version in history.versions_of_page(db, page_id)}
 
     def _retry_blocked(self) -> None:
-        """Try again to apply changes that could not be applied, as when a file could not be written."""
+        """Retry changes that could not be applied, for example because a file could not be written."""
         for row in self.space.outbox(self.db):
             if row.state != "blocked":
                 continue
@@ -355,9 +356,9 @@ class Replica:
                 self._apply_alone(change, theirs)
 
     def _open(self, change: Change) -> Bundle:
-        """Return the bundle of a change, checked.
+        """Check the bundle of a change and decode it.
 
-        Raise UntrustworthyHub, or InvalidBundle in a sealed space, where members can store anything.
+        Raise UntrustworthyHub if it is invalid, or InvalidBundle in a sealed space, where the hub cannot check it.
         """
         if bundles.digest(change.bundle) != change.hash:
             raise self._distrust(f"the page {change.uuid} does not match its hash")
@@ -386,9 +387,9 @@ class Replica:
     def _local(
         self, tx: Transaction | Database, uuid: str, state: PageState | None
     ) -> tuple[Bundle | None, spaces.LocalPage]:
-        """Return the page as it would be pushed: deleted if it is gone; None if it was never here.
+        """Return the local page as it would be pushed: marked as deleted if it is gone, None if it never existed.
 
-        Links whose target is not here are taken from the last common revision.
+        Links whose target is missing here are taken from the last common revision.
         """
         local = self.space.read_page(tx, uuid)
         bundle = local.bundle
@@ -403,7 +404,7 @@ class Replica:
         return bundle, local
 
     def _apply(self, tx: Transaction, change: Change, theirs: Bundle) -> None:
-        """Apply one change of the hub: write it, or merge it with the local page."""
+        """Apply one change from the hub: write the page, or merge it with the local page."""
         state = self.space.page_state(tx, change.uuid)
         if state is not None and (state.revision, state.hash) == (change.revision, change.hash):
             return
@@ -413,7 +414,7 @@ class Replica:
         conflicts: tuple[PageConflict, ...] = ()
         result = theirs
         if ours is not None and our_hash != change.hash:
-            # A revision that does not follow ours comes from a hub that lost revisions: ours is not an ancestor.
+            # If the revision does not follow ours, the hub has lost revisions, and ours is not an ancestor.
             follows = state is not None and change.revision > state.revision
             if not (is_clean and follows):
                 base = self._base(state) if follows else None
@@ -446,12 +447,12 @@ class Replica:
     def _write(
         self, tx: Transaction, local: spaces.LocalPage, bundle: Bundle, at: str
     ) -> tuple[int | None, bool]:
-        """Make the local page that of a bundle. Return its id, and True if the target of a link is not here."""
+        """Write a bundle to the local page. Return its id, and whether the target of a link is missing here."""
         page_id = local.page_id
         if bundle.deleted:
             if page_id is not None and not local.hidden:
                 self._remove_file(page_id, tx)
-                erasure.quarantine_page(tx, page_id, self._now())  # it is kept for 30 days from now
+                erasure.quarantine_page(tx, page_id, self._now())  # the page is kept for 30 days from now
             return page_id, False
         self._make_room(tx, bundle.slug, page_id, at)
         if page_id is not None and local.slug != bundle.slug:
@@ -476,7 +477,7 @@ class Replica:
         return saved.id, is_open
 
     def _make_room(self, tx: Transaction, slug: str, page_id: int | None, at: str) -> None:
-        """Give another page that has this slug a free one, so that both pages exist."""
+        """If another page has this slug, rename that page to a free slug."""
         holder = self.collection.slug_holder(tx, slug)
         if holder is None or holder.page_id == page_id:
             return
@@ -499,7 +500,7 @@ class Replica:
         return slugs.check(f"{slug}-{number}")
 
     def _resolve_open_links(self) -> None:
-        """Add the links whose target has arrived since their page was written."""
+        """Add links whose target page did not exist here when their page was written, but does now."""
         for uuid in self.space.pages_with_open_links(self.db):
             self.db.write(partial(self._add_open_links, uuid))
 
@@ -523,7 +524,7 @@ class Replica:
             self.space.clear(tx, uuid)
 
     def _erase(self, uuids: list[str]) -> None:
-        """Erase pages that were forgotten on another device, with every trace in this memory."""
+        """Erase pages that were forgotten on another device, with their files and history."""
         erased = 0
         for uuid in uuids:
             local = self.space.read_page(self.db, uuid)
@@ -558,7 +559,7 @@ class Replica:
     # Local changes
 
     def _push(self) -> bool:
-        """Push the pages in the outbox. Return True if some were overtaken by other devices."""
+        """Push the pages in the outbox. Return True if some must be pushed again after a pull."""
         rows = [row for row in self.space.outbox(self.db) if row.state == "changed"]
         again = False
         for start in range(0, len(rows), OUTBOX_PAGES):
@@ -575,7 +576,7 @@ class Replica:
         return again
 
     def _pushes(self, rows: list[OutboxRow]) -> list[tuple[OutboxRow, Push]]:
-        """Return what to push: deletions first, then known pages, then new ones, so that slugs become free."""
+        """Return the pushes: deletions first, then known pages, then new pages, so that slugs become free in time."""
         pushes: list[tuple[int, OutboxRow, Push]] = []
         for row in rows:
             with self.db.reading():
@@ -634,7 +635,7 @@ class Replica:
         return again
 
     def _skip_own(self, tx: Transaction, pushed: dict[int, str]) -> None:
-        """Move the cursor behind what was just pushed, if no other device has changed the space meanwhile."""
+        """Advance the cursor past the pushed revisions, as far as no other device has changed the space between."""
         cursor = self.space.cursor
         while cursor + 1 in pushed:
             cursor += 1
@@ -642,7 +643,7 @@ class Replica:
             self.space.update(tx, cursor=cursor, cursor_hash=pushed[cursor])
 
     def _with_head(self, result: PushResult) -> PushResult:
-        """Return the answer with the newest revision of the page, which the hub leaves out of large answers."""
+        """Add the newest revision of the page to a `stale` result, if the hub left it out of a large answer."""
         if result.status != "stale" or result.head is not None:
             return result
         head = self.hub.get(self.space.space_id, result.uuid)
@@ -656,7 +657,7 @@ class Replica:
             self._offer_page(tx, state, None)
 
     def _settle(self, row: OutboxRow, push: Push, result: PushResult, theirs: Bundle | None) -> bool:
-        """Act on the answer to one push. Return True if the page is to be pushed again."""
+        """Handle the result of one push. Return True if the page must be pushed again."""
         if result.status in ("stored", "purged"):
             self._count(pushed=int(result.status == "stored"))
             return False
@@ -682,7 +683,7 @@ class Replica:
         return True
 
     def _give_way(self, uuid: str, head: Change, theirs: Bundle) -> None:
-        """Another page of the space has the slug of a page that was pushed: give that page another slug."""
+        """Resolve a slug conflict: another page on the hub has the slug of the pushed page, which is renamed."""
         state = self.space.page_state(self.db, head.uuid)
         if state is None or state.revision < head.revision:
             self._apply_alone(head, theirs)
@@ -695,7 +696,7 @@ class Replica:
             self.db.write(rename)
 
     def _keep_pushed(self, tx: Transaction, row: OutboxRow, push: Push, revision: int) -> None:
-        """Record that the hub has what was pushed."""
+        """Record the pushed revision as the common one, and remove the page from the outbox."""
         local = self.space.read_page(tx, row.uuid)
         before = self.space.page_state(tx, row.uuid)
         state = PageState(row.uuid, local.page_id, revision, push.hash, push.hash, push.deleted, push.bundle)
@@ -704,16 +705,16 @@ class Replica:
         self.space.clear(tx, row.uuid, row.changes)
 
     def _purge_all(self) -> None:
-        """Tell the hub which pages were forgotten here, before its changes could bring them back."""
+        """Erase pages on the hub that were forgotten here, before a pull could restore them."""
         for row in self.space.outbox(self.db):
             if row.state == "purge":
                 self._purge(row)
 
     def _purge(self, row: OutboxRow) -> None:
-        """Tell the hub that a page was forgotten here, and note which devices still have it."""
+        """Erase a page on the hub that was forgotten here, and record which devices still have it."""
         try:
             purge = self.hub.purge(self.space.space_id, row.uuid)
-        except NotFound:  # it was never pushed
+        except NotFound:  # the page was never pushed
             self.db.write(lambda tx: self.space.clear(tx, row.uuid))
             return
         except NotAllowed:
@@ -726,7 +727,7 @@ class Replica:
         self._result = self._result._replace(pending=tuple(sorted({*self._result.pending, *names})))
 
     def _undo_rejected(self) -> None:
-        """Give pages whose proposal was rejected the text of the hub again. The history keeps the proposed text."""
+        """Reset pages whose proposal was rejected to the text of the hub. The history keeps the proposed text."""
         proposed = {row.uuid: row for row in self.space.outbox(self.db) if row.state == "proposed"}
         if not proposed:
             return
@@ -739,7 +740,7 @@ class Replica:
         state = self.space.page_state(tx, push.uuid)
         ours, local = self._local(tx, push.uuid, state)
         if ours is None or bundles.digest(self._wire(ours)) != push.hash:
-            return  # the page was changed again since
+            return  # the page has changed since it was proposed
         base = self._base(state) or Bundle(push.uuid, ours.slug, {}, "", "", deleted=True)
         with spaces.replicating(tx, self.space.person, "", self._device):
             self._write(tx, local, base, self._now())
@@ -749,9 +750,9 @@ class Replica:
     # A hub that was restored from a backup
 
     def _offer_again(self) -> None:
-        """Compare with a hub that lost its newest changes, and put the pages that it lacks into the outbox."""
+        """After the hub has lost its newest changes, add the pages that it lacks to the outbox."""
         known = self.space.all_revisions(self.db)
-        heads: dict[str, Change] = {}  # without those that are the same here
+        heads: dict[str, Change] = {}  # newest revisions on the hub that differ from those here
         same: dict[str, tuple[int, str]] = {}
         after = 0
         while True:
@@ -778,7 +779,7 @@ class Replica:
         self._result = self._result._replace(restored=True)
 
     def _offer_page(self, tx: Transaction, state: PageState, head: Change | None) -> None:
-        """Put a page of which the hub has another revision into the outbox.
+        """Add a page to the outbox, if the hub has a different revision of it or none.
 
         The revision of the hub is the common ancestor if the history of the page contains it. Otherwise another
         device wrote it after the loss, and the pages are merged without an ancestor.
@@ -801,7 +802,7 @@ class Replica:
     # Vectors
 
     def _exchange_vectors(self) -> None:
-        """Send vectors that were computed here, and read those that other devices have computed."""
+        """Send vectors that were computed here, and fetch vectors that other devices have computed."""
         if self._model is None or self._seal is not None:
             return
         model, dimensions = self._model
@@ -855,7 +856,7 @@ class Replica:
 
 
 def _author_name(person: str, agent: str, device: str) -> str:
-    """Return the name under which a version is shown in a conflict, as in mira on laptop."""
+    """Return the name of an author to show in a conflict, as in "mira on laptop"."""
     return person + (f" with {agent}" if agent else "") + (f" on {device}" if device else "")
 
 

@@ -164,16 +164,16 @@ FEW_VECTORS = 2_000
 """Up to this many vectors are compared exactly, without using codes."""
 
 HALVED_BYTES = 32 * 1024 * 1024
-"""Vectors that would take more RAM are cached as stored, in 16 bits, and converted when they are compared.
+"""Vectors that would take more RAM than this as float32 are cached as float16, and converted when compared.
 
-That takes 0.3 ms for each question and gives the same numbers.
+The conversion takes 0.3 ms per query and gives the same scores.
 """
 
 READ_AT_ONCE = 4_096
 """Number of vectors that are read from the database at once."""
 
 SPARE_RESULTS = 32
-"""This many vectors more than requested are fetched, because their chunks or turns may have been deleted."""
+"""Number of extra vectors that are fetched, because the chunks or turns of some may have been deleted."""
 
 
 class VectorView:
@@ -219,7 +219,7 @@ class VectorView:
         return self._mean
 
     def use(self, db: "Database") -> None:
-        """Read through this connection from now on."""
+        """Use this connection for further reads."""
         self._db = db
 
     def refresh(self) -> int:
@@ -372,7 +372,7 @@ class ChunkDays:
             first = _day_numbers(db, rows)
             self._cached[db] = version, first
         in_range = np.ones(len(first), bool)
-        if since is not None:  # a month is stored as day 0, and extends to its end
+        if since is not None:  # a month without a day is stored as day 00, and counts up to its last day
             in_range &= np.where(first % 100 == 0, first + 31, first) >= int(since.replace("-", ""))
         if until is not None:
             in_range &= first <= int(until.replace("-", ""))
@@ -416,7 +416,7 @@ MOST_DELETED = 1_000
 
 
 COVERAGE_SECONDS = 1.0
-"""How long the number of embedded chunks is used after writes."""
+"""Seconds for which the number of embedded chunks is cached despite writes."""
 
 MOST_PAGE_VECTORS = 1_500
 """At most this many vectors are summed per query. Of the last page, only some vectors may be included."""
@@ -443,7 +443,7 @@ class VectorIndex:
         if shared is not None:
             self._lock, self._views = shared.lock, shared.views(type(self).__name__, db.path)
         self._seen: dict[str, tuple[VectorView, int]] = {}
-        """The view of each model and the version of the database that this connection last refreshed it with."""
+        """The view of each model, and the database version at which this connection last refreshed it."""
 
     def nearest(
         self,
@@ -495,7 +495,7 @@ class VectorIndex:
         if view is None or self._seen.get(model) != (view, version):
             tables = vectors.tables_of_row(self._db.one(self.TABLES, (model,)), model)
             if self._db.only:
-                # Codes and mean belong to all vectors. If only some are visible, those are compared exactly.
+                # Codes and mean cover all vectors. If only some are visible, the visible ones are compared exactly.
                 tables = tables._replace(encoding=0, mean=None, mean_of=0)
                 view = None if view is not None and view.is_incomplete() else view
             if view is None or view.tables != tables:
@@ -505,7 +505,7 @@ class VectorIndex:
         if self._seen.get(model) != (view, version):
             try:
                 view.refresh()
-            except BaseException:  # a cancelled call, for example, leaves a view that is refreshed in part
+            except BaseException:  # for example, a cancelled call may leave a partly refreshed view
                 del self._views[model]
                 raise
             self._seen[model] = view, version
@@ -544,8 +544,8 @@ class ChunkIndex(VectorIndex):
     def made(self, model: "EmbeddingModel") -> tuple[int, int]:
         """Return the numbers of embedded chunks and of all chunks.
 
-        If there are many chunks, the numbers may be COVERAGE_SECONDS old, so that frequent writes do not make each
-        question count again.
+        If there are many chunks, the numbers may be COVERAGE_SECONDS old, so that frequent writes do not force a
+        new count for each query.
         """
         estimate = embedding_queue.ChunkQueue(self._db, model.name).estimate_coverage
         coverage = self._db.cached(
@@ -665,7 +665,7 @@ class _ChunkView(VectorView):
         return last
 
     def warm_up(self) -> None:
-        """Count a query and, from the second query on, cache the vectors and which chunks have them."""
+        """Count a query and, from the second query on, cache the vectors and the mapping of chunks to vectors."""
         super().warm_up()
         if self.questions > 1 and self._chunks is None:
             self._chunks, self._entries = _ChunkTable(), _EntryTable()
@@ -758,7 +758,9 @@ class _ChunkTable:
 
     def refresh(self, db: "Database", tables: VectorTables, last_vector: int, ids: "Array") -> None:
         """Read the chunks and vectors added since the last call."""
-        if self._rows.shape[1] > self._looked_at + MOST_DELETED:  # counting is expensive, so do it rarely
+        if (
+            self._rows.shape[1] > self._looked_at + MOST_DELETED
+        ):  # counting is expensive, so it is done rarely
             self._looked_at = self._rows.shape[1]
             if self._looked_at > 1.25 * self._count(db) + MOST_DELETED:
                 self._forget()

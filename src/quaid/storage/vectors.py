@@ -40,7 +40,7 @@ class ViewCache:
         self._views: dict[str, dict[str, Any]] = {}
 
     def views(self, kind: str, path: str) -> dict[str, Any]:
-        """Return the views of one kind of vectors by model. They are dropped if another file is at `path`."""
+        """Return the views of one kind of vectors by model. They are dropped if the file at `path` was replaced."""
         status = os.stat(path)
         file = status.st_dev, status.st_ino
         with self.lock:
@@ -310,7 +310,7 @@ def register_model(tx: "apsw.Connection", name: str, dimensions: int, now: str) 
 
 
 def activate_model(tx: "apsw.Connection", name: str) -> None:
-    """Use this model for searching."""
+    """Make this the model that is used for search."""
     if not tx.execute("SELECT 1 FROM embedding_models WHERE name = ?", (name,)).fetchone():
         raise NotFound(what="model", name=name, hint=" `quaid model list` shows them all.")
     tx.execute("UPDATE embedding_models SET active = 0 WHERE active = 1 AND name <> ?", (name,))
@@ -318,7 +318,7 @@ def activate_model(tx: "apsw.Connection", name: str) -> None:
 
 
 def use_model(tx: "apsw.Connection", name: str, dimensions: int, now: str, *, replace: bool = True) -> None:
-    """Register a model. Use it for searching if `replace` is True or no model is in use."""
+    """Register a model. Activate it if `replace` is True or no model is active."""
     register_model(tx, name, dimensions, now)
     if replace or not tx.execute("SELECT 1 FROM embedding_models WHERE active = 1").fetchone():
         activate_model(tx, name)
@@ -379,9 +379,9 @@ def keep_half_vectors(
     wanted: set[bytes],
     now: str,
 ) -> int:
-    """Store vectors of other devices, given as content hash and 16-bit floats. Return the number of new rows.
+    """Store vectors from other devices, given as content hash and 16-bit floats. Return the number of new rows.
 
-    Vectors that were not asked for, or are not of this many finite numbers, are skipped.
+    Vectors whose hash is not in `wanted`, or with a wrong size or infinite values, are skipped.
     """
     import numpy as np
 
@@ -410,7 +410,7 @@ FEW_UNUSED = 1_000
 
 
 def purge_vectors(tx: "apsw.Connection") -> int:
-    """Delete all vectors, of any model, for content that is in no chunk, entry or turn. Return their number."""
+    """Delete all vectors, of any model, whose content is in no chunk, entry or turn. Return their number."""
     return _drop_vectors(tx, f"NOT EXISTS {_CHUNK_EXISTS}", ()) + purge_turn_vectors(tx)
 
 
@@ -508,6 +508,6 @@ def encode_turn_vectors(tx: "apsw.Connection") -> None:
 
 
 def purge_turn_vectors(tx: "apsw.Connection") -> int:
-    """Delete all turn vectors, of any model, for content that is in no turn. Return their number."""
+    """Delete all turn vectors, of any model, whose content is in no turn. Return their number."""
     unused = "NOT EXISTS (SELECT 1 FROM turn_parts AS p WHERE p.content_hash = v.content_hash)"
     return _drop_rows(tx, TURN_TABLES, "turn_vectors", unused)
