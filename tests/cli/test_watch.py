@@ -15,6 +15,7 @@ import pytest
 from tests.timing import takes_at_most
 
 from quaid.app import Brain
+from quaid.cli.commands import stop_on_signals
 from quaid.config import Settings
 from quaid.operations import dispatch
 
@@ -133,3 +134,11 @@ def test_a_standby_watcher_reports_it_and_takes_over(
     (folder / "tide.md").write_text("# Tide\n\nIt turned.\n")
     assert json.loads(second.next())["sync"]["changed"] == 1
     assert second.end(signal.SIGINT) == (0, "")
+
+
+def test_a_signal_during_a_wait_does_not_deadlock() -> None:
+    stop = threading.Event()
+    with stop_on_signals(stop):
+        with stop._cond:  # type: ignore[attr-defined]  # the lock that Event.wait() holds for a moment
+            signal.raise_signal(signal.SIGTERM)
+        assert stop.wait(PATIENCE)
