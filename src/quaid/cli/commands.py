@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from shlex import quote, split
-from threading import Event
+from threading import Event, Thread
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -100,7 +100,7 @@ def _version(line: CommandLine, _: dict[str, Any]) -> int:
 
 
 def _schema_state(path: str) -> tuple[int | None, str]:
-    """Return the schema version of a database file, or None if it is unreadable, and a description of its state."""
+    """Return the schema version of a database file, None if unreadable, and a description of its state."""
     try:
         schema = schema_version_of(path)
     except MissingDatabase:
@@ -134,7 +134,7 @@ def _bound_settings(line: CommandLine, arguments: dict[str, Any]) -> Settings:
 
 
 def listen_options(settings: Settings, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of http_server.ListenOptions, except for the port, that the command line gives."""
+    """Return the fields of http_server.ListenOptions given on the command line, except the port."""
     fields = {name: settings.path(arguments[name]) for name in ("tls_cert", "tls_key") if arguments.get(name)}
     if "bind" in arguments:
         fields["bind"] = arguments["bind"]
@@ -190,11 +190,11 @@ def _address(page: Any) -> str:
 
 
 CONFLICT_START = "<<<<<<<"
-"""Start of a line with which a conflict is marked in a merged text."""
+"""Start of the line that opens a conflict in a merged text."""
 
 
 def _edit(line: CommandLine, arguments: dict[str, Any]) -> int:
-    """Edit a page in an editor. If it is not saved, the text stays in a file, which is named on standard error."""
+    """Edit a page in an editor. If saving fails, the text stays in a file whose path is printed."""
     with Brain(load_settings(line), notice=print_notice, ask=passphrase_prompt()) as brain:
         brain.create_if_missing()
         slug, text, version = _text_to_edit(brain, arguments["slug"])
@@ -216,12 +216,12 @@ def _edit(line: CommandLine, arguments: dict[str, Any]) -> int:
 
 
 def _text_to_edit(brain: Brain, name: str) -> tuple[str, str, int]:
-    """Return the address, text and version of a page. A page that does not exist has a heading and version 0."""
+    """Return the address, text and version of a page: for a new page, a heading and version 0."""
     try:
         page = _read_page(brain, name)
     except PageNotFound as error:
         hint = error.facts.get("hint")
-        if hint:  # it was merged, erased or is in quarantine, or has a similar name
+        if hint:  # the page was merged, erased or quarantined, or another one has a similar name
             if "Did you mean" in hint and "/" in name:
                 error.facts["hint"] = f"{hint} `quaid put {name}` creates it."
                 raise PageNotFound(**error.facts) from None
@@ -233,7 +233,7 @@ def _text_to_edit(brain: Brain, name: str) -> tuple[str, str, int]:
 
 
 def _edit_file(settings: Settings, slug: str) -> str:
-    """Create an empty file for the text of a page, which only the user can read, and return its path."""
+    """Create an empty file, readable only by the user, for the text of a page. Return its path."""
     from tempfile import mkstemp
 
     folder = os.path.join(settings.home, "edits")
@@ -247,8 +247,8 @@ def _edit_file(settings: Settings, slug: str) -> str:
 def _edit_until_saved(brain: Brain, slug: str, path: str, text: str, version: int) -> Any:
     """Run the editor and save the text. Return the record, or None if nothing was changed.
 
-    If the page was changed in the meantime, both versions are merged by parts; the editor is run again for
-    passages that both have changed.
+    If the page was changed in the meantime, both versions are merged. If they change the same passages, the
+    editor is run again to resolve the conflicts.
     """
     draft = text
     while True:
@@ -322,7 +322,7 @@ def _is_unchanged(path: str, text: str) -> bool:
 
 
 def _hub(line: CommandLine, arguments: dict[str, Any]) -> int:
-    from quaid.cli.hub import run_hub  # imports what only a hub needs
+    from quaid.cli.hub import run_hub  # imported late, because it imports the HTTP server
 
     return run_hub(line, arguments)
 
@@ -342,7 +342,7 @@ def _watch(line: CommandLine, arguments: dict[str, Any]) -> int:
         if "once" in arguments:
             return 0 if collections.sync_once(brain, print_event, name) else 1
         stop = Event()
-        with _stop_on_signals(stop):
+        with stop_on_signals(stop):
             collections.watch_folders(brain, print_event, stop, name=name)
     if not line.as_json:
         print("Stopped watching; the next sync or watch goes on from here.", file=sys.stderr)
@@ -357,14 +357,15 @@ def _format_event(event: Any, as_json: bool) -> str:
 
 
 @contextmanager
-def _stop_on_signals(stop: Event) -> Iterator[None]:
+def stop_on_signals(stop: Event) -> Iterator[None]:
     """Set `stop` on SIGINT or SIGTERM, so that current work can finish. A second signal has its normal effect."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
-        stop.set()
+        # Not called here: the interrupted code may be inside stop.wait(), which holds the lock that set() takes.
+        Thread(target=stop.set, daemon=True).start()
 
     for number in before:
         signal.signal(number, handle)
@@ -414,7 +415,7 @@ def _answer_pipe_line(brain: Brain, line: bytes | OversizedLine) -> dict[str, An
         answer: dict[str, Any] = {"result": _tool_result(brain, tool, arguments)}
     except QuaidError as error:
         answer = _error_object(error)
-    except Exception as error:  # an invalid line must not end the loop, even if the cause is a bug of ours
+    except Exception as error:  # an invalid line must not end the loop, even if the cause is a bug in Quaid
         answer = _error_object(Defect(problem=type(error).__name__))
     return {"id": request["id"], **answer} if "id" in request else answer
 
@@ -700,7 +701,7 @@ def _run_questions(place: str, whole: bool) -> int:
     print("Making a sample memory in a separate folder; your own data is not read or changed …", flush=True)
     begun = time.monotonic()
     pages = _build_memory(place, demo)
-    without_meaning = _run_silently("embed") != 0  # prints the reason on standard error
+    without_meaning = _run_silently("embed") != 0  # a failure is explained on standard error
     seconds, size = time.monotonic() - begun, os.path.getsize(os.path.join(place, "memory.db")) / 1e6
     print(f"{pages} pages: people, companies, meetings over two years, with facts, links and a notebook.")
     print(f"It took {seconds:.0f} s and {size:.1f} MB on this machine: no account, no key, no network.")
@@ -746,7 +747,7 @@ def _isolate_environment(place: str) -> None:
 
 
 def _build_memory(place: str, demo: dict[str, Any]) -> int:
-    """Create pages, and the facts and notes of demo.toml. Return the number of pages."""
+    """Create the sample pages, and the facts and notes of demo.toml. Return the number of pages."""
     notes = os.path.join(place, "notes")
     from quaid.operations.collections import sample_pages
 

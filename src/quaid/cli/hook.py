@@ -1,4 +1,4 @@
-"""Responses to hook events of a client's session (`quaid hook`): JSON in, JSON out.
+"""Respond to hook events of a client such as Claude Code (`quaid hook`): JSON in, JSON out.
 
 A hook must not disturb the session. After 0.3 s of CPU time or 2 s of wall time it returns its response so
 far, it always exits with status 0, and it never runs a model. Errors are one line on standard error. A marker
@@ -150,7 +150,7 @@ def run_hook(event: str, settings: Callable[[], Settings], client: str | None = 
     def work() -> None:
         try:
             for response in _responses(event, settings(), client):
-                responses.append(response)  # visible to the main thread at once
+                responses.append(response)  # read by the main thread
         except Exception as error:  # a failing hook must not stop the session
             _log(_describe_error(error))
 
@@ -168,7 +168,10 @@ def run_hook(event: str, settings: Callable[[], Settings], client: str | None = 
 
 
 def _describe_error(error: Exception) -> str:
-    """Return a description of an error. Clients log it, so the message of an unexpected error is omitted."""
+    """Return a description of an error for the log of the client.
+
+    The message of an unexpected error is omitted, because it may contain private text.
+    """
     if isinstance(error, json.JSONDecodeError):
         return f"standard input is not JSON (line {error.lineno}, column {error.colno})"
     words = " ".join(str(error).split())
@@ -180,7 +183,7 @@ def _log(problem: str) -> None:
 
 
 def _responses(name: str, settings: Settings, client: str | None) -> Iterator[dict[str, Any]]:
-    """Yield a response, then perhaps a more complete one. The last response within the time limit is used."""
+    """Yield a response, and possibly more complete ones. The last one within the time limit is used."""
     if name not in HANDLERS:
         raise ValueError(f"there is no event {name!r}; write one of {', '.join(HANDLERS)}")
     if sys.stdin.isatty():
@@ -231,7 +234,7 @@ def _stop(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[
     ):
         return
     if _mark_once(settings, event, "stopped"):
-        yield {"decision": "block", "reason": STOP_PROMPT}  # the model goes on, with this reason
+        yield {"decision": "block", "reason": STOP_PROMPT}  # the model continues and sees the reason
 
 
 HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[str, Any]]]] = {
@@ -247,7 +250,7 @@ def _client_settings(settings: Settings, client: str | None) -> Settings:
     try:
         with Brain(settings) as brain:
             return brain.for_client(client or "").settings
-    except QuaidError:  # the next command reports it; nothing is shown until then
+    except QuaidError:  # the next command reports the error; until then, the hook sees no part of the memory
         return settings._replace(only=(*settings.only, ()))
 
 
@@ -299,7 +302,7 @@ def _needs_no_reminder(transcript: str) -> bool:
         return True
 
 
-# Markers of messages already shown in a session
+# Markers: files that record which messages were shown in a session
 
 
 def _marker_path(settings: Settings, event: HookEvent, what: str) -> str:
@@ -319,7 +322,7 @@ def _mark_once(settings: Settings, event: HookEvent, what: str) -> bool:
         return False
     except OSError as error:
         _log(f"{path}: {error.strerror}")
-        return False  # on failure, skip the message, because it would be repeated at every prompt
+        return False  # without a marker, the message would be repeated at every prompt
     _prune_marks(os.path.dirname(path))
     return True
 

@@ -35,7 +35,7 @@ URL_VARIABLE = "QUAID_HUB_URL"
 
 
 def run_hub(line: CommandLine, arguments: dict[str, Any]) -> int:
-    """Run an action of `quaid hub`."""
+    """Open the store and run an action of `quaid hub`. Return the exit status."""
     action = arguments.pop("action")
     if action not in ACTIONS:
         problem = f"must be one of {', '.join(ACTIONS)}, not {action!r}"
@@ -69,7 +69,7 @@ def _hub_url(arguments: dict[str, Any]) -> str:
 
 
 def _init(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
-    """Create the first admin and print an invitation. On a hub with people, change nothing."""
+    """Create the first admin and print an invitation. Do nothing if the hub already has an admin."""
     if any(person.is_admin for person in store.people(OPERATOR)):
         text = f"The hub {store.hub_id} exists already; nothing was changed"
         return _show(line, {"hub_id": store.hub_id, "created": False}, text)
@@ -81,7 +81,7 @@ def _init(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
 
 
 def _invite(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
-    """Invite a person, who is added if new, to the hub or to a space."""
+    """Invite a person to the hub or to a space. A new person is added to the hub."""
     name = arguments.get("name")
     if not name:
         raise InvalidArgument(name="NAME", problem="is missing; write the name of the person")
@@ -114,7 +114,7 @@ def _print_invitation(
 
 
 def _space_id(store: HubStore, name: str) -> str:
-    """Return the id of a space that is given by name or id."""
+    """Return the id of the space with this name or id."""
     spaces = [space.id for space in store.spaces(OPERATOR) if name in (space.id, space.name)]
     if not spaces:
         raise NotFound(what="space", name=name, hint="`quaid hub spaces` lists all.")
@@ -169,7 +169,7 @@ def _revoke(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> in
 
 
 def _audit(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int:
-    """List the audit log, or check that it was not changed."""
+    """List the audit log or, with --verify, check that its entries were not changed."""
     if "verify" in arguments:
         count, wrong = store.verify_audit()
         text = (

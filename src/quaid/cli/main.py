@@ -1,7 +1,7 @@
 """Run one command line of `quaid` or `ai-kb`, print its result, progress and errors, and ask for confirmation.
 
-Modules are imported only when a command needs them, so that a command that a running server executes
-(docs/decisions/018) costs little more than the start of Python.
+Modules are imported only when a command needs them. A command that is executed by a running server
+(docs/decisions/018) takes little longer than starting Python.
 """
 
 import atexit
@@ -21,7 +21,7 @@ from quaid.operations import dispatch, index
 from quaid.operations.dispatch import json_value
 
 GC_THRESHOLD = 50_000
-"""Garbage is collected after this many allocations. A short command makes fewer, so no collection is run."""
+"""Number of allocations before the garbage collector runs. Short commands finish before that."""
 
 COMMANDS_WITHOUT_OUTPUT = ("serve", "web", "watch", "hook")
 """Commands that keep running if standard output is closed, because their output is incidental."""
@@ -214,18 +214,18 @@ PROGRAM_WORDS = {
     "quaid": (("`ai-kb ", "`quaid kb "),),
     "ai-kb": (("`quaid kb ", "`ai-kb "), ("`quaid --help`", "`ai-kb --help`"), ("'kb ", "'")),
 }
-"""For each program, replacements in messages, so that the messages name the commands of that program."""
+"""Replacements that make messages name the commands of the program that was called."""
 
 
 def name_program(message: str, program: str) -> str:
-    """Return a message with the commands of the knowledge base written for `program`, quaid or ai-kb."""
+    """Rewrite commands of the knowledge base in a message for `program`: quaid or ai-kb."""
     for other, ours in PROGRAM_WORDS[program]:
         message = message.replace(other, ours)
     return message
 
 
 def format_record(record: Any, as_json: bool, terminal: bool, program: str = "quaid", width: int = 0) -> str:
-    """Return a record as text or JSON, for standard output. Tables fit into `width` columns, unless it is 0."""
+    """Return a record as text or JSON. Tables are at most `width` columns wide; 0 means no limit."""
     if as_json:
         return json.dumps(json_value(record), ensure_ascii=False, indent=2) + "\n"
     from quaid.cli.render import names_kb_commands, render
@@ -254,7 +254,7 @@ def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool, pr
     asked = asked[0] if isinstance(asked, list) and len(asked) == 1 else asked
     is_moved = isinstance(asked, str) and asked.rpartition("::")[2] != slug.rpartition("::")[2]
     if is_moved and not hasattr(record, "old_slug"):
-        # A title, a name without a folder or a file name is not an earlier address.
+        # A title, a name without a folder or a file name cannot be the old address of a renamed page.
         is_address = "/" in asked and " " not in asked and "." not in asked
         notes = f"quaid: {asked} is {slug} now\n" if is_address else f"quaid: found {slug}\n"
     if terminal and type(record).__name__ == "PageRecord":
@@ -269,7 +269,7 @@ def print_notice(text: str) -> None:
 
 
 def format_error(error: QuaidError, as_json: bool, terminal: bool, program: str = "quaid") -> str:
-    """Return an error as text or JSON, for standard error."""
+    """Return an error as one line of text or JSON."""
     if as_json:
         body = {"code": error.code, "message": name_program(str(error), program), **error.facts}
         return json.dumps({"error": body}, ensure_ascii=False, default=str) + "\n"
@@ -290,7 +290,7 @@ PROGRESS_INTERVAL = 0.1
 
 
 def progress_reporter(quiet: bool) -> Progress:
-    """Return a callback that draws a progress bar on standard error, and does nothing without a terminal."""
+    """Return a callback that draws a progress bar on standard error if it is a terminal."""
     if quiet or not sys.stderr.isatty():
         return no_progress
     started = drawn = time.monotonic()
@@ -315,7 +315,7 @@ def progress_reporter(quiet: bool) -> Progress:
 
 
 def passphrase_prompt() -> Callable[[str], str] | None:
-    """Return a function that asks for a passphrase without showing it, or None without a terminal."""
+    """Return a function that asks for a passphrase without echoing it, or None without a terminal."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return None
 
@@ -331,7 +331,7 @@ def passphrase_prompt() -> Callable[[str], str] | None:
 
 
 def confirm(act: str, show: Callable[[], None], as_json: bool) -> None:
-    """Show what would be done and ask for confirmation.
+    """Show the planned changes and ask for confirmation.
 
     Raise Cancelled if the user declines, and NeedsYes if the user cannot be asked.
     """
@@ -345,7 +345,7 @@ def confirm(act: str, show: Callable[[], None], as_json: bool) -> None:
 
 
 def obstacle(reads_terminal: bool, shows_terminal: bool, as_json: bool) -> str:
-    """Return why the user cannot be asked, or an empty string."""
+    """Return the reason why the user cannot be asked for confirmation, or an empty string."""
     if not reads_terminal:
         return "standard input is not a terminal"
     if not shows_terminal:

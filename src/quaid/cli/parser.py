@@ -1,7 +1,6 @@
 """Parse a command line into the arguments of an operation, and format help pages.
 
-argparse parses the options: first the options common to all commands, then the options of the command that
-was named.
+The options are parsed with argparse: first those common to all commands, then those of the given command.
 """
 
 import argparse
@@ -80,7 +79,7 @@ The description is empty for an option without a value.
 
 
 def split_command_line(words: Sequence[str]) -> CommandLine:
-    """Split off the command and the options that may be anywhere: --db, --config, --json, --help, --no-pager."""
+    """Separate the command and the COMMON_OPTIONS from the other words."""
     end = words.index("--") if "--" in words else len(words)
     parser = _option_parser()
     for name in ("--db", "--config"):
@@ -115,7 +114,7 @@ def _option_parser() -> argparse.ArgumentParser:
 
 
 def _split_command(words: list[str]) -> tuple[str, list[str]]:
-    """Split off the command with its subcommands, as in `collection ignore add`, `config get` or `config`."""
+    """Separate the command, such as `config` or `collection ignore add`, from its arguments."""
     if not words:
         return "", []
     name, rest = words[0], words[1:]
@@ -149,15 +148,15 @@ def line_arguments(line: CommandLine, params: Sequence[Param]) -> dict[str, Any]
 
 
 def name_options(text: str, params: Sequence[Param]) -> str:
-    """Return a text with arguments in backticks, such as `keep`, written as on the command line, such as --keep."""
+    """Replace argument names in backticks, such as `keep`, with their command-line form, such as --keep."""
     for param in params:
         text = text.replace(f"`{param.name}`", _typed_name(param))
     return text
 
 
 def as_typed(error: InvalidArgument | InvalidDate, operation: Operation) -> InvalidArgument | InvalidDate:
-    """Return an error of an operation with the names of its arguments written as on the command line."""
-    if isinstance(error, InvalidPageDate):  # names a field of a file
+    """Return an error of an operation with argument names in their command-line form."""
+    if isinstance(error, InvalidPageDate):  # names a field of a page, not an argument
         return error
     names = {param.name: _typed_name(param) for param in operation.params}
     facts = {**error.facts, "name": names.get(str(error.facts["name"]), error.facts["name"])}
@@ -183,7 +182,7 @@ def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, 
         options, others = parser.parse_known_args(words[:end])
     except argparse.ArgumentError as error:
         name = str(error.argument_name).partition("/")[0]
-        has_value = name in words[: end - 1]  # True if a word follows, which starts with a dash
+        has_value = name in words[: end - 1]  # the word after the option starts with a dash
         hint = f"; one that starts with a dash is written {name}=VALUE" if has_value else ""
         problem = "takes no value" if "explicit" in error.message else f"needs a value{hint}"
         raise InvalidArgument(name=name, problem=problem) from None
@@ -234,7 +233,7 @@ def _positional_values(
         if slots and slots[-1].kind == "array":
             values[slots[-1].name] = rest
         elif slots and slots[-1].arg.any_text:
-            values[slots[-1].name] = [" ".join(rest)]  # `quaid search river ai` means both words
+            values[slots[-1].name] = [" ".join(rest)]  # `quaid search river ai` searches for both words
         elif lists := [param.name for param in params if param.kind == "array" and param.name in options]:
             values[lists[0]] = [*options[lists[0]], *words[len(slots) :]]  # as in --expect ONE OTHER
         else:
@@ -243,7 +242,7 @@ def _positional_values(
 
 
 def _convert(param: Param, words: Any) -> Any:
-    """Return the value of an argument that was given as one or more words."""
+    """Convert the words of an argument to its value."""
     if param.kind == "boolean":
         return words  # an option without a value; `words` is True
     if param.arg.file:
@@ -342,7 +341,7 @@ HOME_COMMANDS = {
         "doctor": "check the installation, and what to do next",
     },
 }
-"""The commands that `quaid` shows, in groups, with their main argument."""
+"""Commands shown by `quaid` without arguments, in groups, each with its main argument."""
 HOME_FOOT = "`quaid help all` lists all commands, `quaid help COMMAND` shows how to use one.\n"
 OPTIONS_HELP = """\
 Options for every command
@@ -370,13 +369,13 @@ KB_OPTIONS_HELP = """\
 
 
 def _local_commands() -> "dict[str, LocalCommand]":
-    from quaid.cli.commands import COMMANDS  # imports this module
+    from quaid.cli.commands import COMMANDS  # commands.py imports this module
 
     return COMMANDS
 
 
 def home_help(paint: Callable[[str], str] = str) -> str:
-    """Return the commands that matter most, in groups. `paint` marks the titles of groups."""
+    """Return the help on HOME_COMMANDS. `paint` formats the titles of the groups."""
     parts: list[str] = []
     for title, rows in HOME_COMMANDS.items():
         parts += [paint(title), "\n", *_format_rows(list(rows.items()), OVERVIEW_COLUMN), "\n"]
@@ -424,7 +423,7 @@ def _overview_line(name: str, text: str) -> str:
 
 
 def _shorten_summary(text: str, width: int) -> str:
-    """Shorten a summary that is longer than a line to its first sentence, or to the part before a colon.
+    """Shorten a summary longer than a line to its first sentence, or the part before a colon or semicolon.
 
     A longer part is not cut at commas, because they also separate the items of lists.
     """
@@ -521,7 +520,7 @@ def _fits_inline(choices: Sequence[str]) -> bool:
 
 
 def option_details(param: Param) -> str:
-    """Return the rest of an option's help: choices that do not fit next to its name, and the default."""
+    """Return the end of an option's help: choices that do not fit next to its name, and the default."""
     choices = ""
     if param.choices and not _fits_inline(param.choices):
         choices = f" One of {', '.join(param.choices)}."
@@ -545,7 +544,7 @@ def _format_rows(rows: Sequence[tuple[str, str]], column: int = 0) -> list[str]:
 def fit_width(text: str, width: int) -> str:
     """Wrap the lines of a help text that are longer than the terminal, unless its width is 0.
 
-    The text continues below the last column of its table.
+    Continuation lines are indented to the last column of their table.
     """
     if not width or all(len(line) <= width for line in text.split("\n")):
         return text
@@ -556,14 +555,15 @@ def fit_width(text: str, width: int) -> str:
         start = re.match(r" *(?:\S(?:.*?\S)? {2,})?", line)
         column = min(start.end() if start else 0, width * 2 // 3)
         head, rest = line[:column], line[column:]
-        is_long = len(line) > width and not line.startswith("  quaid ")  # an example can be copied
+        # Examples, which start with "quaid", stay on one line, so that they can be copied.
+        is_long = len(line) > width and not line.startswith("  quaid ")
         wrapped = _wrap_lines(rest, width - column) if is_long else [rest]
         lines += [(head if not number else " " * column) + part for number, part in enumerate(wrapped)]
     return "\n".join(lines)
 
 
 def _wrap_lines(text: str, width: int) -> list[str]:
-    import textwrap  # only help needs it
+    import textwrap  # imported late, because only help needs it
 
     paragraphs = text.split("\n\n")
     wrapped = (

@@ -17,7 +17,7 @@ from quaid.model.plain_text import count_noun
 
 TEXT_WIDTH = 78
 MOST_LINES = 20
-"""At most this many lines are printed for a list; --json prints all of them."""
+"""Maximum number of lines printed for a list. --json prints all items."""
 QUARANTINE_DAYS = 30
 NESTED_INDENT = 2
 
@@ -26,11 +26,14 @@ _renderers: dict[str, Callable[[Any], Lines]] = {}
 
 
 _table_width: ContextVar[int] = ContextVar("table_width", default=0)
-"""The columns into which tables have to fit; 0 for as many as they need."""
+"""Maximum width of tables in columns; 0 for no limit."""
 
 
 def render(record: Any, width: int | None = None) -> str:
-    """Return a record as text. Tables fit into `width` columns, unless it is 0 [as wide as the record around it]."""
+    """Return a record as text. Tables are at most `width` columns wide; 0 means no limit.
+
+    A nested record is rendered without `width`, and uses that of the outer record.
+    """
     if width is not None:
         mark = _table_width.set(width)
         try:
@@ -47,7 +50,8 @@ def render(record: Any, width: int | None = None) -> str:
 def _renders(*names: str) -> Callable[[Callable[[Any], Lines]], Callable[[Any], Lines]]:
     """Register a function for records by class name, so that their modules need not be imported here.
 
-    Empty lines that it yields are left out. A blank line is written as a line break before or after another line.
+    Empty strings that the function yields are dropped. To print a blank line, it adds a line break to another
+    line.
     """
 
     def register(function: Callable[[Any], Lines]) -> Callable[[Any], Lines]:
@@ -57,7 +61,7 @@ def _renders(*names: str) -> Callable[[Callable[[Any], Lines]], Callable[[Any], 
     return register
 
 
-# Any record
+# Records without a renderer
 
 
 def _field_lines(record: Any) -> Lines:
@@ -105,15 +109,15 @@ def _nested_lines(value: Any) -> Iterable[str]:
     return ["\n".join(_field_lines(item)) for item in value]
 
 
-# Parts of text
+# Helpers for formatting text
 
 
 def format_table(rows: Iterable[Sequence[Any]], indent: int = 0) -> list[str]:
     """Return rows as lines, each column as wide as its widest cell; the last column is not padded.
 
-    If the terminal is narrower, long cells of the middle columns are shortened, and the last column is wrapped or, if
-    it has no room at all, printed below the others.
-    `indent` is the number of columns by which the caller indents the lines.
+    If the terminal is narrower, long cells of the middle columns are shortened. The last column is wrapped or,
+    if there is no room for it, printed below the others. `indent` is the number of columns by which the caller
+    indents the lines.
     """
     texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
     widths = [max(map(text_width, column)) for column in zip(*texts, strict=True)][:-1]
@@ -144,21 +148,24 @@ def _key_values(*rows: tuple[str, Any]) -> list[str]:
 
 
 MIN_COLUMN = 20
-"""The last column of a table gets at least this width if the middle columns can be reduced, to 12."""
+"""Width reserved for the last column.
+
+Middle columns are reduced to make room, but not below 3/5 of this width.
+"""
 
 
 def _fit_columns(widths: list[int], most: int) -> None:
-    """Reduce the widest columns after the first, until all of them with their gaps fit into `most`."""
+    """Reduce the widest columns, except the first, until all columns and gaps fit into `most`."""
     while len(widths) > 1 and sum(widths) + 2 * len(widths) > most and max(widths[1:]) > MIN_COLUMN * 3 // 5:
         widest = max(range(1, len(widths)), key=widths.__getitem__)
         widths[widest] -= 1
 
 
 def text_width(text: str) -> int:
-    """Return the columns that a text takes on a terminal: two for a wide character, none for a combining one."""
+    """Return the width of a text on a terminal: 2 for a wide character, 0 for a combining one, else 1."""
     if text.isascii():
         return len(text)
-    import unicodedata  # only texts in other scripts need it
+    import unicodedata  # imported late, because ASCII does not need it
 
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
@@ -232,7 +239,7 @@ def _one_line(text: str) -> str:
 
 
 def _indented(text: str, width: int) -> str:
-    import textwrap  # most records, as those of `quaid get`, are printed without it
+    import textwrap  # imported late, because most records do not need it
 
     return textwrap.indent(text, " " * width)
 
@@ -245,7 +252,7 @@ def _wrapped(text: str) -> str:
 
 
 def _counts(numbers: dict[str, int]) -> str:
-    """Return the numbers that are not 0, each with its description."""
+    """Return the numbers other than 0 with their descriptions, such as "3 new, 1 changed"."""
     return ", ".join(f"{number:,} {text}" for text, number in numbers.items() if number)
 
 
@@ -275,7 +282,7 @@ SINGULARS = {
     "stored, but not as pages (index, schema, README)": "stored, but not as a page (index, schema, README)",
     "sidecars with raw data": "sidecar with raw data",
 }
-"""The singular of each noun that records contain in the plural."""
+"""Singular forms of the plural nouns with which records label counts."""
 
 
 def _noun(number: int, plural: str) -> str:
@@ -293,19 +300,19 @@ def _first(items: Sequence[Any], line: Callable[[Any], str], more: str, most: in
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first names of a list, each shortened, and how many more there are."""
+    """Return the first eight names, each shortened, and the number of the others."""
     more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
     return ", ".join(shorten(name, 60) for name in names[:8]) + more
 
 
 def _limited(shown: int, total: int, noun: str, several: str = "") -> str:
-    """Return the number of items and, if only the first items are shown, how to see all of them."""
+    """Return the number of items and, if not all are shown, the --limit that shows them."""
     items = count_noun(total, noun, several)
     return items if shown >= total else f"{shown:,} of {items}; more: --limit {total}"
 
 
 def _window(record: Any, shown: int, items: str) -> str:
-    """Return which of the items are shown, and how to see the items that follow."""
+    """Return the range of items shown and, if there are more, the --offset that shows the next ones."""
     last = record.offset + shown
     first = _more(shown, record.total, f"{record.offset + 1:,}-{last:,} of ")
     return first + items + _more(last, record.total, f"; next: --offset {last}")
@@ -326,14 +333,14 @@ def _link_source(link: Any) -> str:
 
 
 def _link_target(link: Any) -> str:
-    """Return the page that a link leads to; a page that does not exist is marked."""
+    """Return the address of the page that a link points to, with a note if there is no such page."""
     if not getattr(link, "resolved", True):
         return f"{link.to_slug} (no such page)"
     return slugs.address(link.to_collection, link.to_slug)
 
 
 def _arrow(link: Any, page: str) -> str:
-    """Return a link as an arrow that leads to a page or comes from it."""
+    """Return a link as an arrow pointing to `page` or away from it, labelled with its relationship."""
     label = link.relationship + _optional(" ({})", validity(link))
     return f"-{label}->" if link.to_slug == page else f"<-{label}-"
 
@@ -343,7 +350,7 @@ def _note(item: Any, indent: str = "  ") -> str:
 
 
 def _words_only(reason: str) -> str:
-    """Return the line that tells the user that only words were searched, and why."""
+    """Return a line that says that semantic search was not used, and why."""
     off = reason.lower().startswith("semantic search is off")
     return f"By words only{'. ' if off else ': '}{reason.rstrip('.')}."
 
@@ -532,7 +539,7 @@ def _sync_all(record: Any) -> Lines:
 
 
 def _synced_space(space: Any) -> Lines:
-    """Yield what a sync of a shared collection did, and what is left to do."""
+    """Yield the result of a sync of a shared collection, and its open problems."""
     if space.problem:
         yield f"{space.collection}: {space.problem}"
         yield _optional("  {} to push when the hub can be reached", _count(space.waiting, "page"))
@@ -649,7 +656,7 @@ def _put(record: Any) -> Lines:
 
 
 def _receipt(record: Any) -> Lines:
-    """Yield what a write contradicts, lines that still have an old value, and pages about the same thing."""
+    """Yield contradictions of a write, lines that still have an old value, and possible duplicate pages."""
     for item in record.contradicts:
         yield f"Contradiction {item.id}: {item.description}"
         yield from map("  {}".format, item.quotes)
@@ -750,14 +757,17 @@ def _history(record: Any) -> Lines:
 
 
 def _trust(record: Any) -> str:
-    """Return the trust class in parentheses, unless the person wrote the text; and that the person accepted it."""
+    """Return the trust class in parentheses.
+
+    For text of the person, only say whether it was accepted from an agent.
+    """
     if record.trust == "person":
         return " (accepted by the person)" if record.agent else ""
     return f" ({record.trust})"
 
 
 def _with(version: Any, several_devices: bool) -> str:
-    """Return the agent of a version or line if it is not the author, and the device if there are several."""
+    """Return the agent that wrote a version or line for its author, and the device if there are several."""
     agent = f" with {version.agent}" if version.agent not in ("", version.author) else ""
     return agent + (_optional(" on {}", version.device) if several_devices else "")
 
@@ -777,7 +787,7 @@ def _correct(record: Any) -> Lines:
 
 
 def _decision(decision: Any) -> Lines:
-    """Yield how a proposal was decided, and what that erased."""
+    """Yield the outcome of a proposal, and any text that was erased."""
     outcome = "not carried out" if decision.outcome == "conflict" else decision.outcome
     target, problem = _optional(" ({})", decision.target), _optional(": {}", decision.problem)
     yield f"Proposal {decision.id}{target} {outcome}{problem}"
@@ -1062,7 +1072,7 @@ def _migrate(record: Any) -> Lines:
 
 
 def _new_turns(report: Any) -> str:
-    """Return what an import of transcripts has added."""
+    """Return the number of turns and conversations that an import of transcripts added."""
     new = count_noun(report.conversations, "new conversation")
     return f"{count_noun(report.turns, 'new turn')} in {new}{_optional(' and {:,} that continued', report.grown)}"
 
@@ -1308,7 +1318,7 @@ def _facts(record: Any) -> Lines:
 
 
 def _fact_change(fact: Any) -> str:
-    """Return what happened to a fact. Accepts a FactChange or an AssertRecord."""
+    """Return a sentence on the change of a fact, given as a FactChange or an AssertRecord."""
     if fact.added:
         return f"Added fact {fact.id}"
     if not fact.changed:
@@ -1449,7 +1459,7 @@ def _linked_node(node: Any) -> str:
 @_renders("KbShowRecord")
 def _kb_show(record: Any) -> Lines:
     yield _optional("! {}", record.note)
-    if record.text is None:  # only the backlinks were asked for
+    if record.text is None:  # only the backlinks were requested
         yield from map(_linked_node, record.backlinks)
         yield "" if record.backlinks else f"No node links to {_node(record.node)}."
         return
@@ -2018,7 +2028,7 @@ def _ingest(record: Any) -> Lines:
 
 
 def _ingested_parts(page: Any) -> str:
-    """Return what an ingest changed in a page, in parentheses."""
+    """Return the changes that an ingest made to a page, in parentheses."""
     parts = (
         _optional("truth: {}", page.outcome != "created" and page.truth),
         _count(page.timeline_entries, "timeline entry", "timeline entries"),
@@ -2030,7 +2040,7 @@ def _ingested_parts(page: Any) -> str:
     return _optional(" ({})", "; ".join(filter(None, parts)))
 
 
-# What agents did
+# Activity of agents
 
 
 @_renders("ActivityRecord")
@@ -2129,7 +2139,7 @@ def _distinct(record: Any) -> Lines:
 
 
 def _erasure(record: Any, layers: Sequence[Any]) -> Lines:
-    """Yield what was erased with a page, and where remains of it were searched for."""
+    """Yield the counts of erased rows, and the results of the search for remains."""
     yield f"Forgot {record.slug}{'.' if record.clean else ', but some of it is left.'}"
     for layer in layers:
         noun, left = _noun(layer.before, layer.name), count_noun(layer.after, "row")
@@ -2206,7 +2216,7 @@ def _backup_note(backup: Any, done: bool) -> str:
 
 
 CONFIRMABLE_PROBLEMS = ("missing at once", "is empty", "another one", "would hide", "is a link")
-"""Parts of halt reasons that the user can override with --confirm-deletes.
+"""Phrases in the reason for a halted sync that the user can override with --confirm-deletes.
 
 A halt because of an unreadable folder cannot be overridden.
 """
@@ -2287,7 +2297,7 @@ def _sync(record: Any) -> Lines:
         yield f"  `quaid collection quarantine list {record.collection}` lists {them}"
     if record.discarded:
         yield f"  {count_noun(record.discarded, 'page')} deleted from quarantine, 30 days after the file was deleted"
-    # Failed files come first, and all of them are listed.
+    # The notes on failed files come first, and all of them are printed.
     most = max(MOST_LINES, record.failed)
     yield from _first(record.notes, _note, "  and {} more notes; --json lists all", most)
     if record.halted:
@@ -2413,7 +2423,7 @@ def _watch_standby(event: Any) -> Lines:
     yield f"{'; '.join(processes)}; this process waits to take over"
 
 
-# The memory itself, its models, clients and services
+# Database, models, clients and services
 
 
 @_renders("ValidateRecord")
