@@ -15,9 +15,9 @@ from quaid.model.dates import is_date
 
 FORMAT = 1
 MOST_BYTES = 16 * 1024 * 1024
-"""A bundle may have at most this many bytes."""
+"""Maximum size of an encoded bundle in bytes."""
 DEEPEST = 110
-"""JSON values in front matter may be nested this deep."""
+"""Maximum nesting depth of JSON values in front matter."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -107,7 +107,7 @@ def is_struck(statement: str) -> bool:
 
 def without_struck(statement: str) -> str:
     """Return a statement without its struck parts."""
-    return " ".join(_STRUCK.sub(" ", statement).split())
+    return " ".join((_STRUCK.sub(" ", statement) if "~~" in statement else statement).split())
 
 
 def is_ticked(statement: str) -> bool:
@@ -416,7 +416,8 @@ def _is_entry(text: str, block: StatementBlock) -> bool:
         is_long = sentence is not None and sentence.end() < len(content)
         if is_long or content.endswith(":") or content.startswith(("<", "{")):  # introductions and templates
             return False
-    return bool(_TWO_WORDS.search(_LINK.sub(" ", content))) and not is_struck(content)
+    words = _LINK.sub(" ", content) if "[" in content or "://" in content else content
+    return bool(_TWO_WORDS.search(words)) and not is_struck(content)
 
 
 def entry_embedding_text(title: str, text: str, entry: ChunkEntry) -> str:
@@ -477,13 +478,18 @@ class _HeadingPath:
         self._next = next(self._ahead, None)
         parts = [_PATH_PART.match(part) for part in above.split(" > ")]
         self._above = [MarkdownHeading(-1, len(part[1]), part[2]) for part in parts if part]
+        self._path = self._joined()
+
+    def _joined(self) -> str:
+        return " > ".join([f"{'#' * level} {text}" for _, level, text in self._above if text])
 
     def at(self, position: int) -> str:
         while self._next and self._next.start <= position:
             level = self._next.level
             self._above = [above for above in self._above if above.level < level] + [self._next]
             self._next = next(self._ahead, None)
-        return " > ".join([f"{'#' * level} {text}" for _, level, text in self._above if text])
+            self._path = self._joined()
+        return self._path
 
 
 def _whole_text(text: str, _: list[MarkdownHeading]) -> Iterator[_Segment]:
@@ -614,7 +620,7 @@ def _chunk_heading_path(text: str, trail: _HeadingPath, stretch: _Segment, start
 
 
 TURN_PART_TOKENS, TURN_PART_OVERLAP = 400, 60
-"""A part has at most TURN_PART_TOKENS tokens, and shares about TURN_PART_OVERLAP with the part before it."""
+"""A part of a turn has at most TURN_PART_TOKENS tokens, about TURN_PART_OVERLAP of them from the previous part."""
 
 SHORTEST_TURN = 6
 """A turn with fewer tokens has no parts and is not embedded."""
@@ -635,5 +641,5 @@ def split_turn(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def turn_embedding_text(role: str, text: str) -> str:
-    """Return the text to embed for a part of a turn. It includes the role, which a query may name."""
+    """Return the text to embed for a part of a turn, including the role, because queries may mention it."""
     return f"{role}: {text}"

@@ -40,7 +40,7 @@ _WRONG = (
     r"(?:(?:(?:that|this|it) )?(?:is|was) )?(?:wrong|false|incorrect|not true|never true|never held|untrue|a mistake"
     r"|mistaken|an error|a typo|a misunderstanding)"
 )
-_SAYS_WRONG = re.compile(rf"(?:^|[\s,;:.–—-]+){_WRONG}[.!]?\Z", re.IGNORECASE)
+_SAYS_WRONG = re.compile(rf"(?:^|(?<![\s,;:.–—-])[\s,;:.–—-]+){_WRONG}[.!]?\Z", re.IGNORECASE)
 _VALUE = re.compile(r"(.*?(?:\s(?:is|are|was|ist|sind|est|sont|es|está)\s|[:=]\s*))(\S.*?)([.!]?)")
 _LABEL_END = re.compile(r"\s(?:is|are|was|ist|sind|est|sont|es|está)\s\Z|[:=]\s*\Z")
 _PREPOSITION = re.compile(r"(?:in|at|on|by|from|for|until|to|near|bei|à|en)\s+", re.IGNORECASE)
@@ -53,6 +53,8 @@ _SMALL_LABEL_WORDS = frozenset("of in at on to the a an is for by with".split())
 _TRAILING_WORDS = ("as of now", "as of today", "from now on", "instead", "now")
 _RELATION_WORDS = {"lives_in": "moved", "works_at": "joined", "deadline": "due"}
 """Additional words that express a predicate in a sentence."""
+_CONJUNCTION = re.compile(r"(?:[\s,;:–—-]|\b(?:and|but|und|et|y)){1,8}\Z")
+"""Punctuation and conjunctions before a clause. The count is limited because a search for `+\\Z` is quadratic."""
 _CLAUSE_START = re.compile(r"(?:\A|[,;:–—(-]\s*|\b(?:and|but|und|et|y)\s+)\Z", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"\s*(?:\Z|[,;)]|[.!]\Z)")
 _NO_CONTENT = frozenset("he she it they we i".split())
@@ -365,7 +367,7 @@ def rewrite(sentence: str, was: str, now: str, names: str) -> str | None:
         if not rest:
             return ""
         if _CLAUSE_START.search(left) and _CLAUSE_END.match(right) and left.strip():
-            return re.sub(r"(?:[\s,;:–—-]|\b(?:and|but|und|et|y))+\Z", "", left) + right
+            return _CONJUNCTION.sub("", left.rstrip()) + right
         return None
     new = _without_adjacent(now, left, right)
     whole = not right.strip(".! ")

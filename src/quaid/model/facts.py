@@ -271,11 +271,11 @@ _NUMBER_WORDS = (
     "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty".split()
 )
 _QUANTITY = re.compile(
-    rf"(?:about |around |approx\.? |~ ?)?(?:{_CURRENCY})?\s*(?:-?\d[\d.,' \u00a0]*|{'|'.join(_NUMBER_WORDS)})\s*"
+    rf"(?:about |around |approx\.? |~ ?)?(?:{_CURRENCY})?\s*(?:-?\d[\d.,' \u00a0]*+|{'|'.join(_NUMBER_WORDS)})\s*"
     r"(?P<unit>%|(?:[^\W\d_]+[23²³]?\.?(?:/[^\W\d_]+)?)(?: [^\W\d_]+)?|°[CF])?",
     re.IGNORECASE,
 )
-_REMARK = re.compile(r"\s*\([^()]*\)\s*\Z")
+_REMARK = re.compile(r"\([^()]*\)\s*\Z")
 
 MIN_SUBJECTS_SHOWN = 5
 """Stored facts show whether a predicate is single-valued only if at least this many subjects have it."""

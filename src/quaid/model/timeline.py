@@ -110,6 +110,8 @@ def _indented(below: str, indent: int) -> str:
 
 def _tidy(detail: str) -> str:
     """Remove common indentation, trailing whitespace, and blank lines at both ends."""
+    if not detail or detail.isspace():
+        return ""
     lines = [line.rstrip() for line in detail.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
     indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line]
     low, high = min(indents, default=""), max(indents, default="")
