@@ -487,7 +487,10 @@ WantedBy=default.target
 
 
 def systemd_unit(command: Sequence[str], description: str, environment: Mapping[str, str]) -> str:
-    """Return a unit that keeps a program running. It runs env, because ExecStart restricts the program's path."""
+    """Return a unit that keeps a program running.
+
+    It starts the program with env, because ExecStart restricts the characters of a program path.
+    """
     variables = "".join(
         f"Environment={systemd_quote(f'{name}={value}')}\n" for name, value in environment.items()
     )

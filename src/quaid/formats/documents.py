@@ -532,7 +532,7 @@ def _slide(archive: Archive, number: int, path: str) -> DocumentPart:
 # XLSX
 
 _DATE_FORMATS = frozenset([*range(14, 23), *range(45, 48)])
-_FORMAT_QUOTES = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
+_FORMAT_QUOTES = re.compile(r'"[^"]*"|\[[^\[\]]*\]|\\.')
 _LETTERS = re.compile(r"[A-Z]{1,3}")
 
 

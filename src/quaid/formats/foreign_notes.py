@@ -34,7 +34,7 @@ FACTS_BEGIN, FACTS_END = "%% quaid facts begin %%", "%% quaid facts end %%"
 
 _FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _FIELD = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(?:\*\*)?([^\W\d_][\w /-]{0,60}?)(?:\*\*)?::[ \t]+(\S.*)")
-_BRACKET_FIELD = re.compile(r"[\[(]([^\W\d_][\w -]{0,60})::[ \t]+([^\]\[()\n]{1,300})[\])]")
+_BRACKET_FIELD = re.compile(r"[\[(]([^\W\d_][\w -]{0,60})::[ \t]++([^\]\[()\n]{1,300})[\])]")
 _TAG = re.compile(r"(?<!\S)#[\w/-]+")
 _HEADING = re.compile(r"# +(\S.*)")
 
@@ -215,10 +215,10 @@ def read_obsidian(files: list[InputFile]) -> Iterator[Item]:
 
 _OBSERVATION = re.compile(r"[ \t]*[-*+][ \t]+\[([^\]\[\n]{2,60})\](?!\()[ \t]+(\S.*)")
 _RELATION = re.compile(
-    r'[ \t]*[-*+][ \t]+(?:"([^"\n]{1,100})"|([^\W\d_][\w -]{0,100}?))?[ \t]*\[\[([^\]\n|]+)(?:\|[^\]\n]*)?\]\]'
-    r"[ \t]*(?:\(([^()\n]*)\))?[ \t]*"
+    r'[ \t]*[-*+][ \t]++(?:(?:"([^"\n]{1,100})"|([^\W\d_][\w -]{0,100}?))[ \t]*+)?'
+    r"\[\[([^\]\n|]+)(?:\|[^\]\n]*)?\]\][ \t]*+(?:\(([^()\n]*)\)[ \t]*)?"
 )
-_CONTEXT = re.compile(r"[ \t]*\(([^()]*)\)[ \t]*\Z")
+_CONTEXT = re.compile(r"(?<![ \t])[ \t]*\(([^()]*)\)[ \t]*\Z")
 
 
 def read_basic_memory(files: list[InputFile]) -> Iterator[Item]:
@@ -492,7 +492,7 @@ def _json_items(file: InputFile) -> Iterator[Any]:
 # Notion
 
 _NOTION_ID = re.compile(r"(.*?)[ -]?([0-9a-f]{32})(_all)?")
-_NOTION_LINK = re.compile(r"(?<!!)\[([^\]\n]*)\]\(([^)\s:]+?\.(?:md|csv))\)")
+_NOTION_LINK = re.compile(r"(?<!!)\[([^\[\]\n]*)\]\(([^()\s:]+?\.(?:md|csv))\)")
 _NOTION_PROPERTY = re.compile(r"([^\W_][^:\n]{0,60}): (\S.*)")
 _NOTION_TIMES = ("%B %d, %Y %I:%M %p", "%B %d, %Y %H:%M", "%B %d, %Y", "%Y/%m/%d %H:%M", "%Y-%m-%d %H:%M")
 
@@ -606,7 +606,7 @@ _ORG_MARKS = (
     (re.compile(r"(?<![\w/:])/(\S(?:[^/\n]*\S)?)/(?![\w/])"), r"*\1*"),
     (re.compile(r"(?<![\w=~])[=~](\S(?:[^=~\n]*\S)?)[=~](?![\w=~])"), r"`\1`"),
 )
-_ORG_TIME = re.compile(r"[\[<](\d{4}-\d\d-\d\d)(?: [^\s\]>\d]+)?(?: (\d\d:\d\d))?[^\]>]*[\]>]")
+_ORG_TIME = re.compile(r"[\[<](\d{4}-\d\d-\d\d)(?: [^\s\[\]<>\d]++)?(?: (\d\d:\d\d))?[^\[\]<>]*[\]>]")
 
 
 def read_org_roam(files: list[InputFile]) -> Iterator[Item]:
@@ -712,9 +712,11 @@ def read_apple_notes(files: list[InputFile]) -> Iterator[Item]:
 
 # Memories of assistants
 
-_DATED_LINE = re.compile(r"\s*(?:[-*+]|\d+\.)?\s*\[(\d{4}-\d\d-\d\d)[^\]]*\]\.?\s*[-–—:]?\s*(\S.*)")
+_DATED_LINE = re.compile(
+    r"\s*+(?:(?:[-*+]|\d+\.)\s*+)?\[(\d{4}-\d\d-\d\d)[^\]]*\]\.?\s*+(?:[-–—:]\s*+)?(\S.*)"
+)
 _LISTED_LINE = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(\S.*)")
-_UNDATED = re.compile(r"\[(?:unknown|no date|undated|date unknown)[^\]]*\]\s*[-–—:]\s*", re.IGNORECASE)
+_UNDATED = re.compile(r"\[(?:unknown|no date|undated|date unknown)[^\[\]]*\]\s*[-–—:]\s*", re.IGNORECASE)
 
 
 def memory_page(source: str, text: str, identifier: str, created: str, **front: Any) -> ForeignPage:
@@ -786,7 +788,7 @@ def _chatgpt_messages(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _chatgpt_memories(message: dict[str, Any], seen: set[str]) -> Iterator[ForeignPage]:
-    """Yield the memories that a message saved (it was sent to the tool `bio`) or that it lists."""
+    """Yield the memories that a message to the tool `bio` saved, or that a message lists."""
     content = message["content"]
     parts = content.get("parts")
     if message.get("recipient") == "bio":

@@ -29,7 +29,7 @@ _FENCE = re.compile(r"[ \t]*(```+|~~~+)[ \t]*(\w*)")
 _ITEM = re.compile(r"([ \t]*)(?:[-*+]|(\d+)[.)])[ \t]+(.*)")
 _CHECKBOX = re.compile(r"\[([ xX])\] ")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
-_TABLE_RULE = re.compile(r"\|?[ \t:|-]*-[ \t:|-]*\|?")
+_TABLE_RULE = re.compile(r"[ \t:|]*-[ \t:|-]*")
 _LINK = re.compile(r"(!?)\[([^\]\[\n]*)\]\(([^()\s]+)\)")
 _CODE = re.compile(r"`([^`\n]+)`")
 _BOLD = re.compile(r"\*\*(\S(?:.*?\S)?)\*\*|(?<!\w)__(\S(?:.*?\S)?)__(?!\w)")
@@ -38,7 +38,7 @@ _STRUCK = re.compile(r"~~(\S(?:.*?\S)?)~~")
 
 
 class NoteRef(NamedTuple):
-    """A page as links refer to it."""
+    """The target of a link: the file and title of a page."""
 
     stem: str
     """Path of its file without the extension."""
