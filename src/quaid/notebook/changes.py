@@ -55,9 +55,10 @@ _BARE_PAST = re.compile(rf"(?i)(?P<verb>(?:\w+[^\We]ed|{'|'.join(_PAST)}|done)\b
 Verbs such as "put", whose past has the same form, are left out, because the sentence may be a command.
 """
 _UNSPACED_DONE = re.compile(
-    r"(?P<what>\w+?)(?:我|他|她|我们)?(?:已经|都)(?P<verb>[^\W了]+?)了?|"
-    r"(?P<object>\w+?)[はを](?:もう|既に)?(?P<stem>\w*[一-鿿])\w{0,2}(?:ました|た)"
+    r"(?P<what>\w{1,60}?)(?:我|他|她|我们)?(?:已经|都)(?P<verb>[^\W了]++)了?|"
+    r"(?>(?P<object>\w+?)[はを])(?:もう|既に)?(?P<stem>\w*[一-鿿])\w{0,2}(?:ました|た)"
 )
+"""Matches a report in Chinese or Japanese. The bound and the atomic group keep the time linear."""
 _ASIDE_FIRST = re.compile(
     r"(?i)(?:(?:ok(?:ay)?|fyi|hey|so|well|right|good news|just|already|finally|c['’]est bon|voilà|ça y est|also|"
     r"bueno|vale)(?:[,:!.]| -)? )+"
@@ -67,8 +68,9 @@ _TICK_OFF = (
 )
 _ASIDE_LAST = re.compile(
     rf"(?i)(?:,? (?:already|finally|at last|today|just now)|(?:,|\.|!| -) (?:{_TICK_OFF}|all good|finally|"
-    r"that[’']?s (?:that|sorted|done)|so that[’']?s done|phew|hurray|at last|enfin|endlich|por fin))+\Z"
+    r"that[’']?s (?:that|sorted|done)|so that[’']?s done|phew|hurray|at last|enfin|endlich|por fin)){1,8}+\Z"
 )
+"""Matches remarks at the end. Their number is limited because a search for `+\\Z` is quadratic."""
 _CROSS_OFF = re.compile(
     r"(?i)(?:oh |and |please |you can |also )*"
     r"(?:(?:tick|check|cross|strike) off (?P<task>[^,.;]+)|(?:tick|cross|strike) (?P<named>[^,.;]+) off\b.*)"
