@@ -51,7 +51,7 @@ class OutdatedValue(NamedTuple):
     """The trust class of the fact. Texts of a higher class are not outdated because of it."""
 
 
-_REMARK = re.compile(r"\s*\([^()]*\)")
+_REMARK = re.compile(r"(?<!\s)\s*\([^()]*\)")
 _NOT_STATED = re.compile(
     r"\b(?:not|never|from|no longer|instead of|rather than|former|formerly|previously|until|replaces|was)"
     r"(?: the| a| an| at| in| on)?\Z"

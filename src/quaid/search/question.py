@@ -662,7 +662,7 @@ _NO_NAME = frozenset(
     there here then now also once all each every some many most both one two three mr mrs ms""".split()
 )
 
-_QUOTED = re.compile(r'"\w[^"]*"|“\w[^”]*”')
+_QUOTED = re.compile(r'"\w[^"]*"|“\w[^“”]*”')
 _ABBREVIATED = re.compile(r"\b(Mrs?|Ms|Drs?|Prof|St)\.\s*")
 
 
@@ -731,7 +731,8 @@ MANY_ROWS = 20_000
 """
 
 _LETTERS = re.compile(r"[^\W\d_]+")
-_LITERAL = re.compile(r'"[^"]*"|“[^“”]*”|\[\[[^\]]*\]\]|`[^`]*`|\S*[@/\\]\S*')
+_LITERAL = re.compile(r'"[^"]*"|“[^“”]*”|\[\[[^\[\]]*\]\]|`[^`]*`|(?<![^\s"”\]`])[^\s@/\\]{0,200}+[@/\\]\S*')
+"""Matches a quotation, link, code, address or path. The last two begin after a space or one of the others."""
 _ENDINGS = (
     *("s", "es", "ed", "ing", "ings", "ly", "er", "ers", "or", "ors", "est", "able", "ness"),
     *("ment", "ments", "ist", "ists", "ism", "ize", "ized", "izes", "izing", "less", "ful", "fully"),

@@ -242,7 +242,7 @@ _BOOKKEEPING = re.compile(r"(?:was wrong|done|\(removed\))\.?", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
 _UNFINISHED = re.compile(r"(?::|\b(?:Mrs?|Ms|Dr|Prof|St)\.)\s*\Z")
 """Matches the end of a statement that continues in the next one."""
-_OPEN_TASK = re.compile(r"^\s*[-*+] \[ \]", re.MULTILINE)
+_OPEN_TASK = re.compile(r"^[^\S\n]*[-*+] \[ \]", re.MULTILINE)
 _TASK_WORDS = STOP_WORDS | {"task", "tasks", "todo", "todos", "dos", "thing", "things", "list", "need"}
 LONGEST_TIMELINE = 20_000
 """A longer timeline is searched only in its first and last characters, half of this number each."""
