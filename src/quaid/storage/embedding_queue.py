@@ -85,7 +85,7 @@ def record_state(database_path: str, state: dict[str, Any]) -> None:
 
 
 MOST_LINKS_COUNTED = 1_000
-"""The queue is ordered by incoming links, of which at most this many are counted per page to save time."""
+"""Incoming links per page are counted up to this number to order the queue; more make no difference."""
 
 RECENT_PAGES = 32
 """All chunks of this many most recently changed pages are embedded before the first chunks of other pages."""

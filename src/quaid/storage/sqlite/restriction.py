@@ -74,7 +74,7 @@ _TARGET = re.compile(
     re.IGNORECASE,
 )
 """Matches the start of a writing statement, up to a table name without a schema."""
-_INDEX_HINT = re.compile(r"\s+INDEXED\s+BY\s+\w+", re.IGNORECASE)
+_INDEX_HINT = re.compile(r"(?<!\s)\s+INDEXED\s+BY\s+\w+", re.IGNORECASE)
 
 
 @lru_cache(2_000)
