@@ -125,7 +125,7 @@ class PostgresHubStore(HubStore):
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (CREATE_LOCK,))
         tx = PostgresTransaction(connection)
         if tx.rows("SELECT to_regclass('hub')") == [(None,)]:
-            statements = re.sub(r"\) STRICT[^;]*;", ");", read_statements("schema.sql"))
+            statements = re.sub(r"\) STRICT(, WITHOUT ROWID)?;", ");", read_statements("schema.sql"))
             statements = re.sub(r"\b(TEXT|INTEGER|BLOB)\b", lambda match: _TYPES[match[0]], statements)
             connection.execute(statements.encode())
             self._create_hub(tx)
