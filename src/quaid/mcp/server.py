@@ -68,14 +68,14 @@ class Connection:
 
     def __init__(self, selection: str, scope: Scope = "write", token: str = "") -> None:
         self.selection = selection
-        self.token = token  # of an HTTP client; its name is recorded as the author of the client's writes
+        self.token = token  # name of an HTTP client's token, recorded as the author of its writes
         self.has_log = True  # False over HTTP, where no log messages are sent
         self.scope = scope
         self.served = tools.selected_tools(selection)
         self.version: str | None = None  # negotiated in the handshake; None before it
         self.level = "warning"
         self.client = "agent"
-        self.session = os.urandom(4).hex()  # identifies the connection in the list of what agents did
+        self.session = os.urandom(4).hex()  # identifies the connection in `quaid activity`
 
     def hears(self, request: Request, level: str) -> bool:
         """Return True if the client wants log messages of this level for this request."""
@@ -237,7 +237,7 @@ def _instructions(call: MethodCall) -> str:
         try:
             visible = own.for_client(call.connection.token, call.connection.client)
         except QuaidError:
-            visible = own  # the memory cannot be read, so that the instructions say nothing about it
+            visible = own  # the memory cannot be read; the instructions then omit its contents
         return instructions_for(visible, listed)
 
 
