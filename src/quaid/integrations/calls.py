@@ -1,4 +1,4 @@
-"""What all adapters share: tools of the registry, questions, and work on a thread that a cancelled task stops."""
+"""Helpers of the adapters: list and call tools, ask questions, and run functions on a thread."""
 
 from collections.abc import Callable
 from threading import Event
@@ -37,7 +37,7 @@ async def call_tool(memory: Memory, name: str, arguments: dict[str, Any]) -> tup
 
 
 def _tool_scope(memory: Memory) -> Scope:
-    """Return the scope in which models call tools. It is never that of the owner."""
+    """Return the scope with which models call tools. Raise InvalidArgument if it is the owner scope."""
     if memory._scope == "owner":
         problem = (
             "was opened without the name of an agent, and what models write would count as written by you; open"
@@ -48,27 +48,27 @@ def _tool_scope(memory: Memory) -> Scope:
 
 
 def query(memory: Memory, question: str, stop: Event | None = None, **options: Any) -> Answer:
-    """Answer a question with `memory.query`. What is longer than a question may be is cut off."""
+    """Answer a question with `memory.query`. A question over the length limit is truncated."""
     text = question.encode(errors="replace")[: dispatch.MAX_QUESTION].decode(errors="ignore")
     answer: Answer = memory._call(dispatch.find_tool("memory_query"), {"query": text, **options}, stop)
     return answer
 
 
 def metadata(result: Any) -> dict[str, Any]:
-    """Return the fields of a search result that frameworks keep beside its text."""
+    """Return the fields of a search result other than its text, as a framework's metadata."""
     names = ("slug", "collection", "title", "type", "origin", "strength", "status", "date", "score")
     return {name: getattr(result, name) for name in names}
 
 
 def session_work(memory: Memory, work: Callable[..., Result], *args: Any, scope: Scope = "write") -> Result:
-    """Run a function on the sessions of a memory. It gets a Brain and these arguments."""
+    """Call `work` with a Brain and `args`. Raise NotAllowed if it writes and the memory is read-only."""
     if memory._scope == "read" != scope:
         raise NotAllowed(name="session", needed="write", granted="read")
     return memory._run(lambda brain: work(brain, *args), scope)
 
 
 async def in_thread(work: Callable[[Event], Result]) -> Result:
-    """Run a function on a thread, so that the event loop goes on. A cancelled task sets the event."""
+    """Run a function on a thread without blocking the event loop. Its argument is set if the task is cancelled."""
     import asyncio
 
     stop = Event()

@@ -28,13 +28,13 @@ except ImportError as error:
     raise MissingFramework(package="langgraph", extra="langgraph", problem=error) from error
 
 FOLDER = "store"
-"""The slugs of all items begin with this segment."""
+"""First segment of the slugs of all items."""
 
 ITEM, DELETED = "store_item", "deleted_store_item"
 """The type of the page of an item, and its type after the item was deleted."""
 
 MAX_RESULTS = 1_000
-"""A search with a query looks at the best items of the whole store, at most this many."""
+"""A search with a query considers at most this many items of the whole store, the best ones."""
 
 MAX_TRIES = 20
 
@@ -59,7 +59,7 @@ class QuaidStore(BaseStore):
         self._memory = memory
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
-        """Execute operations one after the other. Each is complete or has changed nothing."""
+        """Execute operations one after the other. Each operation is atomic."""
         return self._run(ops, Event())
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
@@ -93,7 +93,7 @@ class QuaidStore(BaseStore):
             page = self._memory.get(slug)
         except PageNotFound:
             return None
-        return page if page.slug == slug else None  # else another page with such a name
+        return page if page.slug == slug else None  # `get` may find another page with a similar name
 
     def _put(self, op: PutOp) -> None:
         slug, value = _slug_of(op.namespace, op.key), None if op.value is None else dict(op.value)
@@ -112,7 +112,7 @@ class QuaidStore(BaseStore):
                     expected_version=page.version if page else 0,
                 )
                 return
-            except VersionConflict:  # another writer was faster
+            except VersionConflict:  # another writer has changed the page; read it again
                 if attempt == MAX_TRIES:
                     raise
 
@@ -133,7 +133,7 @@ class QuaidStore(BaseStore):
         return items[op.offset : end]
 
     def _slugs(self) -> Iterator[str]:
-        """Yield the slugs of all items, those changed last first."""
+        """Yield the slugs of all items, most recently changed first."""
         offset = 0
         while rows := self._memory.list(type=ITEM, limit=10_000, offset=offset).pages:
             yield from (row.slug for row in rows if row.slug.startswith(f"{FOLDER}/"))
@@ -191,7 +191,7 @@ def _slug_of(namespace: Iterable[str], key: str) -> str:
 
 
 def _segment(name: str) -> str:
-    """Return a name as a segment of a slug: other characters than a-z, 0-9 and - become _ and their bytes."""
+    """Encode a name as a segment of a slug. Bytes other than a-z, 0-9 and - become _ and two hexadecimal digits."""
     return (
         "".join(
             chr(byte) if chr(byte) in "abcdefghijklmnopqrstuvwxyz0123456789-" else f"_{byte:02x}"
@@ -202,7 +202,7 @@ def _segment(name: str) -> str:
 
 
 def _place(slug: str) -> tuple[Path, str]:
-    """Return the namespace and the key of an item, the reverse of _slug_of()."""
+    """Return the namespace and the key of an item: the inverse of _slug_of()."""
     names = [
         re.sub(rb"_([0-9a-f]{2})", lambda match: bytes.fromhex(match[1].decode()), segment.encode())
         .removesuffix(b"_" if segment == "_" else b"")
@@ -219,7 +219,7 @@ def _item(page: Any, score: float | None = None) -> SearchItem:
 
 
 def _check_integers(value: Any) -> None:
-    """Raise an error for an integer that front matter cannot keep."""
+    """Raise InvalidArgument for an integer of more than 64 bits, which front matter cannot store."""
     if isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
             _check_integers(part)
@@ -230,7 +230,7 @@ def _check_integers(value: Any) -> None:
 
 
 def _texts(value: dict[str, Any], index: Any) -> Iterator[str]:
-    """Yield the texts of an item that searches find: all, or those at the paths in `index`."""
+    """Yield the searchable texts of an item: those at the paths in `index`, or all; none if `index` is False."""
     if index is False:
         return
     for path in index or ():
@@ -251,12 +251,12 @@ def _leaves(name: str, value: Any) -> Iterator[str]:
 
 
 def _lines(texts: Iterable[str]) -> list[str]:
-    """Return texts as items of a list. Their further lines are indented, so that none starts a timeline."""
+    """Return texts as Markdown list items. Continuation lines are indented, so that none starts a timeline."""
     return ["- " + "\n  ".join(text.splitlines()) for text in texts]
 
 
 def _matches(value: Any, wanted: Any) -> bool:
-    """Return True if a value has the wanted parts. Keys that begin with $ compare."""
+    """Return True if a value matches a filter. Keys of the filter that begin with $ are comparison operators."""
     if not isinstance(wanted, dict):
         return bool(value == wanted)
     if not any(key.startswith("$") for key in wanted):
@@ -267,7 +267,7 @@ def _matches(value: Any, wanted: Any) -> bool:
         try:
             if not _COMPARISONS[sign](value, other):
                 return False
-        except TypeError:  # such as text and a number
+        except TypeError:  # not comparable, such as a string and a number
             return False
     return True
 

@@ -1,4 +1,4 @@
-"""LlamaIndex: a retriever, and a memory block that recalls what fits and keeps old messages as a conversation."""
+"""LlamaIndex: a retriever, and a memory block that recalls passages and stores old messages as a conversation."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ except ImportError as error:
     raise MissingFramework(package="llama-index-core", extra="llama-index", problem=error) from error
 
 CLIENT = "llama-index"
-"""The client of the conversations that memory blocks write."""
+"""The client name under which memory blocks store conversations."""
 
 
 class QuaidNodeRetriever(BaseRetriever):
@@ -49,8 +49,8 @@ class QuaidNodeRetriever(BaseRetriever):
 class QuaidMemoryBlock(BaseMemoryBlock[str]):
     """A block for Memory.from_defaults(memory_blocks=[...]).
 
-    It adds what the memory has about the last message of the user. Messages that leave the short-term memory become
-    turns of a conversation, in which later questions search.
+    It recalls facts and passages for the last message of the user. Messages that leave the short-term memory are
+    stored as turns of a conversation, which later questions search.
     """
 
     name: str = "quaid"

@@ -16,7 +16,7 @@ except ImportError as error:
     raise MissingFramework(package="openai-agents", extra="openai-agents", problem=error) from error
 
 CLIENT = "openai-agents"
-"""The client of the conversations that sessions write."""
+"""The client name under which sessions are stored as conversations."""
 
 
 def function_tools(memory: Memory, tools: str = "core") -> list[FunctionTool]:
@@ -33,7 +33,7 @@ def _function_tool(memory: Memory, entry: dict[str, Any]) -> FunctionTool:
         if not isinstance(values, dict):
             return "The arguments are not a JSON object. Send them again as one."
         text, _ = await calls.call_tool(memory, entry["name"], values)
-        return text  # also of a failed call: the model reads what to do
+        return text  # the error message if the call failed, because it tells the model what to do
 
     return FunctionTool(
         name=entry["name"],
@@ -54,7 +54,7 @@ class QuaidSession:
         self._memory = memory
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """Return the items, oldest first. With a limit, here or in the settings, only the last ones."""
+        """Return the items, oldest first; at most the last `limit` (default: the limit in the session settings)."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         items: list[Any] = await self._work(conversations.session_items, limit, scope="read")
@@ -81,7 +81,7 @@ class QuaidSession:
 
 
 def _turn(item: dict[str, Any]) -> SessionTurn:
-    """Return the turn of an item. Of other items than messages, only the name of a tool is text."""
+    """Convert an item to a turn. For items that are not messages, the text of the turn is the tool name, if any."""
     kind = str(item.get("type", "message"))
     if kind != "message":
         return SessionTurn(kind, str(item.get("name", "")), item)

@@ -51,7 +51,7 @@ class QuaidToolset(AbstractToolset[Any]):
         ctx: RunContext[Any],  # noqa: ARG002
         tool: ToolsetTool[Any],  # noqa: ARG002
     ) -> str:
-        """Call a tool. The model gets a failure as the result, with what to do next."""
+        """Call a tool. If the call fails, the result is the error message with its remedy."""
         text, failed = await calls.call_tool(self._memory, name, tool_args)
         if failed:
             raise ToolFailed(text)
