@@ -1,4 +1,4 @@
-"""The client programs that Quaid can be connected to, and the paths of their configuration files."""
+"""The clients (programs with an AI agent) that Quaid can connect to, and their configuration files."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from quaid.errors import NotFound
 
 
 class ClientPaths(NamedTuple):
-    """The folders and variables with which path patterns such as HOME/.cursor are resolved."""
+    """The folders and environment variables for resolving path patterns such as HOME/.cursor."""
 
     home: str  # the home folder of the user
     project: str
@@ -54,7 +54,7 @@ DEFAULT_CONTEXT = 32_000
 class Client(NamedTuple):
     name: str
     title: str
-    marks: tuple[str, ...]  # the client is installed if one of these exists
+    marks: tuple[str, ...]  # files or folders; the client is installed if one of them exists
     servers: str  # the file with the MCP servers for all projects
     project_servers: str = ""
     keys: tuple[str, ...] = ("mcpServers",)  # the path of the server list within the file
@@ -84,7 +84,7 @@ CLIENTS = {
             "PROJECT/.mcp.json",
             typed=True,
             hooks="CLAUDE/settings.json",
-            # This file is not shared, because the commands contain local paths.
+            # The settings file that is not committed, because the hook commands contain local paths.
             project_hooks="PROJECT/.claude/settings.local.json",
             instructions="CLAUDE/CLAUDE.md",
             project_instructions="PROJECT/CLAUDE.md",
@@ -159,7 +159,10 @@ CLIENTS = {
 
 
 def context_limit(name: str | None, environ: Mapping[str, str]) -> int:
-    """Return the context limit in characters of a client; by default, of the client that runs this hook."""
+    """Return the context limit of a client in characters.
+
+    Without a name, the client that runs this hook is detected by its environment variable.
+    """
     if name is not None:
         return find_client(name).context
     running = [

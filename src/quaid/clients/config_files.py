@@ -1,4 +1,4 @@
-"""Edit the configuration files of clients: add and remove our server, hooks and instructions.
+"""Edit the configuration files of clients: add and remove Quaid's ("our") server, hooks and instructions.
 
 Each file is backed up first, and all other content is kept byte for byte. A file that cannot be parsed, or
 that another program changes at the same time, is left unchanged.
@@ -26,7 +26,7 @@ HOOK_EVENTS = {
     "PreCompact": "pre-compact",
     "Stop": "stop",
 }
-"""Event names of Claude Code, with the names that `quaid hook` uses for the events."""
+"""Event names of Claude Code, and the corresponding names of `quaid hook`."""
 HOOK_TIMEOUT = 5  # seconds; the client kills a hook that takes longer
 INSTRUCTIONS_BEGIN, INSTRUCTIONS_END = "<!-- quaid:begin -->", "<!-- quaid:end -->"
 
@@ -98,7 +98,7 @@ def _value_at(tree: Any, keys: Sequence[str]) -> Any:
 
 
 def hook_commands(launch: LaunchCommand, quoted: Callable[[str], str], client: str) -> dict[str, str]:
-    """Return the shell command for each event of a client."""
+    """Return the shell command of our hook for each event of a client."""
     start = [launch.command, *launch.args]
     return {
         event: " ".join(
@@ -152,7 +152,7 @@ def _existing_paths(before: str, paths: Sequence[tuple[str | int, ...]]) -> list
 def _remove_event_hooks(text: str, event: str, keep: config_text.JsonPaths = ()) -> str:
     path = ("hooks", event)
     text = config_text.remove_json_items(text, path, lambda group: _is_our_group(group, event), keep)
-    for at in range(len(_hook_groups(text, event))):  # these groups also have hooks of other programs
+    for at in range(len(_hook_groups(text, event))):  # groups that also contain hooks of other programs
         text = config_text.remove_json_items(
             text, (*path, at, "hooks"), lambda hook: _is_our_hook(_command_of_hook(hook), event)
         )
@@ -193,7 +193,7 @@ def _is_our_group(group: Any, event: str) -> bool:
 
 
 def add_instructions(text: str, body: str) -> str:
-    """Return the text with our instructions between their markers, replaced in place or else appended."""
+    """Return the text with our instructions between markers. Existing ones are replaced."""
     newline = "\r\n" if "\r\n" in text else "\n"
     part = newline.join([INSTRUCTIONS_BEGIN, *body.strip().splitlines(), INSTRUCTIONS_END])
     start, end = _instructions_span(text)
