@@ -426,12 +426,20 @@ def test_turns_that_the_model_could_not_read_are_read_by_the_next_dream(
         )
     with model_server(memory, lambda _: (500, {})) as requests:
         assert run(memory, "dream", kind=["facts"]).proposals == ()
-        assert len(requests) == int(is_broken)
+        assert len(requests) == (dream.MAX_FAILURES if is_broken else 0)
     memory.db.write(lambda tx: collections.set_setting(tx, dream.SPENT_SETTING, "2020-01-01 0"))
     with model_server(memory, lambda _: (200, completion([fact]))) as requests:
         assert len(run(memory, "dream", kind=["facts"]).proposals) == 1
         run(memory, "dream", kind=["facts"])
         assert len(requests) == 1
+
+
+def test_a_request_that_fails_once_is_sent_again(memory: Brain) -> None:
+    say(memory, TURN)
+    fact = {"note": 1, "subject": "Alice Moreau", "predicate": "keeps", "object": "bees", "quote": TURN}
+    replies = iter([(500, {}), (200, completion([fact]))])
+    with model_server(memory, lambda _: next(replies)):
+        assert len(run(memory, "dream", kind=["facts"]).proposals) == 1
 
 
 def test_a_new_day_has_a_new_budget(memory: Brain) -> None:
