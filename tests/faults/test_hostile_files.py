@@ -14,7 +14,8 @@ from tests.faults.workspace import start
 from tests.timing import TRIES
 
 pytestmark = pytest.mark.promise("hostile files")
-MOST_SECONDS, MOST_MEGABYTES = 2.0, 200.0
+MOST_SECONDS, MOST_MEGABYTES = 3.0, 200.0
+"""The largest files take about 2 s. Slow machines need 2.5 s; a cost that grows with the square, far more."""
 SHORT = {"markdown": 4, "org": 3, "ignore": 2, "export": 2, "dashboard": 2}
 """Cases of the short slice; one in every other room."""
 
@@ -59,31 +60,35 @@ LIMIT = 0.4 if LONG else 0.1
 """CPU seconds for a text of that size; what grows with its square needs a hundred times as long."""
 
 
+PATTERNS_AT_ONCE = 50
+
+
 def test_no_pattern_can_be_trapped(cases: Cases) -> None:
     result = pattern_traps.patterns()
-    for seed in cases.each(range(0, len(result), 1 if LONG else 60)):
-        item = result[seed]
-        traps = pattern_traps.traps(item)
-        sprung = _sprung(item, traps if LONG else traps[::8])
-        assert sprung is None, f"{item.name}: {item.source[:200]!r} on {sprung}"
+    for first in cases.each(range(0, len(result), PATTERNS_AT_ONCE)):
+        together = result[first : first + PATTERNS_AT_ONCE]
+        tried = [(item, trap) for item in together for trap in pattern_traps.traps(item)[:: 1 if LONG else 8]]
+        sprung = _sprung(tried)
+        assert sprung is None, f"{sprung[0].name}: {sprung[0].source[:200]!r} on {sprung[1]}"
+        cases.count(len(together) - 1)
 
 
-def _sprung(found: Found, traps: list[Trap]) -> Trap | None:
-    """The first trap that a pattern cannot leave in time. It is tried in a child, which the system ends."""
-    ear, mouth = os.pipe()
+def _sprung(tried: list[tuple[Found, Trap]]) -> tuple[Found, Trap] | None:
+    """Return the first pattern that takes too long on its trap. A child tries them, and a timer ends it."""
+    reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        for number, trap in enumerate(traps):
-            os.write(mouth, number.to_bytes(2, "big"))
+        for number, (found, trap) in enumerate(tried):
+            os.write(writer, number.to_bytes(4, "big"))
             text = trap.text(SIZE)
             signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
             found.run(text)
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         os._exit(0)
-    os.close(mouth)
-    tried = b""
-    while piece := os.read(ear, 65_536):
-        tried += piece
-    os.close(ear)
+    os.close(writer)
+    numbers = b""
+    while piece := os.read(reader, 65_536):
+        numbers += piece
+    os.close(reader)
     _, status = os.waitpid(child, 0)
-    return traps[int.from_bytes(tried[-2:], "big")] if status else None
+    return tried[int.from_bytes(numbers[-4:], "big")] if status else None
