@@ -1,4 +1,4 @@
-"""What agents did: list their tool calls by session, and accept or undo their writes."""
+"""Agent activity: list the tool calls of agents by session, and accept or undo their writes."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
@@ -17,16 +17,16 @@ MAX_DIFFS = 40
 
 
 class WrittenPage(NamedTuple):
-    """A page that a call wrote."""
+    """A page that a tool call wrote."""
 
     slug: str
     title: str
     change: str
-    """text, created, or related (only facts, links or raw data changed)."""
+    """"text", "created", or "related" (only facts, links or raw data changed)."""
     can_undo: bool
-    """True if the text of the page is still the one that this call wrote.
+    """True if the page's text has not changed since this call.
 
-    A page that the call created must not have changed at all since.
+    A page that the call created must not have changed in any way.
     """
     version: int
     diff: str = ""
@@ -43,14 +43,14 @@ class AgentCall(NamedTuple):
     at: str
     tool: str
     outcome: str
-    """done, proposed or failed."""
+    """"done", "proposed" or "failed"."""
     ms: int
     is_write: bool
     read: tuple[ReadPage, ...]
     written: tuple[WrittenPage, ...]
     proposal: int | None = None
     decision: str | None = None
-    """accepted, undone or rejected; None if nobody decided."""
+    """"accepted", "undone" or "rejected"; None if the owner has not decided."""
 
 
 class ActivityRecord(NamedTuple):
@@ -73,7 +73,7 @@ class ActivityDecision(NamedTuple):
     erased: tuple[str, ...] = ()
     """Addresses of the pages that the call had created and that were erased."""
     would_erase: tuple[str, ...] = ()
-    """Addresses of the pages that would be erased; a person has to confirm it."""
+    """Addresses of the pages that the undo would erase. Erasing needs confirmation."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def activity_accept(
 
 
 def _added_lines(brain: Brain, call_id: int) -> Iterator[tuple[int, str, int, int]]:
-    """Yield the id of each page that a call wrote, the lines that it added, and its first and last version of it."""
+    """Yield page id, added lines, first version and last version for each page that a call wrote."""
     call = store.find_call(brain.db, call_id)
     for page in call.pages if call else ():
         if page.first_version is None or page.last_version is None:

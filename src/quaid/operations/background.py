@@ -1,4 +1,4 @@
-"""Background work: create missing vectors, rebuild a deleted memory, detect changes."""
+"""Background work: create missing vectors, rebuild a deleted memory, detect changes of the database."""
 
 import os
 import time
@@ -189,7 +189,7 @@ def rebuild_if_deleted(brain: Brain) -> None:
     query is answered.
     """
     if brain.settings.only:
-        return  # a restricted caller does not know all folders
+        return  # a restricted caller cannot see all folders
     if os.path.lexists(brain.settings.db_path):
         if not os.path.exists(collections.folder_list_path(brain.db.path)) and brain.db.writable:
             collections.write_folder_list(brain.db)

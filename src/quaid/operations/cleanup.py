@@ -1,4 +1,4 @@
-"""Find duplicate pages; merge, rename and forget pages; let them expire."""
+"""Find duplicate pages; merge, rename and forget pages; erase expired content."""
 
 from typing import Annotated, Any, NamedTuple
 
@@ -72,7 +72,7 @@ class DupesRecord(NamedTuple):
     total: int
     pages: int
     compared_at: str | None = None
-    """When the pages were compared; None with `stored` if they never were."""
+    """When the pages were compared. None with `stored` if no comparison was made yet."""
 
 
 class DistinctRecord(NamedTuple):
@@ -505,7 +505,9 @@ def _preview(
 
 
 class DeletedPage(NamedTuple):
-    """A page whose rows are deleted. `prove_deletion` searches for its remains after the file was rewritten."""
+    """A page whose rows are deleted. After VACUUM, `prove_deletion` searches the files for remains of the
+    page.
+    """
 
     target: EraseTarget
     erasure: Erasure
@@ -514,9 +516,9 @@ class DeletedPage(NamedTuple):
 
 
 def delete_page(brain: Brain, target: EraseTarget, expected_version: int | None = None) -> DeletedPage:
-    """Delete the rows of a page and its images, and tell its hub.
+    """Delete the rows and images of a page. If its collection is shared, erase the page on the hub too.
 
-    Raise ChangedSinceCreated if the page is at another version than `expected_version`.
+    Raise ChangedSinceCreated if the page's version is not `expected_version`.
     """
     db = brain.db
     page = Erasure(db, target, _sidecar_paths(target))
@@ -532,7 +534,7 @@ def delete_page(brain: Brain, target: EraseTarget, expected_version: int | None 
 
 
 def prove_deletion(brain: Brain, deleted: DeletedPage, problem: str) -> ForgetRecord:
-    """Search for remains of a page. `problem` says why deleted bytes may remain in the file."""
+    """Search for remains of a deleted page. `problem` says why deleted bytes may remain in the file."""
     target, page = deleted.target, deleted.erasure
     after = dict(page.count_layers())
     left, mentions = remaining_bytes(brain.db.path, page)
@@ -555,7 +557,7 @@ def prove_deletion(brain: Brain, deleted: DeletedPage, problem: str) -> ForgetRe
 
 
 def erase_version(brain: Brain, slug: str, version: int) -> ForgetRecord:
-    """Erase a page as `quaid forget` does. Raise ChangedSinceCreated if it is at another version."""
+    """Erase a page as `quaid forget` does. Raise ChangedSinceCreated if its version is not `version`."""
     target = _erase_target(brain, slug)
     deleted = delete_page(brain, target, version)
     return prove_deletion(brain, deleted, erasure.vacuum_and_checkpoint(brain.db))
@@ -576,7 +578,7 @@ def _images_of(target: EraseTarget) -> list[str]:
 
 
 def _purge_on_hub(brain: Brain, collection: str) -> str:
-    """Tell the hub that a page of a shared collection was erased. Return what it and the other devices did."""
+    """Sync an erasure to the hub if the collection is shared. Return a sentence about the outcome, or ""."""
     space = next((row for row in shared.list_spaces(brain.db) if row.collection == collection), None)
     if space is None:
         return ""
@@ -634,7 +636,7 @@ class ExpireRecord(NamedTuple):
     slug: str
     version: int
     expires: str
-    """The day or time, or "never"."""
+    """The day or time at which the page expires, or "never"."""
     changed: bool
     collection: str = "default"
 
@@ -672,17 +674,17 @@ def expire(
 class ExpiredItem(NamedTuple):
     id: int
     kind: str
-    """page, line or fact."""
+    """"page", "line" or "fact"."""
     slug: str
-    """The address of the page."""
+    """The address of the page that expired or that contains the line or fact."""
     title: str
     text: str
-    """The line or fact. The text of a page only if the page is named."""
+    """The line or fact. For a page, its text, but only if the caller asked for this page."""
     reason: str
-    """The day or time at which it expired, or the retention setting."""
+    """The day or time of expiry, or the retention setting that hid the item."""
     hidden_at: str
     erased_on: str
-    """The day from which on it is erased; "" if only a person may erase it."""
+    """The first day on which the item may be erased automatically; "" if only a person may erase it."""
     file: str
 
 
@@ -692,10 +694,10 @@ class ExpiredRecord(NamedTuple):
     retention: tuple[tuple[str, str], ...]
     """Retention settings and their periods."""
     kept: tuple[str, ...] = ()
-    """What was brought back."""
+    """Names of the items that were restored."""
     erased: tuple[ForgetRecord, ...] = ()
     problems: tuple[str, ...] = ()
-    """Why something was not erased."""
+    """For each item that could not be erased, the reason."""
     ask: bool = False
 
     @property
@@ -796,7 +798,10 @@ def _expired_record(brain: Brain, rows: list[ExpiredRow], show_text: bool = Fals
 
 
 def _keep_item(brain: Brain, row: ExpiredRow, moment: str | None) -> str:
-    """Bring a page, line or fact back, until `moment` or for good. Return its name."""
+    """Restore an expired page, line or fact. Return its name.
+
+    The item expires again at `moment`, or never if `moment` is None.
+    """
     address, at, token = slugs.address(row.collection, row.slug), brain.now(), brain.new_uuid()
 
     def work(tx: Transaction) -> None:
@@ -825,13 +830,13 @@ def _keep_item(brain: Brain, row: ExpiredRow, moment: str | None) -> str:
 
 
 def erase_past_grace(brain: Brain) -> list[ForgetRecord]:
-    """Erase what was hidden longer ago than the grace period, except what only a person may erase."""
+    """Erase expired items whose grace period is over, except items that only a person may erase."""
     rows = [row for row in expiry.expired_rows(brain.db, hidden_before=brain.grace_end) if row.is_automatic]
     return erase_rows(brain, rows)[0] if any(row.writable for row in rows) else []
 
 
 def erase_and_report(brain: Brain) -> None:
-    """Erase what is past its grace period after a write command, and say so."""
+    """Erase expired items whose grace period is over, and notify the user. Called after write commands."""
     records = erase_past_grace(brain)
     if records and brain.notice is not None:
         left = [record.slug for record in records if not record.clean]
@@ -841,7 +846,10 @@ def erase_and_report(brain: Brain) -> None:
 
 
 def erase_rows(brain: Brain, rows: list[ExpiredRow]) -> tuple[list[ForgetRecord], list[str]]:
-    """Erase expired things, with the checks of `quaid forget`. Return its records, and why others remain."""
+    """Erase expired items and check for remains, as `quaid forget` does.
+
+    Return a record for each erased item, and the reasons why other items were not erased.
+    """
     deleted: list[DeletedPage] = []
     parts: list[ExpiredRow] = []
     problems: list[str] = []
@@ -874,7 +882,7 @@ def erase_rows(brain: Brain, rows: list[ExpiredRow]) -> tuple[list[ForgetRecord]
 
 
 def _delete_page(brain: Brain, row: ExpiredRow) -> DeletedPage:
-    """Delete an expired page, after the file that it came from."""
+    """Delete the file of an expired page, if it has one, and then the page."""
     collection = collections.require(brain.db, row.collection)
     target = erasure.find_target(brain.db, row.slug, row.collection)
     if target is None:
@@ -885,7 +893,7 @@ def _delete_page(brain: Brain, row: ExpiredRow) -> DeletedPage:
 
 
 def _delete_part(brain: Brain, row: ExpiredRow) -> None:
-    """Delete an expired line or fact, after the line in the file of its page."""
+    """Delete an expired line or fact from the memory, and a line also from the page's file."""
     collection = collections.require(brain.db, row.collection)
     if row.kind == "line" and collection.root is not None and row.file:
 

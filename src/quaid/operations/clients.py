@@ -39,7 +39,7 @@ class ConnectRecord(NamedTuple):
     dry_run: bool
     files: tuple[FileRecord, ...]
     next_step: str
-    clients: "tuple[ClientRecord, ...]" = ()  # all clients, if the caller named none
+    clients: "tuple[ClientRecord, ...]" = ()  # set if the caller named no client
 
 
 class ClientRecord(NamedTuple):

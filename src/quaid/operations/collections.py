@@ -85,7 +85,7 @@ class CollectionRecord(NamedTuple):
 class CollectionInfoRecord(NamedTuple):
     collection: CollectionRecord
     problems: tuple[FileProblem, ...]
-    """Files with problems."""
+    """Files that could not be indexed, or only in part."""
     ignore_patterns: str
     waiting: tuple[str, ...]
     """Slugs of quarantined pages with data that no file contains."""
@@ -306,7 +306,7 @@ class FolderEntry(NamedTuple):
 class FoldersRecord(NamedTuple):
     path: str
     parent: str
-    """The folder above, or "" if it may not be shown."""
+    """The parent folder, or "" if it may not be listed."""
     roots: tuple[str, ...]
     folders: tuple[FolderEntry, ...]
     notes: int
@@ -371,7 +371,7 @@ def collection_target(brain: Brain, name: CollectionName) -> Named[tuple[Collect
 
 
 def _sync(brain: Brain, collection: Collection, **options: Any) -> SyncReport:
-    """Sync a folder and split its changed pages into chunks, so that no question has to do that."""
+    """Sync a folder and split its changed pages into chunks now, so that the next query does not have to."""
     try:
         report = sync_collection(
             brain.db,
@@ -409,7 +409,7 @@ def _check_new_collection(brain: Brain, name: str, root: str) -> None:
 
 
 def _require_folder(brain: Brain, name: str, problem: str) -> Collection:
-    """Return a collection. Raise InvalidArgument with this problem if it has no folder."""
+    """Return the collection `name`. Raise InvalidArgument with `problem` if it has no folder."""
     collection = collections.require(brain.db, name)
     if collection.root is None:
         raise InvalidArgument(name="name", problem=f"{name} {problem}")
@@ -458,7 +458,7 @@ class WatchOwner(NamedTuple):
 
 
 class WatchStandby(NamedTuple):
-    """The event that is sent if other processes watch these collections."""
+    """Event for the caller of watch_folders(): other processes watch these collections."""
 
     owners: tuple[WatchOwner, ...]
 
@@ -474,7 +474,7 @@ def watch_folders(
 ) -> None:
     """Watch all attached folders, or the folder of the collection `name`, until `stop` is set.
 
-    If not `patient`, return when other processes watch all of these folders.
+    Unless `patient` is set, return as soon as other processes watch all of these folders.
     """
     if patient:
         watchable_collections(brain, name)
@@ -905,9 +905,9 @@ class ImportRecord(NamedTuple):
     chunking_seconds: float = 0.0
     """The part of `cpu_seconds` in which pages were split into chunks."""
     unread: tuple[SkippedEntry, ...] = ()
-    """With --from: what could not be read, and why."""
+    """With --from: entries that could not be read, with the reasons."""
     reasons: dict[str, int] | None = None
-    """With --from: the number of unread parts by reason."""
+    """With --from: the number of unread entries by reason."""
     conversations: TranscriptReport | None = None
     """With --from: the conversations that the export contains."""
 
@@ -1005,7 +1005,7 @@ def _import(
     imported = _cpu_seconds()
     with suppress(
         KeyboardInterrupt, Cancelled
-    ):  # the pages are imported; the next question makes the other chunks
+    ):  # the pages are imported; the next query creates the remaining chunks
         chunks.cut_pages(brain.db, brain.progress)
     finished = _cpu_seconds()
     next_step = _embedding_hint(brain) if report.import_id else None
@@ -1110,11 +1110,11 @@ SAMPLE = "sample"
 class SampleRemoveRecord(NamedTuple):
     pages: int
     kept_in: str
-    """The folder, if it holds files that are not from the sample; else empty."""
+    """The sample folder, if it still contains files that are not part of the sample; else ""."""
 
 
 def sample_pages() -> list[tuple[str, str]]:
-    """Return slug and text of each page of the sample, people and companies that do not exist."""
+    """Return slug and text of each page of the sample. Its people and companies are fictitious."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "demo_memory.txt")
     with open(path, encoding="utf-8") as file:
         parts = file.read().split("=== ")[1:]
@@ -1163,6 +1163,6 @@ def sample_remove(brain: Brain) -> SampleRemoveRecord:
             with suppress(FileNotFoundError):
                 os.remove(os.path.join(folder, *slug.split("/")) + ".md")
         for place, _, _ in os.walk(folder, topdown=False):
-            with suppress(OSError):  # it holds other files
+            with suppress(OSError):  # the folder contains other files
                 os.rmdir(place)
     return SampleRemoveRecord(removed.removed + removed.kept, folder if os.path.exists(folder) else "")

@@ -93,7 +93,7 @@ class GitSetupRecord(NamedTuple):
     attributes: str
     """The file that tells git which files are merged by the driver."""
     changed: tuple[str, ...]
-    """What was changed, or would be changed in a dry run."""
+    """Descriptions of the changes that were made or, in a dry run, would be made."""
     dry_run: bool
 
 
@@ -134,7 +134,7 @@ def git_setup(
 
 
 def _set_attributes(path: str, remove: bool, dry_run: bool) -> list[str]:
-    """Add our lines to a .gitattributes file or remove them. Return what was changed."""
+    """Add the lines for the merge driver to a .gitattributes file, or remove them. Return the changes."""
     path = os.path.realpath(path)
     before = _read(path).decode("utf-8", "surrogateescape") if os.path.exists(path) else ""
     end = "\r\n" if "\r\n" in before else "\n"
@@ -156,7 +156,7 @@ def _set_attributes(path: str, remove: bool, dry_run: bool) -> list[str]:
 
 
 def _set_driver(brain: Brain, root: str, driver: str, dry_run: bool) -> list[str]:
-    """Set or remove the driver in the settings of the repository. Return what was changed."""
+    """Set or remove the merge driver in the settings of the repository. Return the changes."""
     key = f"merge.{DRIVER}"
     before = _git(brain, root, "config", "--local", "--get", f"{key}.driver", may_fail=True).strip()
     if before == driver:
@@ -269,7 +269,7 @@ def _merge_copy(brain: Brain, collection: Collection, copy: ConflictCopy) -> Con
 
 
 def _merge_into_page(brain: Brain, address: str, copy: markdown.MarkdownDocument) -> tuple[int, Page | None]:
-    """Merge a version of a page into the stored one. Return the number of conflicts, and the base if there is one."""
+    """Merge a copy into the stored page. Return the number of conflicts, and the base version or None."""
     conflicts, base = 0, None
 
     def change(old: PageRow | None) -> Page:
@@ -290,10 +290,10 @@ def _merge_into_page(brain: Brain, address: str, copy: markdown.MarkdownDocument
 
 
 def _base_of(brain: Brain, row: PageRow, copy: markdown.MarkdownDocument) -> Page | None:
-    """Return the newest stored version to which the copy only adds, or None.
+    """Return the newest stored version whose content the copy contains completely, or None.
 
-    Other versions are not used: the copy may not be based on them, and then text that was added to the page
-    later would look as if the copy had removed it.
+    The copy may not be based on other versions. Content that was added to the page later would then look as
+    if the copy had removed it.
     """
     return next((page for page in history.earlier_pages(brain, row) if _contains(copy, page, None)), None)
 
@@ -303,7 +303,7 @@ def _contains(
     part: "markdown.MarkdownDocument | Page",
     base: Page | None,
 ) -> bool:
-    """Return True if one version has all blocks, entries and values of another, apart from those of the base."""
+    """Return True if `whole` has all blocks, timeline entries and values that `part` adds to `base`."""
     blocks = {*merging.split_blocks(part.truth)} - {*merging.split_blocks(base.truth if base else "")}
     text = f"\n{whole.truth}\n"
     entries = timeline.missing_entries(part.timeline, whole.timeline)

@@ -66,7 +66,7 @@ class ConversationRecord(NamedTuple):
     turns: tuple[ShownTurn, ...]
     around: int | None
     pages: tuple[LearnedPage, ...] = ()
-    """Pages that name the conversation as their source, or that its client wrote meanwhile."""
+    """Pages that name the conversation as their source, or that its client wrote during the conversation."""
 
 
 class SessionTurn(NamedTuple):
@@ -74,9 +74,9 @@ class SessionTurn(NamedTuple):
 
     role: str
     text: str
-    """The words that people can search and read."""
+    """The text of the turn, for searching and reading."""
     item: dict[str, Any] | None = None
-    """The item of the framework, which session_items() returns."""
+    """The turn in the format of the framework, as session_items() returns it."""
 
 
 class ConversationRemoveRecord(NamedTuple):
@@ -325,7 +325,7 @@ def _masked_item(value: Any) -> Any:
 
 
 def session_items(brain: Brain, client: str, session: str, limit: int | None = None) -> list[Any]:
-    """Return the items of a session, oldest first. `limit` keeps the last ones."""
+    """Return the items of a session, oldest first. With `limit`, return only the newest items."""
     conversation = store.find_session(brain.db, client, session)
     return [json.loads(item) for _, item in conversation.items(brain.db, limit)] if conversation else []
 

@@ -1,7 +1,7 @@
-"""Correct what is stored: end or withdraw one fact, and change the one line that says the same.
+"""Corrections: find the stored fact or line that is wrong or outdated, and end or replace it.
 
-`correct`, `remember` and the removal of a sentence find their lines here, in the notebook, in the text, timeline and
-front matter of pages, and among facts.
+The search covers the notebook, facts, and the text, timeline and front matter of pages. `remember` and the
+erasure of single sentences use it too.
 """
 
 import contextlib
@@ -39,10 +39,10 @@ MAX_CANDIDATES = 8
 MAX_PAGES_SEARCHED = 20
 MAX_NAME_WORDS = 12
 MIN_QUOTED_WORDS = 4
-"""Fewer words are a name or a to-do, not a sentence that is quoted."""
+"""Text with fewer words is treated as a name or a to-do, not as a quoted sentence."""
 
 MIN_SHARE_OF_QUERY = 0.6
-"""A sentence matches a request to forget it if it has at least this share of the words."""
+"""A sentence matches a request to erase it if it contains at least this share of the query's words."""
 
 MAX_SUBJECT_WORDS = 40
 SOURCES = "sources/"
@@ -66,28 +66,28 @@ class CorrectionCandidate(NamedTuple):
 class CorrectRecord(NamedTuple):
     changed: bool
     now: str = ""
-    """The line that now has the corrected statement, or ""."""
+    """The text of the corrected line or fact, or ""."""
     slug: str = ""
     collection: str = ""
     version: int = 0
     path: str = ""
     """Path of the notebook file, if the corrected line is in the notebook."""
     replaced: tuple[ReplacedStatement, ...] = ()
-    """Everything that was changed."""
+    """The facts, lines and front matter values that were changed."""
     fact: int | None = None
     """The id of the new fact, if there is one."""
     candidates: tuple[CorrectionCandidate, ...] = ()
-    """Set if no statement matches clearly. Nothing was changed; one more call with one of these ids does it."""
+    """Statements to choose from, if none matches clearly. To correct one, call again with its id."""
     note: str = ""
     still_says: tuple[CorrectionCandidate, ...] = ()
-    """Other lines that still have the old statement, which were not changed."""
+    """Other facts and lines that still state the old value. They were not changed."""
     more: int | None = None
-    """How many further candidates are not listed."""
+    """The number of candidates that are not listed, or None if all are."""
     merge_proposal: int | None = None
     """The id of the proposal to merge two pages, if the correction says that they are about the same thing."""
 
     def agent_view(self) -> dict[str, Any]:
-        """Return the fields that agents need. The slug names the page of a notebook file too."""
+        """Return the fields that agents need. The path is omitted, because the slug identifies the file."""
         return {name: value for name, value in self._asdict().items() if name != "path"}
 
 
@@ -102,7 +102,7 @@ class StoredStatement(NamedTuple):
 
     @property
     def id(self) -> str:
-        """An id made from the text, so that it stays when other lines change and is unknown when this one does."""
+        """An id with a hash of the text. It stays valid when other lines change, but not if this one does."""
         address = address_of(self.page)
         if self.part == "field":
             return f"field:{self.place.heading}:{address}"
@@ -140,7 +140,7 @@ class StoredFact(NamedTuple):
         return self.with_value(self.row.object)
 
     def with_value(self, value: str) -> str:
-        """Return the fact as text with this value."""
+        """Return the fact as text, with `value` as its object."""
         return f"{self.row.subject} {self.row.predicate} {value}"
 
 
@@ -149,7 +149,7 @@ def address_of(page: PageRow) -> str:
 
 
 def candidate(item: StoredFact | StoredStatement) -> CorrectionCandidate:
-    """Return a statement as it is listed in answers."""
+    """Convert a fact or line for a result."""
     return CorrectionCandidate(item.id, item.text, address_of(item.page))
 
 
@@ -200,7 +200,7 @@ def correct(
 def _listed(
     items: "Sequence[StoredFact | StoredStatement]",
 ) -> tuple[tuple[CorrectionCandidate, ...], int | None]:
-    """Return the first statements of a list, and how many follow, or None."""
+    """Return the first items as candidates, and the number of omitted items, or None if all are listed."""
     return tuple(map(candidate, items[:MAX_CANDIDATES])), max(0, len(items) - MAX_CANDIDATES) or None
 
 
@@ -221,7 +221,7 @@ _SAME_AS = re.compile(
 def propose_merge_of(brain: Brain, sentence: str) -> CorrectRecord | None:
     """Propose to merge two pages if a sentence says that they are about the same thing, else return None.
 
-    "Bob is the same person as Robert" and "Bob and Robert are the same person" both do.
+    Examples are "Bob is the same person as Robert" and "Bob and Robert are the same person".
     """
     match = _SAME_AS.search(sentence)
     if match is None:
@@ -245,37 +245,38 @@ def propose_merge_of(brain: Brain, sentence: str) -> CorrectRecord | None:
     return CorrectRecord(not number, sentence, *place, note=note, merge_proposal=number or None)
 
 
-# Finding what a correction is about
+# Finding the statement to correct
 
 
 class CorrectionPlan(NamedTuple):
-    """What a correction changes: facts with one statement, the line with the same statement, and a field."""
+    """The changes of a correction: equal facts, the line that states them, and a front matter field."""
 
     wording: Wording
     facts: tuple[StoredFact, ...] = ()
     value: str | None = None
-    """The new value of the facts; None if they only end."""
+    """The new value of the facts; None to end them without a new value."""
     line: StoredStatement | None = None
     new: str = ""
-    """The sentence that replaces the line; "" if the line is only removed or a to-do is closed."""
+    """The sentence that replaces the line; "" to remove the line or close the to-do."""
     field: StoredStatement | None = None
-    """A value of the front matter that changes together with a line or fact."""
+    """A front matter value that is changed together with a line or fact."""
     page: PageRow | None = None
-    """The page on whose timeline a change of facts alone is noted; None to change no page."""
+    """The page whose timeline gets an entry if only facts are changed; None to change no page."""
     keeps_trace: bool = True
-    """False: the old words are removed instead of struck through."""
+    """False to delete the old text instead of striking it through."""
 
 
 TASK_TYPES = ("commitment", "action_item", "task", "todo")
-"""Types of pages that are done or cancelled as a whole."""
+"""Types of pages that are themselves a task and can be marked as done or cancelled."""
 
 _FACT_ID = re.compile(r"(?:fact:)?(\d+)\Z")
 
 
 class _Finder:
-    """Finds the one statement that a correction is about.
+    """Finds the fact or line that a correction refers to.
 
-    If the subject is a page, only statements of that page, facts about it and to-dos that name it are changed.
+    If the subject has a page, only lines of that page, facts about the subject and to-dos that name it are
+    considered.
     """
 
     def __init__(self, brain: Brain, about: str, wording: Wording, book: list[StoredStatement]) -> None:
@@ -292,7 +293,7 @@ class _Finder:
             self.lines = [line for line in near if not line.page.slug.startswith(SOURCES)]
 
     def by_id(self, id: str) -> CorrectionPlan:
-        """Return the plan for the fact or line with an id; raise NotFound if there is none."""
+        """Plan the correction of the fact or line with this id. Raise NotFound if there is none."""
         match = _FACT_ID.match(id)
         rows = fact_store.read_facts(self.brain.db, "id", [int(match[1])]) if match else []
         if facts := _with_pages(self.brain, rows):
@@ -318,7 +319,10 @@ class _Finder:
         return self._plan_line(line, new)
 
     def plan(self) -> CorrectionPlan | CorrectRecord:
-        """Return what to change, or the candidates if no statement matches clearly. Raise NotFound without any."""
+        """Return a plan, or a record with candidates if no statement matches clearly.
+
+        Raise NotFound if there are no candidates.
+        """
         wording, tasks = self.wording, self._tasks()
         if len(tasks) > 1:
             return choice(tasks, SEVERAL)
@@ -339,7 +343,7 @@ class _Finder:
         return self._plan_by_label()
 
     def _tasks(self) -> list[StoredStatement]:
-        """Return the open to-dos that a correction finishes or cancels, or whose words it quotes."""
+        """Return the open to-dos that the correction finishes, cancels or quotes."""
         was, now, outcome = self.wording.was, self.wording.now, self.wording.outcome
         words = f"{self.about} {was}"
         own = self.lines if self.subject is not None else []
@@ -363,7 +367,7 @@ class _Finder:
         return reported or changes.find_task(self.about, mine) or mine
 
     def _open_status(self) -> StoredStatement | None:
-        """Return the field `status` of a page that is itself a promise or a task. Without one, it is open."""
+        """Return the status field of a task page, "open" by default. Return None for other pages."""
         if self.subject is None or self.subject.type not in TASK_TYPES:
             return None
         fields = (line for line in self.lines if line.part == "field" and line.section == "status")
@@ -371,7 +375,7 @@ class _Finder:
         return next(fields, StoredStatement(self.subject, missing, "field"))
 
     def _plan_by_words(self, lines: list[StoredStatement]) -> CorrectionPlan | CorrectRecord:
-        """Return the plan for a correction that has the old words."""
+        """Plan a correction that quotes the old words."""
         was = self.wording.was
 
         def clearness(fact: StoredFact) -> int:
@@ -397,7 +401,7 @@ class _Finder:
         return choice(matches, SAYS_MORE) if new is None else self._plan_line(matches[0], new)
 
     def _lines_with_old_words(self, lines: Iterable[StoredStatement]) -> list[StoredStatement]:
-        """Return the lines, fields and entries that have the old words. Open to-dos have been considered before."""
+        """Return lines, fields and timeline entries with the old words. To-dos are left to `_tasks`."""
         was, matches = self.wording.was, []
         for line in lines:
             if line.part == "timeline":
@@ -417,7 +421,7 @@ class _Finder:
         return near or [line for line in matches if line.file and len(was.split()) > 1]
 
     def _rewritten(self, line: StoredStatement) -> str | None:
-        """Return a line with the old words replaced; None if that is not clearly possible."""
+        """Return a line with the old words replaced, or None if it is unclear what to replace."""
         was, now = self.wording.was, self.wording.now
         if not was:
             return None
@@ -431,7 +435,7 @@ class _Finder:
         return model.rewrite(line.text, was, now, f"{self.names} {line.page.title}")
 
     def _plan_by_label(self) -> CorrectionPlan | CorrectRecord:
-        """Return the plan for a correction that has only the new words."""
+        """Plan a correction that does not quote the old words, by the predicate or label of the new words."""
         now, rest = self.wording.now, model.stems(self.rest)
         facts: list[StoredFact] = []
         for fact in self.facts:
@@ -483,11 +487,11 @@ class _Finder:
         return list(found.values())
 
     def _states(self, line: StoredStatement, row: FactRow) -> bool:
-        """Return True if a line states a fact."""
+        """Return True if a line states the fact in `row`."""
         return model.states_fact(line.text, row.predicate, fact_operations.spellings(self.brain, row.object))
 
     def _plan_fact(self, facts: list[StoredFact], line: StoredStatement | None) -> CorrectionPlan:
-        """Return the plan for facts with one statement, and the line of the subject's page that says the same."""
+        """Plan the correction of equal facts, and of the line on the subject's page that states them."""
         wording, row = self.wording, facts[0].row
         value = model.new_value(wording, row.subject, row.predicate, row.object) if wording.now else None
         own = self.lines if self.subject is not None else []
@@ -504,7 +508,10 @@ class _Finder:
         )
 
     def _with_value(self, line: StoredStatement, row: FactRow, value: str | None) -> str | None:
-        """Return a line with the old words, or the value of a fact, replaced; None if the line says more."""
+        """Return a line with the old words or the fact's value replaced.
+
+        If there is no new value, return "" if the line states only the fact, else None.
+        """
         new = self._rewritten(line)
         if new is not None:
             return new
@@ -518,7 +525,7 @@ class _Finder:
         return None
 
     def _plan_line(self, line: StoredStatement, new: str) -> CorrectionPlan:
-        """Return the plan for a line, and for the fact that it states if that has its value in the same place."""
+        """Plan the correction of a line, and of the fact that it states if the new line has its new value."""
         facts: list[StoredFact] = []
         value: str | None = None
         for fact in current_facts(self.brain, line.page):
@@ -535,7 +542,10 @@ class _Finder:
         return CorrectionPlan(self.wording, tuple(facts), value, line, new)
 
     def _unmatched(self) -> CorrectRecord:
-        """Return what is stored about the subject, the nearest first, or raise NotFound."""
+        """Return the facts and lines about the subject as candidates, the most similar first.
+
+        Raise NotFound if the subject has no page.
+        """
         page, was, now, outcome = self.subject, self.wording.was, self.wording.now, self.wording.outcome
         if page is None and outcome:
             hint = "It may be ticked already; `quaid query` shows it."
@@ -565,10 +575,10 @@ class _Finder:
         return any(f" {name} " in text for name in _name_keys(self.brain, page))
 
     def still_saying(self, plan: CorrectionPlan) -> "list[StoredFact | StoredStatement]":
-        """Return what still states the old value: on the subject's page, or on other pages that name the subject.
+        """Return lines that still state the old value, on the subject's page or on pages that name it.
 
-        A line states it if it has the value and a word of the fact's predicate, or a word of the changed line besides
-        the value and the names of the subject. Facts whose value only the old line had are returned too.
+        A line counts if it has the old value and also a word of the fact's predicate, or another word of the
+        changed line. Facts whose value was in the old line but is not in the new one are returned too.
         """
         line, was = plan.line, plan.wording.was
         page = self.subject or plan.page or (line.page if line else None)
@@ -603,12 +613,12 @@ class _Finder:
 
 
 def single(lines: list[StoredStatement]) -> StoredStatement | None:
-    """Return the line if there is exactly one."""
+    """Return the only line of a list, or None if there are none or several."""
     return lines[0] if len(lines) == 1 else None
 
 
 def _says_one_thing(facts: list[StoredFact]) -> bool:
-    """Return True if there are facts and all have the same predicate and value, as on several pages."""
+    """Return True if there are facts, and all have the same predicate and value."""
     keys = {
         (fact_model.canonical_predicate(f.row.predicate), fact_model.object_key(f.row.object)) for f in facts
     }
@@ -616,18 +626,18 @@ def _says_one_thing(facts: list[StoredFact]) -> bool:
 
 
 def spoken_variants(text: str, *names: str) -> list[str]:
-    """Return a text after each of some names and after pronouns.
+    """Return the text with each of the names and pronouns in front of it.
 
-    On its own page, a subject may be named by its first name or a pronoun, or not at all.
+    Lines of a page may refer to its subject by first name or pronoun.
     """
     return [f"{name} {text}".strip() for name in dict.fromkeys([*names, "She", "He", "It", "They"])]
 
 
-# Carrying it out
+# Applying corrections
 
 
 class Correction:
-    """Carries out the plan of one correction."""
+    """Applies a CorrectionPlan."""
 
     def __init__(self, brain: Brain, plan: CorrectionPlan, day: str | None = None) -> None:
         self.brain, self.plan, self.wording, self.day = brain, plan, plan.wording, day
@@ -637,7 +647,7 @@ class Correction:
         self.says = plan.new
 
     def apply(self) -> CorrectRecord:
-        """Change the line, or note the change on the timeline, and end the facts."""
+        """Change the line and the facts. If there is no line, add an entry to the page's timeline."""
         plan, line, path = self.plan, self.plan.line, ""
         page = line.page if line is not None else plan.page or plan.facts[0].page
         if line is not None and line.file:
@@ -654,7 +664,7 @@ class Correction:
     def _edit_page(self, page: PageRow) -> int:
         """Save a page and end the facts in one transaction. Return the new version.
 
-        A change of facts alone is noted on the timeline, so that searches find it, unless the page is read-only.
+        If only facts change, a timeline entry makes the change searchable, unless the page is read-only.
         """
 
         def also(tx: Transaction, page_id: int, _page: Page, _now: str) -> bool:
@@ -673,7 +683,7 @@ class Correction:
         return page_store.require(self.brain.db, page.slug, page.collection).version
 
     def _changed_page(self, old: PageRow | None) -> Page:
-        """Return the page with the line changed. A timeline entry has the old and the new text."""
+        """Return the page with the line changed, and a timeline entry with the old and the new text."""
         assert old is not None
         plan, line, new = self.plan, self.plan.line, self.plan.new
         front, truth, lines = old.frontmatter, old.truth, old.timeline
@@ -700,7 +710,7 @@ class Correction:
         return pages.build_checked_page(old.slug, front, truth, lines, old)
 
     def _changed_entry(self, lines: str, line: StoredStatement) -> str:
-        """Return a timeline with one entry struck or removed, and the right one added."""
+        """Return a timeline with one entry struck or removed, and the corrected entry added."""
         place, new = _find_again(lines, line), self.plan.new
         begin = lines.rfind("\n", 0, place.start) + 1
         day = ISO_DAY.search(lines, begin, place.start)
@@ -712,7 +722,7 @@ class Correction:
         return timeline.add_entry_once(lines, self.today, entry, "correction", "")
 
     def _closed(self, text: str, place: StatementPlace) -> str | None:
-        """Return the text with a to-do ticked or cancelled, if that is what the correction says."""
+        """Return the text with the to-do ticked or cancelled, or None if the correction does neither."""
         if not self.wording.outcome or place.box is None:
             return None
         is_done = self.wording.outcome == "done"
@@ -720,7 +730,10 @@ class Correction:
         return model.close_task(text, place, self.wording, self.day, self.now[:10])
 
     def _edit_file(self, line: StoredStatement) -> tuple[str, int]:
-        """Close the to-do, or strike the line in the notebook file and write the new line below it."""
+        """Close the to-do, or strike the line in the notebook file and add the new line below it.
+
+        Return the path and the new version of the file.
+        """
 
         def change(old: str | None) -> str:
             text = old or ""
@@ -735,7 +748,7 @@ class Correction:
         return edited.path, edited.version
 
     def _end_facts(self, tx: Transaction, but: int | None = None) -> None:
-        """End or withdraw the facts and add the new values. The page `but` has already got its new version."""
+        """End or withdraw the facts and add their new values. Give each page except `but` a new version."""
         never_held, value = self.wording.never_held, self.plan.value
         for fact in self.plan.facts:
             row, end = fact.row, self._end_of(fact.row)
@@ -763,14 +776,14 @@ class Correction:
                 page_edits.touch(tx, page, expected_version=None, now=self.now, collection=collection)
 
     def _end_of(self, row: FactRow) -> str:
-        """Return the day on which a fact ends: its first day if it never held."""
+        """Return the end date for a fact. A fact that was never true ends on the day it began."""
         if self.wording.never_held:
             return row.valid_from or row.created_at[:10]
         return max(self.today, row.valid_from or "")
 
 
 def _find_again(text: str, line: StoredStatement) -> StatementPlace:
-    """Return the nearest place of a sentence in the current text. It may have moved since it was found."""
+    """Return the place of a sentence in the current text, which may have changed since it was found."""
     starts = [match.start() for match in re.finditer(re.escape(line.text), text)]
     if not starts:
         raise NotFound(what="line", name=repr(line.text), hint="It was just changed; try again.")
@@ -778,13 +791,13 @@ def _find_again(text: str, line: StoredStatement) -> StatementPlace:
     return line.place._replace(start=start, end=start + len(line.text))
 
 
-# Places of statements
+# Reading statements
 
 
 _FIXED_FIELDS = frozenset(
     "id uuid slug title type aliases alias created created_at updated updated_at version source_ref".split()
 )
-"""Keys of the front matter that identify a page or record its history, so that they are not corrected."""
+"""Front matter keys that are never corrected, because they identify a page or record its history."""
 
 
 def field_places(front: dict[str, Any]) -> Iterator[StatementPlace]:
@@ -807,13 +820,16 @@ def _with_field(front: dict[str, Any], place: StatementPlace, new: str) -> dict[
     if not value:
         return {name: item for name, item in front.items() if name != key}
     if isinstance(old, int | float) and not isinstance(old, bool):
-        with contextlib.suppress(ValueError):  # the new value may be no number
+        with contextlib.suppress(ValueError):  # the new value may not be a number
             value = type(old)(value)
     return {**front, key: value}
 
 
 def page_statements(page: PageRow, *, closed: bool = False) -> Iterator[StoredStatement]:
-    """Yield the statements of a page: its text, its front matter, its timeline."""
+    """Yield the statements in the text, front matter and timeline of a page.
+
+    Ticked to-dos and struck lines are included only if `closed` is set.
+    """
     for place in model.statements(page.truth, closed=closed):
         yield StoredStatement(page, place)
     for place in field_places(page.frontmatter):
@@ -823,12 +839,12 @@ def page_statements(page: PageRow, *, closed: bool = False) -> Iterator[StoredSt
 
 
 def _own_statements(page: PageRow, book: list[StoredStatement]) -> list[StoredStatement]:
-    """Return the statements of a page, or of its notebook file."""
+    """Return the statements of a page. If it is in the notebook, they come from `book`."""
     return [line for line in book if line.page.id == page.id] or list(page_statements(page))
 
 
 def notebook_statements(brain: Brain, *, closed: bool = False) -> list[StoredStatement]:
-    """Return the statements of all notebook files except daily logs, which record what was known on their day."""
+    """Return the statements of all notebook files except daily logs, which are a record and not corrected."""
     notebook = layout.find_notebook(brain.db)
     if notebook is None or not layout.folder_exists(notebook):
         return []
@@ -851,12 +867,12 @@ def notebook_statements(brain: Brain, *, closed: bool = False) -> list[StoredSta
 def statements_near(
     brain: Brain, query: str, book: list[StoredStatement], *, closed: bool = False
 ) -> list[StoredStatement]:
-    """Return the statements of the pages that match a query best, sources too, and of the notebook."""
+    """Return the statements of the pages that match a query best, including sources, and those in `book`."""
     kinds = {collection.name: collection.kind for collection in collections.list_all(brain.db)}
     lines: list[StoredStatement] = []
     for hit in text_search.search_pages(brain.db, query, limit=MAX_PAGES_SEARCHED):
         if kinds.get(hit.collection) in (None, "kb", layout.NOTEBOOK_KIND):
-            continue  # nodes are corrected with `ai-kb`; the notebook's lines are those of its files
+            continue  # nodes are corrected with `ai-kb`, and `book` has the notebook's statements
         page = page_store.find(brain.db, hit.slug, hit.collection)
         lines += page_statements(page, closed=closed) if page is not None else ()
     return [*lines, *book]
@@ -877,7 +893,7 @@ def _statement_with_id(
 
 
 def _quoted(lines: Iterable[StoredStatement], sentence: str) -> list[StoredStatement]:
-    """Return the statements that are exactly this sentence, unless it is as short as a name, a value or a to-do."""
+    """Return the statements that equal this sentence; [] if it has fewer than MIN_QUOTED_WORDS words."""
     if len(sentence.split()) < MIN_QUOTED_WORDS:
         return []
     return [line for line in lines if line.part != "field" and similarity.same_line(line.text, sentence)]
@@ -887,13 +903,13 @@ def _quoted(lines: Iterable[StoredStatement], sentence: str) -> list[StoredState
 
 
 def _page_with_id(brain: Brain, id: int | None) -> PageRow | None:
-    """Return the page with an id, unless it is hidden."""
+    """Return the page with this id, or None if there is none or it is hidden."""
     head = page_store.page_heads(brain.db, [id]).get(id) if id is not None else None
     return page_store.require(brain.db, head.slug, head.collection) if head is not None else None
 
 
 def _with_pages(brain: Brain, rows: Iterable[FactRow]) -> list[StoredFact]:
-    """Return facts that hold today or later, with their pages."""
+    """Return the facts that have not ended, with their pages. Facts of hidden pages are dropped."""
     today = brain.now()[:10]
     rows = [row for row in rows if row.valid_until is None or row.valid_until > today]
     found = {id: _page_with_id(brain, id) for id in {row.page_id for row in rows}}
@@ -901,7 +917,7 @@ def _with_pages(brain: Brain, rows: Iterable[FactRow]) -> list[StoredFact]:
 
 
 def current_facts(brain: Brain, page: PageRow) -> list[StoredFact]:
-    """Return the facts that hold today and have a page as their subject, also if they are on other pages."""
+    """Return the facts that hold today about the subject of a page, including facts on other pages."""
     keys = {row.name for row in page_store.pages_called(brain.db, _name_keys(brain, page))}
     mine = [key for key in keys if _single_page(page_store.pages_called(brain.db, [key])) == page.id]
     parts = fact_model.person_name_parts(page.title)
@@ -918,20 +934,23 @@ def current_facts(brain: Brain, page: PageRow) -> list[StoredFact]:
 
 
 def _name_keys(brain: Brain, page: PageRow) -> list[str]:
-    """Return the title and the other names of a page in the form in which names are compared."""
+    """Return the title and other names of a page, normalized with fold_name()."""
     return [fold_name(name) for name in (page.title, *page_store.page_names(brain.db, [page.id]))]
 
 
 def _single_page(rows: list[PageName]) -> int | None:
-    """Return the page that a name refers to; None if several pages have it in the same way."""
+    """Return the id of the page that a name refers to, or None if it is ambiguous.
+
+    Only rows of the same kind as the first row count.
+    """
     ids = {row.page_id for row in rows if row.kind == rows[0].kind}
     return ids.pop() if len(ids) == 1 else None
 
 
 def find_subject(brain: Brain, about: str) -> tuple[PageRow | None, str]:
-    """Return the page that `about` names, if there is one, and the remaining words.
+    """Return the page that `about` names, or None, and the remaining words.
 
-    The whole text is tried as slug, path of a file, title and alias, then fewer and fewer of its words as a name.
+    The whole text is tried first, as slug, file path, title and alias. Then the longest name in it is used.
     """
     try:
         return (pages.open_page(brain, about.strip()), "") if about.strip() else (None, about)
@@ -940,9 +959,9 @@ def find_subject(brain: Brain, about: str) -> tuple[PageRow | None, str]:
 
 
 def named_page(brain: Brain, about: str, *, leads: bool = False) -> tuple[PageRow | None, str]:
-    """Return the page that has the longest name in a text, and the other words.
+    """Return the page with the longest name that occurs in a text, or None, and the other words.
 
-    With `leads`, only the first words count, as in a sentence about somebody.
+    With `leads`, the text must begin with the name, optionally after "the", "my" or "our".
     """
     words = about.replace("'s ", " ").replace("’s ", " ").split()[:MAX_SUBJECT_WORDS]
     spans = {
@@ -961,17 +980,16 @@ def named_page(brain: Brain, about: str, *, leads: bool = False) -> tuple[PageRo
     return None, about
 
 
-# Removing a sentence for good
+# Erasing a sentence
 
 MIN_REPEATED_WORDS = 3
-"""A title or slug repeats an erased sentence if all its words are in the sentence, and it has at least so many."""
+"""A title or slug with at least this many words, all from an erased sentence, is reported as a remnant."""
 
 
 def line_to_remove(brain: Brain, query: str) -> StoredStatement | CorrectRecord:
-    """Return the one sentence that has these words or this id, or the sentences to choose from.
+    """Return the sentence that matches a text or an id. If several match, return a record with candidates.
 
-    Sentences of all pages are searched, also of sources, ticked to-dos and struck lines. Raise InvalidArgument if
-    none matches.
+    Sources, ticked to-dos and struck lines are searched too. Raise InvalidArgument if nothing matches.
     """
     book = notebook_statements(brain, closed=True)
     with brain.db.reading():
@@ -998,7 +1016,7 @@ def line_to_remove(brain: Brain, query: str) -> StoredStatement | CorrectRecord:
 
 
 def remove_line(brain: Brain, line: StoredStatement) -> CorrectRecord:
-    """Erase a sentence, also from stored versions, and the facts that state it or quote it."""
+    """Erase a sentence from its page and earlier versions, and the facts that it states or that quote it."""
     with brain.db.reading():
         rows = fact_store.read_facts(brain.db, "page", [line.page.id])
     ids = [
@@ -1022,7 +1040,7 @@ def remove_line(brain: Brain, line: StoredStatement) -> CorrectRecord:
 
 
 def _remains_note(line: StoredStatement) -> str:
-    """Return a note if the title or slug of the page has the words of an erased sentence, else ""."""
+    """Return a note if the title or slug of the page repeats an erased sentence, else ""."""
     words, page = model.stems(line.text), line.page
 
     def repeats(name: str) -> bool:

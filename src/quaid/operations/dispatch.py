@@ -154,7 +154,7 @@ def _addresses(value: Any, addresses: dict[str, None]) -> dict[str, None]:
 
 
 def store_calls(brain: Brain) -> None:
-    """Store the recorded calls of agents, unless another process is writing, which leaves them for the next time."""
+    """Store the recorded calls of agents. If another process is writing, keep them for the next call."""
     if not brain.calls or not os.path.exists(brain.settings.db_path):
         return
     from quaid.storage import activity  # only for agents
@@ -243,7 +243,7 @@ def check_arguments(operation: Operation, arguments: Mapping[str, Any], scope: S
 
 
 def _argument_hint(name: str, params: Mapping[str, Param]) -> str:
-    """Return the argument that is probably meant, or else all arguments, in parentheses."""
+    """Return a hint in parentheses: the argument that is probably meant, or else all arguments."""
     meant = next((other for other in ARGUMENT_SYNONYMS.get(name.lower(), ()) if other in params), "")
     hint = f" (did you mean {meant!r}?)" if meant else inline_suggestion(name, params)
     return hint or f" (it has {', '.join(params)})" if params else " (it has none)"
@@ -264,7 +264,7 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     # The dashes of an option are not compared, because they would make all short options similar.
-    spelled = {option.lstrip("-"): option for option in sorted(names)}  # "version" replaces "--version"
+    spelled = {option.lstrip("-"): option for option in sorted(names)}  # "version" wins over "--version"
     typed = name.lstrip("-")
     close = get_close_matches(typed, spelled, n=1)
     close = close or [

@@ -162,7 +162,7 @@ def _set_aside_steps(brain: Brain) -> tuple[str, ...]:
 
 
 def _image_steps(brain: Brain, copy: str) -> tuple[str, ...]:
-    """Return the command that copies the images of a backup to those of the memory, if it has any."""
+    """Return the commands that copy the images of a backup to the memory's image folder, if there are any."""
     source, target = (attachments.memory_folder(path) for path in (copy, brain.settings.db_path))
     if source == target or not os.path.isdir(source):
         return ()
@@ -222,7 +222,7 @@ class DoctorFinding(NamedTuple):
 
     name: str
     state: FindingState
-    """"missing" if something optional is absent or unknown, "advice" for what is only recommended."""
+    """"missing" if something optional is absent or unknown, "advice" for a recommendation."""
     detail: str
     remedy: str = ""
     """A command or an instruction for the user."""
@@ -289,7 +289,7 @@ def _not_a_memory(brain: Brain, path: str, problem: str) -> Iterator[DoctorFindi
         yield DoctorFinding("memory", "wrong", detail, first, tuple(further))
         return
     detail = f"{path} is not a memory: {problem}"
-    ours = problem in (connection.EMPTY_FILE, connection.NOT_SQLITE)  # the file may have been a memory
+    ours = problem in (connection.EMPTY_FILE, connection.NOT_SQLITE)  # the file may be a damaged memory
     lost = list(_recovery_findings(brain, detail)) if ours else []
     if lost and (problem == connection.EMPTY_FILE or lost[-1].state == "fine"):
         yield from lost

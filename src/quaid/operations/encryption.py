@@ -24,13 +24,13 @@ class EncryptionRecord(NamedTuple):
     act: str
     """"encrypted", "decrypted", "rekeyed", or "" if the memory itself was not changed."""
     key: str
-    """Where the key is, or "" after a decryption."""
+    """The location of the key, or "" after a decryption."""
     backups: tuple[str, ...]
-    """Backups that were converted, too."""
+    """Backups that were converted together with the memory."""
     images: int
-    """Number of images beside the memory and its backups that were converted, too."""
+    """Number of converted images of the memory and its backups."""
     left: tuple[str, ...]
-    """Files that are not encrypted and may hold text of the memory."""
+    """Unencrypted files that may contain text of the memory."""
     note: str = ""
 
 
@@ -161,7 +161,7 @@ def _copies(brain: Brain, path: str) -> list[str]:
 def _convert_copies(
     brain: Brain, copies: list[str], key: "CipherKey", image_key: bytes | None
 ) -> tuple[str, ...]:
-    """Convert backups. Return those that were converted; a damaged or read-only backup is left alone."""
+    """Convert backups and return the converted ones. Damaged and read-only backups are skipped."""
     done = []
     for copy in copies:
         try:
@@ -177,7 +177,9 @@ def _convert_copies(
 
 
 def _plain_files(brain: Brain, path: str, copies: list[str], done: tuple[str, ...]) -> tuple[str, ...]:
-    """Return files without encryption that may hold text: backups, unsaved edits and the log of a deleted memory."""
+    """Return unencrypted files that may contain text: backups, unsaved edits, and the WAL of a deleted
+    memory.
+    """
     files = [copy for copy in copies if copy not in done]
     folder, name = os.path.split(path)
     files += [
@@ -199,7 +201,10 @@ def _new_key(
     environment: bool,
     old_key: bytes | None = None,
 ) -> tuple["CipherKey", str]:
-    """Return a new key, stored durably in its place, and the name of that place."""
+    """Return the new key and the name of its place: variable, passphrase, key file or keyring.
+
+    A key in a file or keyring is stored before this returns.
+    """
     if environment:
         secret = brain.settings.environ.get(variable, "")
         if not secret:
@@ -229,9 +234,9 @@ def _ask_twice(brain: Brain, variable: str) -> str:
 
 
 def _key_in_file(brain: Brain, path: str, old_key: bytes | None) -> tuple["CipherKey", str]:
-    """Return a key from a file. A missing file is created; a new key is added to the keys that are in it.
+    """Return a key from a file. A missing file is created; a new key is added to the keys in the file.
 
-    The old key is kept in the file, so that a killed `rekey` leaves a memory that can be opened.
+    The old key stays in the file, so that the memory can still be opened if `rekey` is interrupted.
     """
     keys = cipher.read_key_file(path) if os.path.exists(path) else []
     before = [old_key.hex()] if old_key else []

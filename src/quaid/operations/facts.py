@@ -99,7 +99,7 @@ def add_facts(
 def receipt(
     brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChange] = (), *, similar: Sequence[int] = ()
 ) -> Receipt:
-    """Return what writing these pages and facts replaced, contradicts and leaves open.
+    """Return the receipt of a write: the facts that it replaced, contradicts or left open.
 
     `similar` has the pages for which similar pages are searched. New contradictions are stored, so that they
     have ids. After an error the receipt is empty, but the write is not undone.
@@ -201,7 +201,7 @@ def _old_lines(brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChan
 
 
 def _is_distinctive(value: str) -> bool:
-    """Return True for a value of several words or with digits, which is seldom mentioned for another reason."""
+    """Return True for a value of several words or with digits. Other lines rarely contain it by chance."""
     return " " in value.strip() or any(map(str.isdigit, value))
 
 
@@ -609,10 +609,10 @@ def contradictions_(
 
 
 QUIET_SECONDS = 3.0
-"""A change is checked when nothing else has changed for this long."""
+"""The memory is checked once nothing has changed for this many seconds."""
 
 LONGEST_DELAY = 60.0
-"""A steady stream of changes delays a check no longer than this."""
+"""If changes keep coming, the memory is checked after this many seconds at the latest."""
 
 MAX_CPU_SHARE = 0.02
 

@@ -1,4 +1,4 @@
-"""Quality of the search on the user's own memory: golden questions, a check of changes, and a benchmark."""
+"""Search quality on the user's own memory: golden questions (regression tests for search) and a benchmark."""
 
 import json
 import os
@@ -30,9 +30,9 @@ T = TypeVar("T")
 DEFAULT_WITHIN = 5
 SHOWN_FAILURES = 3
 TRY_SECONDS = 600
-"""Another version of Quaid has this many seconds for all questions."""
+"""Time limit in seconds for another version of Quaid to answer all questions."""
 RESULT_TOKENS = 100_000
-"""So many tokens that no result is left out of an answer."""
+"""A token budget so large that no result is left out of an answer."""
 
 
 class GoldenResult(NamedTuple):
@@ -42,7 +42,7 @@ class GoldenResult(NamedTuple):
     within: int
     expected: tuple[str, ...]
     ranks: tuple[int | None, ...]
-    """The place of each expected page among the results, from 1; None if it was not found."""
+    """The rank of each expected page among the results, starting at 1; None if it was not found."""
     problem: str = ""
 
 
@@ -327,7 +327,7 @@ def _answered_gaps(brain: Brain) -> list[tuple[str, str, int, str]]:
         if gap.query_text and gap.resolved_by_slug:
             try:
                 require_page(brain, gap.resolved_by_slug)
-            except QuaidError:  # the page is gone
+            except QuaidError:  # the page was deleted
                 continue
             reason = f"a question without an answer until {str(gap.resolved_at)[:10]}"
             answered.append((gap.query_text, gap.resolved_by_slug, gap.times_seen, reason))
@@ -356,10 +356,10 @@ def golden_opened(
 
 
 SAMPLE = 100
-"""At most this many pages are asked for."""
+"""The benchmark asks for at most this many pages."""
 MIN_WORDS, MAX_WORDS = 3, 8
 MAX_TEXT = 20_000
-"""Sentences are taken from the first so many characters of a page."""
+"""Questions are made from this many characters at the start of a page."""
 TOP = 5
 GOOD_SHARE = 0.8
 SLOW_MS = 300
@@ -394,11 +394,11 @@ class BenchRecord(NamedTuple):
     size: int
     model: str
     by_title: Quality
-    """Questions: the titles of pages."""
+    """The result for questions that are page titles."""
     by_words: Quality
-    """Questions: some words of one sentence of a page, without those of its title, asked with `query`."""
+    """The result for questions of words from one sentence, without words of the title, asked with `query`."""
     by_words_search: Quality
-    """The same questions, asked with `search`."""
+    """The result for the same questions, asked with `search`."""
     golden_passed: int
     golden_asked: int
     load_ms: float
@@ -406,7 +406,7 @@ class BenchRecord(NamedTuple):
     speeds: dict[str, Speed]
     seconds: float
     stopped: bool
-    """True if it was stopped before all questions were asked."""
+    """True if the benchmark was stopped before all questions were asked."""
     next_steps: tuple[str, ...]
 
     @property
@@ -509,7 +509,7 @@ class _Bench:
 def held_out_words(title: str, text: str) -> str:
     """Return every second word of the longest sentence of a text, without words of the title.
 
-    Return "" if there are too few. The search has to find the page without the other words.
+    A search for them tests whether the page is found without its other words. Return "" if there are too few.
     """
     known = {word.lower() for word in _WORD.findall(title)} | STOP_WORDS
     best: list[str] = []
@@ -521,7 +521,7 @@ def held_out_words(title: str, text: str) -> str:
 
 
 def _rank(results: Any, address: str) -> int:
-    """Return the place of a page among results, from 1, or 0."""
+    """Return the rank of a page among results, starting at 1, or 0 if it is missing."""
     addresses = [slugs.address(result.collection, result.slug) for result in results]
     return addresses.index(address) + 1 if address in addresses else 0
 

@@ -95,7 +95,7 @@ def history(brain: Brain, slug: Slug) -> HistoryRecord:
         stored = pages.require_page(brain, slug)
         versions = _versions(brain, stored)
         by_version = activity.sessions_of_page(brain.db, stored.id)
-    # A stored version stands for all versions with its text, of which it is the last; a file's is the first.
+    # Versions with equal text share one stored row: the last of them or, for a page with a file, the first.
     records = []
     for version, older in zip(versions, [*versions[1:], None], strict=True):
         first = _first_version(version, older)
@@ -168,7 +168,7 @@ def blame(brain: Brain, slug: Slug) -> BlameRecord:
                     record.since,
                     record.agent,
                     record.device,
-                    # Front matter has no classes of lines.
+                    # Front matter has no trust classes per line.
                     record.trust if number <= front else CLASSES[classes.of_line(text)],
                 )
             )
@@ -200,9 +200,9 @@ class AcceptRecord(NamedTuple):
     slug: str
     version: int
     before: TrustName
-    """The lowest trust class of a line before."""
+    """The lowest trust class among the lines before they were accepted."""
     lines: int
-    """The number of lines that were not of the person."""
+    """The number of lines that had another trust class than person."""
     collection: str = "default"
 
 
@@ -302,7 +302,7 @@ def diff(
 
 
 class VersionChange(NamedTuple):
-    """What one version changed."""
+    """The change that one version made to a page."""
 
     before: int | None
     """The stored version before it, or None."""
@@ -312,7 +312,7 @@ class VersionChange(NamedTuple):
 
 
 def change_of_version(brain: Brain, slug: str, first: int, with_diff: bool) -> VersionChange:
-    """Return what the text that a page got with version `first` changed.
+    """Return the change that version `first` made to the text of a page.
 
     The diff is "" unless `with_diff` is set and the text is stored.
     """

@@ -123,21 +123,21 @@ class Ingestion:
         self.changes: list[PageChange] = []  # the changes to apply
         self.force = force
         self.is_file = is_file
-        self.title, self.date = title, date  # of the source's page
+        self.title, self.date = title, date  # title and date of the source's page
         self.import_id = brain.new_uuid()
         self.now = brain.now()
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
         # The change that writes the source's page; None for a file, or if the page is up to date.
         self.own: PageChange | None = None
-        self.changed: list[str] = []  # pages that were changed
-        self.written: list[tuple[int, bool]] = []  # their ids, and whether they are new
+        self.changed: list[str] = []  # addresses of the changed pages
+        self.written: list[tuple[int, bool]] = []  # id of each changed page, and True if it is new
         self.facts: list[FactChange] = []
         self.links_skipped: list[SkippedLink] = []
 
     def run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":
         """Apply the changes. If nothing is new, return the earlier ingest of the same bytes instead of a record.
 
-        What is written has the trust class of the source, or that of the caller if that is lower.
+        Written text gets the trust class of the source or of the caller, whichever is lower.
         """
         with trust.written_as(tx, class_of_source(self.source.ref, self.source.kind), at_most=True):
             return self._run(tx)
@@ -554,7 +554,7 @@ class IngestRecord(NamedTuple):
     links_skipped: tuple[SkippedLink, ...] = ()
     """Links that were not added, because their target does not exist. Everything else was written."""
     notes: tuple[str, ...] = ()
-    """What was left out of a document, and the number of e-mails of a mailbox."""
+    """Notes on omitted parts of a document, and on the number of e-mails in a mailbox."""
 
 
 @op(
@@ -721,12 +721,12 @@ def clip_arguments(
 
 
 def web_address(source: str) -> str:
-    """Return the address of a page without a user name and without the place in the page."""
+    """Return a URL without its user name and fragment."""
     address = source.strip()
     parts = urlsplit(address) if documents.is_address(address) else None
     if parts is None or not parts.hostname or not address.isprintable() or " " in address:
         raise InvalidArgument(name="source", problem="must be the address of a web page, with http or https")
-    fragment = parts.fragment if parts.fragment.startswith(("/", "!")) else ""  # some sites name pages in it
+    fragment = parts.fragment if parts.fragment.startswith(("/", "!")) else ""  # a path on some sites
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=fragment).geturl()
 
 
@@ -743,7 +743,7 @@ PICTURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b
 """The first bytes of PNG, JPEG, GIF, WebP, TIFF and BMP files."""
 
 TEXT_ENDINGS = (".txt", ".text")
-"""Plain text is stored as it is, like Markdown."""
+"""File name endings of plain text, which is stored unchanged, like Markdown."""
 
 
 def _converted(path: str, kind: str, name: str, data: bytes) -> documents.ConvertedDocument:
@@ -816,7 +816,7 @@ def _change_from_file(
     if document.problem:
         raise InvalidFrontMatter(problem=document.problem)
     front = dict(document.frontmatter)
-    if flags["url"]:  # a stranger's server must not choose the name, type or aliases of a page
+    if flags["url"]:  # an untrusted server must not set the name, type or aliases of a page
         front = {key: value for key, value in front.items() if key == "room" or key not in KEYS_NOT_COPIED}
     if front.get("type") in SOURCE_TYPES:
         front.setdefault("source_type", front["type"])
@@ -928,7 +928,7 @@ def _printable(name: str) -> str:
 class AttachRecord(NamedTuple):
     name: str
     markdown: str
-    """What shows the image in the text of the page."""
+    """Markdown that shows the image on the page."""
     path: str
     created: bool
     """False if the image was stored before."""

@@ -39,7 +39,7 @@ _CORRECTING = (
 
 
 def static_text(listed: Collection[str] = index.CORE_TOOLS) -> str:
-    """Return how to use the memory. Sentences about tools that are not listed are left out."""
+    """Return the instructions for using the memory, without sentences about tools that are not listed."""
 
     def about_listed(sentences: tuple[str, ...]) -> list[str]:
         return [
@@ -74,7 +74,7 @@ def instructions(brain: Brain) -> Named[str]:
 def instructions_for(brain: Brain, listed: Collection[str] = index.CORE_TOOLS) -> str:
     """Return the instructions for agents that see the listed tools, with the state of this memory.
 
-    Neither creates nor migrates a memory.
+    This neither creates nor migrates a memory.
     """
     return f"# Memory\n\n{_state(brain)}\n\n{static_text(listed)}"
 

@@ -50,7 +50,7 @@ def kb_root_of(settings: Settings) -> str:
 
 
 def session_nudge(settings: Settings) -> str:
-    """Return the last line of `ai-kb status`, or "" if there is no knowledge base."""
+    """Return the reminder that `ai-kb status` prints last, or "" if there is no knowledge base."""
     path = kb_root_of(settings)
     if not settings.sees("kb") or not os.path.isdir(os.path.join(path, ".git")):
         return ""
@@ -65,11 +65,11 @@ NodeName = Annotated[
 ]
 NodeType = Literal["principle", "preference", "procedure", "observation", "reference"]
 NO_MATCH, BROKEN_INDEX = 1, 3
-"""Exit statuses of a query. A missing knowledge base has its own exit status."""
+"""Exit statuses of `ai-kb query`. The exit status for a missing knowledge base is that of StoreMissing."""
 
 
 class NodeRecord(NamedTuple):
-    """A node in a result."""
+    """A node as operations return it, without its text."""
 
     title: str
     id: str
@@ -85,7 +85,7 @@ class KbQueryRecord(NamedTuple):
     context: str
     matches: tuple[KbMatch, ...]
     note: str
-    """The problem with the index, or why vector search was not used; "" if neither."""
+    """A problem with the index, or the reason why vector search was not used; "" if neither applies."""
     index_is_stale: bool
 
     @property
@@ -100,11 +100,11 @@ class KbQueryRecord(NamedTuple):
 class KbShowRecord(NamedTuple):
     node: NodeRecord
     text: str | None
-    """The file's text. None if only the backlinks were asked for."""
+    """The text of the node's file; None in the result of `kb backlinks`."""
     links: tuple[NodeRecord, ...]
     backlinks: tuple[NodeRecord, ...]
     note: str = ""
-    """Set if no node has the ID in the given name, and the node was found by its title."""
+    """A warning if no node has the given ID and the node was found by its title, else ""."""
 
 
 class KbRememberRecord(NamedTuple):
@@ -115,25 +115,25 @@ class KbRememberRecord(NamedTuple):
     contradicts: tuple[Any, ...]
     """Nodes that the new text contradicts. They and the written node are contested until the user decides."""
     offline: str
-    """Why the remote could not be reached."""
+    """Why the remote could not be reached, or ""."""
     findings: tuple[LintFinding, ...] = ()
-    """With `dry_run`: what lint finds in the node."""
+    """With `dry_run`: the lint findings for the node."""
 
 
 class KbListRecord(NamedTuple):
     nodes: tuple[NodeRecord, ...]
-    """The nodes, the latest change first."""
+    """The nodes, most recently changed first."""
     total: int
-    """Number of nodes that match, of which `nodes` may be a part."""
+    """Number of matching nodes. `nodes` may contain fewer."""
     tags: tuple[str, ...]
-    """Tags of all nodes, types included."""
+    """Tags of all nodes, including their types."""
     projects: tuple[str, ...]
 
 
 class KbEditRecord(NamedTuple):
     node: NodeRecord
     findings: tuple[LintFinding, ...]
-    """What lint finds in the new text. A fatal finding stops the edit."""
+    """Lint findings for the new text. A fatal finding stops the edit."""
     changed: bool
     commit: str
 
@@ -389,7 +389,10 @@ def _stored_text(brain: Brain, path: str) -> str:
 
 
 def _index_as_agent(brain: Brain, paths: list[str]) -> None:
-    """Index files that an agent has just written, if the knowledge base is attached, as text of the agent."""
+    """Index files that an agent has just written, and record the agent as their author.
+
+    Do nothing unless the knowledge base is attached as a collection.
+    """
     if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
         return
     from quaid.operations import notebook
@@ -405,7 +408,7 @@ def kb_root(brain: Brain) -> str:
 
 
 def open_store(brain: Brain) -> Git:
-    """Return the Git repository of the knowledge base. Raises an error if there is none."""
+    """Return the Git repository of the knowledge base. Raise StoreMissing if there is none."""
     catalog_folder(brain)
     return Git(kb_root(brain), brain.settings.environ)
 
@@ -416,7 +419,7 @@ def load_catalog(brain: Brain) -> Catalog:
 
 
 def catalog_folder(brain: Brain) -> str:
-    """Return the folder of the catalog cache. Raises an error if there is no knowledge base."""
+    """Return the folder of the catalog cache. Raise StoreMissing if there is no knowledge base."""
     path = kb_root(brain)
     if not brain.settings.sees(KB_COLLECTION):
         raise StoreMissing(path=path)
@@ -443,7 +446,7 @@ def _index_problem(brain: Brain, catalog: Catalog) -> str:
 
 KB_COLLECTION = KB_COLLECTION_KIND = "kb"
 LEAST_RELEVANCE = 0.2
-"""A node that was found only by meaning needs this relevance, because every node is somewhat similar."""
+"""Minimum relevance of a node found only by vector search, where every node is somewhat similar."""
 
 
 def with_semantic_matches(
@@ -454,9 +457,9 @@ def with_semantic_matches(
     matches: tuple[KbMatch, ...],
     most: int,
 ) -> tuple[tuple[KbMatch, ...], str]:
-    """Return the matches in the order of a search by words and meaning, and a note about problems.
+    """Rerank the matches by text and vector search. Return them with a note about problems.
 
-    Matches that this search did not return come after them. Superseded nodes come last.
+    Matches that this search does not find come after the others, and superseded nodes come last.
     """
     from quaid.operations import background
     from quaid.search import answer as answers
@@ -879,17 +882,17 @@ Force = Annotated[bool, Arg("Delete it even if nodes link to it; their links bec
 
 
 class KbChangeRecord(NamedTuple):
-    """A change that was made, or that would be made."""
+    """A change of nodes. If `done` is False, it is only planned."""
 
     act: str
     nodes: tuple[NodeRecord, ...]
     files: tuple[str, ...]
-    """Files that change."""
+    """Paths of the changed files."""
     done: bool
     commit: str
     ask: bool = True
     pointers: tuple[str, ...] = ()
-    """Notes of agents, outside the store, that refer to the node by its ID."""
+    """Paths of agents' notes outside the knowledge base that contain the ID of a deleted node."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:
@@ -993,7 +996,7 @@ def _run_change(
     dry_run: bool,
     what: str = "",
 ) -> KbChangeRecord:
-    """Plan a change of the named nodes, and apply it if the user has agreed."""
+    """Plan a change of the named nodes, and apply it if `yes` is set and `dry_run` is not."""
     git = open_store(brain)
     is_agreed = yes and not dry_run
 
@@ -1023,7 +1026,7 @@ MAX_NOTES, MAX_NOTE_BYTES = 2_000, 1024 * 1024
 
 
 def _notes_naming(brain: Brain, ids: list[str]) -> tuple[str, ...]:
-    """Return the notes in Claude Code's project folders that contain one of these IDs."""
+    """Return the paths of notes in Claude Code's project folders that contain one of these IDs."""
     if not ids:
         return ()
     import glob

@@ -68,7 +68,7 @@ class ActiveModel(NamedTuple):
     vectors: int  # number of chunks with a vector
     missing: int
     pages_begun: int  # pages whose first chunk has a vector
-    entries_missing: int  # list entries, table rows and single sentences without a vector of their own
+    entries_missing: int  # list entries, table rows and single sentences without a separate vector
 
 
 class OtherModel(NamedTuple):
@@ -108,7 +108,7 @@ class StatusRecord(NamedTuple):
     files_not_taken_in: int  # files in attached folders that could not be indexed; see `quaid doctor`
     folders_halted: tuple[str, ...]  # collections whose sync failed or needs confirmation
     resident: bool  # True if commands are forwarded to a running server for this memory
-    proposals: int = 0  # writes of agents that wait for `quaid review`
+    proposals: int = 0  # writes of agents that await `quaid review`
     spaces: tuple[SharedState, ...] = ()
     expired: int = 0  # expired pages, lines and facts that are hidden and listed by `quaid expired`
     retention: tuple[tuple[str, str], ...] = ()  # retention settings and their periods
@@ -128,7 +128,7 @@ def status(brain: Brain) -> StatusRecord:
             if model.name != active.name
         ]
         turns = _conversation_coverage(brain, active.name)
-    # What the background worker does says something about all pages.
+    # The background worker's state covers all pages, so it is withheld from restricted callers.
     failed, filling = (
         (None, None)
         if db.only
@@ -250,9 +250,9 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "dream_nightly": ("on", "off"),
     **{key: option.choices for key, option in OPTIONS.items() if option.stored == key},
 }
-"""Settings that a user may change, with their allowed values; () if any value may be valid."""
+"""Settings that a user may change, with their allowed values; () if the values cannot be listed."""
 
-# These are written by `quaid embed`. Before that, the defaults are shown.
+# Stored when a model is selected. Until then, the defaults are shown.
 MODEL_SETTINGS = ("embedding_model", "embedding_dimensions")
 
 
@@ -331,7 +331,7 @@ def validate(
 
 def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
     """Count chunks without a vector, and pages without chunks. Return None for both if semantic search is off."""
-    if not brain.model_name:  # semantic search is off
+    if not brain.model_name:
         return None, None
     with brain.db.reading():
         uncut = len(chunks.uncut_pages(brain.db))
@@ -527,7 +527,10 @@ def _refuse_fixed(brain: Brain, key: str) -> None:
 
 
 def _general_key(key: str) -> str:
-    """Return `agent_writes`, `retention` or `client_only` for the settings of one client or type, else the key."""
+    """Return a key without its client, collection or type: `retention` for `retention.type.source`.
+
+    Any other key is returned unchanged.
+    """
     if re.match(CLIENT_ONLY + r"\.[^\s.]", key):
         return CLIENT_ONLY
     match = re.match(
@@ -546,14 +549,14 @@ def _check_period(key: str, value: str) -> None:
 
 
 def _check_words(key: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Check that a setting is a list of these words."""
+    """Raise InvalidArgument unless a setting contains only allowed words."""
     for word in filter(None, re.split(r"[,\s]+", value)):
         if word not in allowed:
             raise InvalidArgument(name=key, problem=f"must be a list of {', '.join(allowed)}, not {word!r}")
 
 
 def _checked_parts(brain: Brain, key: str, value: str) -> str:
-    """Return the value of client_only.NAME; "everything" removes the limit."""
+    """Check and return the value of client_only.NAME, which limits a client to parts of the memory."""
     if key == CLIENT_ONLY:
         raise InvalidArgument(name=key, problem="needs the name of a client, as in client_only.codex")
     if value.strip() in ("", "everything"):
@@ -634,7 +637,7 @@ def write_notebook_file(brain: Brain, path: str, text: str) -> Any:
 
 
 def remove_notebook_file(brain: Brain, path: str) -> dict[str, str]:
-    """Delete a file from the notebook. Its page goes into quarantine."""
+    """Delete a file from the notebook. Its page is quarantined (hidden, but not erased)."""
     notebook = layout.require_notebook(brain.db)
     file = page_writer.read_text_file(notebook, path)
     if file is None:
@@ -666,7 +669,7 @@ def inject_turn(brain: Brain, session: str, role: str, content: str) -> dict[str
 
 
 PACKAGE = "quaid-memory"
-"""The name of the distribution. The name quaid belongs to another project on the public index."""
+"""Name of the distribution. On PyPI, `quaid` is another project."""
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 TIMEOUT_SECONDS = 10
 ACCEPT_HEADER = "application/vnd.pypi.simple.v1+json, application/json;q=0.9, text/html;q=0.5"
@@ -727,9 +730,9 @@ def upgrade(
 
 
 def _versions_on_disk(place: str) -> list[str]:
-    """Return the versions in the names of the files of a folder.
+    """Return the versions in the file names of a folder.
 
-    For a file, return the version in its name or, if there is none, the versions in its content.
+    For a file, return the version in its name or, if it has none, the versions in its content.
     """
     names = os.listdir(place) if os.path.isdir(place) else [os.path.basename(place)]
     versions = _versions_in_names(names)

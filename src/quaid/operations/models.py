@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Transaction
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}")
-# Two vectors of the same text are from the same model if their cosine is at least this.
+# Two vectors of the same text count as made by the same model if their cosine is at least this.
 SAME_MODEL_COSINE = 0.95
 PROBE_TEXT = (
     "The pier was closed for repairs in the spring of 2024; the harbour master asked for a second survey of "

@@ -1,4 +1,4 @@
-"""Remember what the user says: add a note to the notebook, or change what is stored as the sentence says."""
+"""Remember a sentence: add it to the notebook, or apply the correction or removal that it states."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -40,10 +40,10 @@ from quaid.storage import collections, facts as fact_store
 from quaid.storage.collections import Collection
 
 MAX_NOTE = 10_000
-"""Maximum characters of a text to remember. A longer text should be ingested as a source."""
+"""Maximum characters of a note. A longer text should be ingested as a source."""
 
 MAX_ECHO = 200
-"""At most this many characters of a line are repeated to agents."""
+"""Results for agents contain at most this many characters of each line."""
 
 MAX_SIMILAR_LINES = 3
 
@@ -57,7 +57,7 @@ _TICK = Wording("", "", outcome="done")
 _VALUE_END = re.compile(
     r"(?i),|;| \(| (?:as|since|from|after|because|and|but|with|starting|until|instead|again|this|next|last)\b"
 )
-"""Words after the value of a fact in a sentence: "works at Acme since May"."""
+"""Matches where the value of a fact ends in a sentence, as at " since" in "works at Acme since May"."""
 
 RememberAction = Literal["added", "ticked", "struck", "replaced", "question", "nothing"]
 
@@ -66,10 +66,7 @@ class RememberRecord(NamedTuple):
     path: str
     section: str
     lines: tuple[RememberedLine, ...]
-    """The remembered, ticked or struck lines, each with its position and whether it was changed.
-
-    If nothing was done, the lines that the sentence could be about.
-    """
+    """The added, ticked or struck lines; if nothing was changed, lines to which the sentence may refer."""
     version: int
     category: str = ""
     """The category of the sentence.
@@ -77,7 +74,7 @@ class RememberRecord(NamedTuple):
     One of todo, shopping, contact, order, preference, pattern, fact, list, removal, question and correction.
     """
     near: tuple[str, ...] = ()
-    """Other categories with a similar probability."""
+    """Other categories that are nearly as likely."""
     action: RememberAction = "added"
     note: str = ""
     """A hint for the caller, for example that another line contradicts the sentence; "" if there is none."""
@@ -85,24 +82,24 @@ class RememberRecord(NamedTuple):
     replaced: tuple[ReplacedStatement, ...] = ()
     """The line that was ticked, struck or replaced, and the fact that was ended."""
     similar: tuple[str, ...] = ()
-    """Other lines that say nearly the same, each as path:line: text."""
+    """Other lines with nearly the same content, each as `path:line: text`."""
     slug: str = ""
-    """The page of the file."""
+    """The slug of the page that is stored in this file."""
     about: str = ""
-    """The page about the person or thing that the first words name."""
+    """The address of the page whose name the sentence begins with, or ""."""
     contradicts: tuple[CorrectionCandidate, ...] = ()
     """Facts and lines with another value, on the page `about` or in the notebook. `correct` accepts their ids."""
     open_facts: tuple[OpenFact, ...] = ()
     """Other facts of the page `about` that still hold."""
     still_says: tuple[OldLine, ...] = ()
-    """Lines of the page `about` that still have the value of an ended fact."""
+    """Lines of the page `about` that still state the value of an ended fact."""
     merge_proposal: int | None = None
     """The id of the proposal to merge two pages, if the sentence says that they are about the same thing."""
     due: str = ""
-    """The day on which a to-do is due."""
+    """The due date of a to-do, or ""."""
 
     def agent_view(self) -> dict[str, Any]:
-        """Return the fields for agents. Lines are shortened, and have no path if it is that of the record."""
+        """Return the fields for agents. Lines are shortened, and omit their path if it equals `self.path`."""
         lines = [
             line._replace(path="" if line.path == self.path else line.path, text=shorten(line.text, MAX_ECHO))
             for line in self.lines
@@ -195,7 +192,7 @@ def _add_note(
     guess: Classification,
     moment: str | None,
 ) -> RememberRecord:
-    """Write a note to the file and section that fit it, with the moment at which it expires."""
+    """Add a note to the notebook file and section that fit it. It expires at `moment`; None means never."""
     paths: dict[str, None] = {}
     if router.needs_file_list(content, file):
         indexed = (row.path for row in notebook.known_files(brain.db))
@@ -253,9 +250,9 @@ def _add_note(
 
 
 def _with_due_day(brain: Brain, line: str) -> str:
-    """Return a to-do with the day on which it is due in parentheses, unless the line already names that day.
+    """Return a to-do with its due date added in parentheses, unless the line already has that date.
 
-    Words such as "by Friday" mean another day when they are read later.
+    A relative date such as "by Friday" would mean a different day when it is read later.
     """
     today = brain.local()[:10]
     due = dates.find_due(line, today)
@@ -272,9 +269,9 @@ def _show_line(line: StoredStatement) -> str:
 def _similar_lines(
     statements: list[StoredStatement], lines: tuple[RememberedLine, ...]
 ) -> tuple[tuple[str, ...], tuple[CorrectionCandidate, ...]]:
-    """Return the lines of the notebook that say nearly the same as a new line, and those with another value.
+    """Return notebook lines with nearly the same content as a new line, and lines with a different value.
 
-    If several lines are new, as in a list of items, return no lines.
+    If several lines were added, as for a list of items, return no lines.
     """
     if len(lines) != 1:
         return (), ()
@@ -302,13 +299,13 @@ def _sentence_embedder(brain: Brain) -> Callable[[str], bytes] | None:
     return embedder.embed_query
 
 
-# Sentences that change something
+# Sentences that change stored lines
 
 
 def _apply_sentence(brain: Brain, content: str, category: str) -> RememberRecord | None:
-    """Carry out a sentence that finishes, removes, ends or corrects something.
+    """Apply a sentence that finishes, removes, ends or corrects something.
 
-    Return None if it changes no line. To-dos are ticked on pages too, but no other line of a page is changed.
+    Return None if the sentence has to be stored as a note. On pages, only to-dos are changed.
     """
     if merge := corrections.propose_merge_of(brain, content):
         return _unchanged("correction", merge.note)._replace(merge_proposal=merge.merge_proposal)
@@ -317,7 +314,7 @@ def _apply_sentence(brain: Brain, content: str, category: str) -> RememberRecord
         return None
     book = corrections.notebook_statements(brain)
     if any(similarity.same_line(line.text, content) for line in book):
-        return None  # a repetition of a line is not a change of it
+        return None  # the sentence repeats a line and changes nothing
     if task:
         text, explicit, verb = task
         with brain.db.reading():
@@ -343,7 +340,10 @@ def _apply_sentence(brain: Brain, content: str, category: str) -> RememberRecord
 
 
 def _remove_by_sentence(brain: Brain, content: str, book: list[StoredStatement]) -> RememberRecord | None:
-    """Strike the line of the notebook that a removal names, or list the lines that it may be about."""
+    """Strike or tick the notebook line that a sentence removes, or list the lines to which it may refer.
+
+    Return None if the sentence has to be stored as a note.
+    """
     named = changes.find_removed(content, book)
     if line := corrections.single(named):
         if line.box is None:
@@ -368,7 +368,7 @@ def _remove_by_sentence(brain: Brain, content: str, book: list[StoredStatement])
 
 
 def _unchanged(category: str, note: str, lines: Sequence[StoredStatement] = ()) -> RememberRecord:
-    """Return the record of a sentence that changed nothing, with the lines that it may be about."""
+    """Return the record of a sentence that changed nothing, with the lines to which it may refer."""
     shown = tuple(_shown_line(line, written=False) for line in lines[:MAX_SHOWN_LINES])
     note = corrections.choice(lines, note).note
     return RememberRecord("", "", shown, 0, category, action="nothing", note=note)
@@ -377,7 +377,7 @@ def _unchanged(category: str, note: str, lines: Sequence[StoredStatement] = ()) 
 def _change_line(
     brain: Brain, line: StoredStatement, action: RememberAction, category: str, wording: Wording
 ) -> RememberRecord:
-    """Change a line as a sentence says."""
+    """Apply `wording` to a line, and return the record of the change."""
     done = Correction(brain, CorrectionPlan(wording, line=line, new=wording.now)).apply()
     lines = [_shown_line(line, written=True)]
     if action == "replaced":
@@ -394,11 +394,11 @@ def _shown_line(line: StoredStatement, *, written: bool) -> RememberedLine:
     return RememberedLine(line.text, line.path, line.place.line, written)
 
 
-# What is stored about the subject of a sentence
+# Stored facts and lines about the subject of a sentence
 
 
 def _with_note(record: RememberRecord, before: RememberRecord) -> RememberRecord:
-    """Return the record with a note on what contradicts it. `before` is the record without its subject."""
+    """Add a note about contradictions to a record. `before` is the record before `_with_subject`."""
     is_new = record.contradicts != before.contradicts
     note = "" if is_new or record.replaced != before.replaced else before.note
     if record.contradicts:
@@ -410,7 +410,7 @@ def _with_note(record: RememberRecord, before: RememberRecord) -> RememberRecord
 
 
 def _with_subject(brain: Brain, record: RememberRecord, sentence: str) -> RememberRecord:
-    """Return the record with what is stored about the page that the sentence names first, and what contradicts it.
+    """Add the page whose name the sentence begins with, its facts and all contradictions to a record.
 
     If the sentence clearly states a change and contradicts exactly one fact, that fact ends or gets the new value.
     The text of the page is not changed.
@@ -456,7 +456,7 @@ def _with_subject(brain: Brain, record: RememberRecord, sentence: str) -> Rememb
 def _clashing_facts(
     brain: Brain, facts: list[StoredFact], text: str, statement: str
 ) -> list[tuple[StoredFact, str | None]]:
-    """Return the facts that a sentence ends, or of which it says another value, each with that value."""
+    """Return the facts that a sentence ends or contradicts, each with its new value, or None if it ends."""
     if statement:
         return [(f, None) for f in facts if model.states_fact(statement, f.row.predicate, [f.row.object])]
     clashing: list[tuple[StoredFact, str | None]] = []
@@ -472,7 +472,7 @@ def _clashing_facts(
 
 
 def _change_fact(brain: Brain, text: str, fact: StoredFact, value: str | None) -> CorrectRecord | None:
-    """End a fact or give it a new value. Return None if the value is no short name, or the page is read-only."""
+    """End a fact or change its value. Return None if the value is too long or the page is read-only."""
     if value is not None and not 0 < len(value.split()) <= model.MAX_VALUE_WORDS:
         return None
     day = corrections.ISO_DAY.search(text)

@@ -40,9 +40,10 @@ BRIEFING_PARTS = {
 SLOW_PARTS = ("shifted", "stale", "threads")
 IN_PLAY_DAYS = 7
 MAX_PAGES_CHECKED = 100
-"""A briefing searches for contradictions if there are at most this many pages.
+"""A briefing of a memory with more pages lists the contradictions of the last check instead of searching.
 
-The search takes about 60 ms if every page states that someone left a job, school or home.
+With this many pages, the search takes about 60 ms in the worst case: every page states that someone left a
+job, school or home.
 """
 MAX_ITEMS = 1_000  # maximum lines per part
 MAX_LINE_LENGTH = 200  # maximum characters per line
@@ -55,14 +56,14 @@ class BriefingRecord(NamedTuple):
     pages: int
     shifted: BriefingPart
     todos: BriefingPart
-    """Open to-dos of the notebook: overdue, due until `due_until`, and without a day."""
+    """Open to-dos of the notebook: overdue, due by `due_until`, and without a due date."""
     commitments: BriefingPart
     actions: BriefingPart
     contradictions: BriefingPart
     review: BriefingPart
-    """Writes of agents that wait for review. An agent sees only its own."""
+    """Writes of agents that await review. An agent sees only its own."""
     gaps: BriefingPart
-    """Questions that the memory could not answer and whose words are stored."""
+    """Questions that the memory could not answer, if their text is stored (setting log_gaps)."""
     stale: BriefingPart
     threads: BriefingPart
     deals: BriefingPart
@@ -71,9 +72,9 @@ class BriefingRecord(NamedTuple):
     notes: tuple[str, ...]
     next_steps: tuple[str, ...]
     proposals: int = 0
-    """Number of writes of agents that wait for review."""
+    """Number of writes of agents that await review."""
     unworded_gaps: int = 0
-    """Number of open questions of which only the hash is stored."""
+    """Number of unanswered questions for which only a hash of the text is stored."""
 
     @property
     def parts(self) -> dict[str, BriefingPart]:
@@ -148,9 +149,9 @@ def briefing(
 
 
 def _todos(brain: Brain, notebook: Collection, horizon: str, limit: int) -> BriefingPart:
-    """Return the open to-dos of the notebook: those due until `horizon`, earliest first, then those without a day.
+    """Return the notebook's open to-dos: those due by `horizon`, earliest first, then those without a date.
 
-    Checkboxes of files other than the list of to-dos count only if they name a day.
+    Checkboxes outside the to-do list count only if they have a due date.
     """
     items: list[BriefingLine] = []
     pages = sorted(store.checklists(brain.db, notebook.id), key=lambda page: page.slug)
@@ -167,7 +168,7 @@ def _todos(brain: Brain, notebook: Collection, horizon: str, limit: int) -> Brie
 
 
 def _waiting_erasures(brain: Brain) -> frozenset[str]:
-    """Return the addresses of pages and the sentences that open proposals want to erase."""
+    """Return the page addresses and the sentences that agents have proposed to erase."""
     waiting = (
         json.loads(row.arguments) for row in proposals.open_proposals(brain.db) if row.tool == "memory_forget"
     )
@@ -175,13 +176,13 @@ def _waiting_erasures(brain: Brain) -> frozenset[str]:
 
 
 def _waiting(brain: Brain, limit: int) -> BriefingPart:
-    """Return the proposals that wait for review, oldest first. An agent gets only its own."""
+    """Return the proposals that await review, oldest first. An agent gets only its own."""
     items = [
         BriefingLine(
             slugs.address(row.collection or "default", row.slug) if row.slug else "",
             row.created_at[:10],
             f"{row.tool} by {row.author}",
-            # The text that is to be erased is shown only to those who decide about it.
+            # The text to erase is not repeated here; `quaid review` shows it to the user who decides.
             "Erase a page or sentence" if row.tool == "memory_forget" else row.summary,
             id=row.id,
         )
@@ -192,7 +193,7 @@ def _waiting(brain: Brain, limit: int) -> BriefingPart:
 
 
 def _without(part: BriefingPart, erasures: frozenset[str]) -> BriefingPart:
-    """Return a part without the lines of pages that wait to be erased, or with a sentence that does."""
+    """Return a part without the lines that `erasures`, from `_waiting_erasures`, would erase."""
     kept = tuple(
         line
         for line in part.items
@@ -202,7 +203,7 @@ def _without(part: BriefingPart, erasures: frozenset[str]) -> BriefingPart:
 
 
 def _window_start(brain: Brain, since: str, now: str) -> str:
-    """Return the time since which changes count as new, from the argument `since`."""
+    """Parse `since`, and return the time from which changes count as new."""
     length = dates.period_seconds(since)
     if length is not None:
         return brain.now(-length)
@@ -271,14 +272,14 @@ def _threads(pages: BriefingPart, limit: int) -> BriefingPart:
 
 
 def _last_check_note(brain: Brain) -> str:
-    """Return a note with the date of the last check, which found the listed contradictions."""
+    """Return a note that the listed contradictions were found by the last check, with its date."""
     last, _ = contradictions.last_check(brain.db)
     when = f"as of the last check, {last[:10]}" if last else "unknown before the first check"
     return f"contradictions are {when}; `quaid check` finds new ones"
 
 
 def _notes(undated: int, with_threads: BriefingPart, unworded: int) -> list[str]:
-    """Return notes on commitments without a due date, pages not read for open threads, and gaps without words."""
+    """Return notes on undated commitments, pages not searched for threads, and questions without text."""
     notes = []
     if undated:
         named = count_noun(undated, "open commitment names", "open commitments name")
@@ -321,14 +322,14 @@ def _next_steps(record: BriefingRecord, limit: int) -> tuple[str, ...]:
 
 
 TODAY_DAYS = 30
-"""`today` lists what is due within this many days."""
+"""Items due within this many days are listed as due; others are listed as due later."""
 LAST_DAY = "9999-12-31"
 FIRST_LOOK_DAYS = 7
-"""Before the first visit, changes of this many days count as new."""
+"""On the first visit, changes of the last FIRST_LOOK_DAYS days count as new."""
 VISIT_MINUTES = 30
 MAX_CHANGES_READ = 500
 MAX_GROUP_PAGES = (3, 5)
-"""How many pages of a group are listed, in general and for agents."""
+"""Maximum pages listed in a ChangeGroup: of any other author, and of an agent."""
 MAX_FACTS = 5
 MAX_WAITING = 3
 DONE_STATUS = "done"
@@ -339,7 +340,7 @@ class DueItem(NamedTuple):
 
     text: str
     day: str
-    """The day on which it is due, or "" if it names none."""
+    """The due date, or "" if there is none."""
     kind: Literal["to-do", "commitment", "action item"]
     slug: str
     title: str = ""
@@ -353,12 +354,12 @@ class DueItem(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The text without the mark of its due day."""
+        """The text without its due date, as in "(due 2026-11-20)"."""
         return dates.without_due_mark(self.text)
 
 
 class ChangeGroup(NamedTuple):
-    """Pages that were changed by the same person, program, import or folder."""
+    """Pages that were changed by the same person or agent, by an import, or in a folder."""
 
     who: str
     kind: Literal["agent", "you", "person", "folder", "import", "unknown"]
@@ -366,11 +367,11 @@ class ChangeGroup(NamedTuple):
     """The collection or source that the pages belong to."""
     pages: int
     items: tuple[store.ChangedPage, ...]
-    """The latest of them."""
+    """The most recently changed pages of the group."""
 
 
 class WaitingItem(NamedTuple):
-    """Things that wait for a decision of a person."""
+    """The number of items of one kind that need a decision by the user."""
 
     kind: Literal["proposals", "conflicts", "contradictions", "gaps", "quarantine", "expired", "stale"]
     number: int
@@ -384,19 +385,19 @@ class TodayRecord(NamedTuple):
     """Changes from this time on count as new."""
     as_of: str
     looked_at: str
-    """The last recorded look, or "" if there was none; then the changes of the last days are listed."""
+    """When the user last viewed the changes, or "" if never."""
     due: tuple[DueItem, ...]
-    """What is due, overdue items first."""
+    """Items that are overdue or due within TODAY_DAYS days, earliest first."""
     due_total: int
     later: tuple[DueItem, ...]
-    """What is due after that, earliest first."""
+    """Items that are due later, earliest first."""
     later_total: int
     undated: tuple[DueItem, ...]
     undated_total: int
     changed: tuple[ChangeGroup, ...]
     changed_total: int
     facts: tuple[BriefingLine, ...]
-    """Facts that ended or were superseded since then, and open contradictions."""
+    """Facts that ended or were superseded since the time `since`, and open contradictions."""
     waiting: tuple[WaitingItem, ...]
     pages: int
     log: tuple[DatedItem, ...] = ()
@@ -439,14 +440,14 @@ def today(
 
 
 def _new_since(brain: Brain, look: store.LastLook | None, now: str) -> str:
-    """Return the time from which changes are new: that of the last look before this visit."""
+    """Return the time up to which the user saw all changes in the previous visit; later changes are new."""
     if look is None:
         return brain.now(-FIRST_LOOK_DAYS * 86_400)
     return look.loaded_at if _is_over(look, now) else look.seen_until
 
 
 def _is_over(look: store.LastLook, now: str) -> bool:
-    """Return True if a visit is so old that the next look begins another one."""
+    """Return True if the visit began more than VISIT_MINUTES ago, so that a new visit begins now."""
     return dates.seconds_of(now) - dates.seconds_of(look.visit_started) > VISIT_MINUTES * 60
 
 
@@ -478,7 +479,7 @@ def seen(
 def _due_items(
     brain: Brain, today: str, erasures: frozenset[str]
 ) -> tuple[list[DueItem], list[DueItem], list[DueItem]]:
-    """Return what is due within TODAY_DAYS and what is due later, earliest first, and what has no day."""
+    """Return items due within TODAY_DAYS days and items due later, by date, and items without a date."""
     horizon = dates.shift_date(today, TODAY_DAYS)
     items = list(_checklist_items(brain))
     period = {"since": today, "active_since": today, "today": today, "due_until": LAST_DAY}
@@ -500,7 +501,7 @@ def _due_items(
 
 
 def _checklist_items(brain: Brain) -> Iterator[DueItem]:
-    """Yield the open to-dos of the notebook's list, and the open checkboxes with a day of all other pages."""
+    """Yield the open items of the to-do list, and open checkboxes with a due date on all other pages."""
     pages = store.checklists(brain.db)
     files = collections.paths_of_pages(brain.db, [page.page_id for page in pages if page.is_notebook])
     for page in pages:
@@ -517,7 +518,7 @@ def _checklist_items(brain: Brain) -> Iterator[DueItem]:
 
 
 def _change_groups(pages: list[store.ChangedPage]) -> tuple[ChangeGroup, ...]:
-    """Group changed pages by who changed them and by source, those of agents first."""
+    """Group changed pages by author and source, groups of agents first."""
     groups: dict[tuple[str, str, str], list[store.ChangedPage]] = {}
     for page in pages:
         groups.setdefault(_changed_by(page), []).append(page)
@@ -530,7 +531,7 @@ def _change_groups(pages: list[store.ChangedPage]) -> tuple[ChangeGroup, ...]:
 
 
 def _changed_by(page: store.ChangedPage) -> tuple[str, str, str]:
-    """Return who changed a page, which kind of author that is, and the source or collection."""
+    """Return the author of a page's last change, the kind of author, and the source or collection."""
     place = "" if page.collection == collections.DEFAULT_COLLECTION else page.collection
     if page.batch:
         is_sync = page.batch.startswith("sync-")
@@ -578,11 +579,11 @@ _WAITING_TEXTS: dict[str, tuple[str, str, str]] = {
         "a few minutes each: rewrite the text from the timeline",
     ),
 }
-"""For each kind of waiting things, in order of importance: singular, plural, and what a decision costs."""
+"""For each kind of WaitingItem, most important first: singular, plural, and the effort of a decision."""
 
 
 def _waiting_items(brain: Brain) -> tuple[WaitingItem, ...]:
-    """Return the most important kinds of things that wait for a person."""
+    """Return the kinds of items that need a decision by the user, the MAX_WAITING most important ones."""
     numbers = store.open_counts(brain.db)
     numbers["conflicts"] = brain.db.cached(
         "conflicts", lambda: len(pages_with_conflicts(brain.db, MAX_ITEMS))
@@ -599,7 +600,7 @@ class TickRecord(NamedTuple):
     slug: str
     version: int
     changed: bool
-    """False if the item was in that state before."""
+    """False if the item was already in the requested state."""
     done: bool
     text: str
     collection: str = "default"
@@ -651,7 +652,7 @@ def tick(
 
     try:
         saved, new, collection = edit_page(brain, slug, expected_version, change)
-    except FileChanged:  # the file has been read again; the line may still be there
+    except FileChanged:  # edit_page has synced the changed file; the to-do may still be there
         saved, new, collection = edit_page(brain, slug, expected_version, change)
     is_changed, place, was = outcome
     return TickRecord(
@@ -660,7 +661,7 @@ def tick(
 
 
 def _closed_statuses(page: PageRow) -> tuple[str, ...]:
-    """Return the statuses of a commitment or action item that is closed."""
+    """Return the statuses that count as closed for the type of this page."""
     if page.type not in ("commitment", "action_item"):
         problem = f"is required, because {page.slug} is not a commitment or action item"
         raise InvalidArgument(name="text", problem=problem)
@@ -668,7 +669,7 @@ def _closed_statuses(page: PageRow) -> tuple[str, ...]:
 
 
 def _ticked_text(old: PageRow, words: str, line: int | None, undo: bool) -> tuple[str, str, int, bool]:
-    """Return text and timeline of a page with one to-do ticked or opened, its line, and True if it changed."""
+    """Tick or untick a to-do. Return truth and timeline of the page, the line, and whether it changed."""
     texts = [old.truth, old.timeline]
     matches = [
         (part, item)
@@ -832,8 +833,8 @@ class MapRecord(NamedTuple):
     links: tuple[int, ...]
     """Six numbers for each link.
 
-    These are the places of both pages in `nodes`, the place of the relationship in `relationships`, and the
-    days on which the link begins, ends and is stated to begin. A day is the number of days since
+    These are the indexes of both pages in `nodes`, that of the relationship in `relationships`, and three
+    dates: the start (stated or derived), the end, and the stated start. A date is the number of days since
     0000-12-31; 0 means unknown.
     """
     pages: int

@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # not at run time: `quaid get` does not need these modules, a
     from quaid.storage.sqlite.connection import Transaction
 
 MAX_GAPS_TRIED = 20
-"""At most this many gaps are checked against a new page. Each check is a small search."""
+"""At most this many gaps (unanswered questions) are checked against a new page, with a search each."""
 
 Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
 PageVersion = Annotated[int | None, Arg("The version you read.", version="page", minimum=1)]
@@ -157,7 +157,7 @@ def edit_page(
 
 
 def _check_expiry(brain: Brain, new: Page, old: PageRow | None) -> None:
-    """Raise an error if the page gets an expiry that names no day or is past."""
+    """Raise InvalidArgument if a new or changed expiry is not a day or time, or is in the past."""
     value = new.frontmatter.get(dates.EXPIRY_KEY)
     if value is None or (old is not None and old.frontmatter.get(dates.EXPIRY_KEY) == value):
         return
@@ -171,9 +171,9 @@ def _check_expiry(brain: Brain, new: Page, old: PageRow | None) -> None:
 
 
 def requested_moment(brain: Brain, day: str | None, period: str | None) -> str | None:
-    """Return the moment that a day or a period names, or None if neither is given.
+    """Return the expiry that is given as a day or as a period, or None if neither is given.
 
-    Raise InvalidArgument if it is not readable, or past.
+    Raise InvalidArgument if it cannot be parsed or is in the past.
     """
     if day is not None and period is not None:
         raise InvalidArgument(name="for", problem="cannot be combined with expires; use one of them")
@@ -199,7 +199,7 @@ def requested_moment(brain: Brain, day: str | None, period: str | None) -> str |
 
 
 def content_hash_of(page: PageRow) -> str:
-    """Return the first digits of the SHA-256 of a page's text, by which a write can name the text it replaces."""
+    """Return the first digits of the SHA-256 of a page's text. Writes accept it instead of the version."""
     text = markdown.render(page.frontmatter, page.truth, page.timeline)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:HASH_DIGITS]
 
@@ -221,9 +221,9 @@ def check_content_hash(page: PageRow | None, content_hash: str | None, address: 
 def with_current_text(
     conflict: VersionConflict, page: PageRow | None, length: int = MAX_CONFLICT_TEXT
 ) -> VersionConflict:
-    """Return a conflict with the current text of the page, so that the caller can merge without another read.
+    """Add the current text of the page to a conflict, so that the caller can merge without another read.
 
-    A text longer than `length` is left out: a caller that merged into a part of it would delete the rest.
+    Text longer than `length` is omitted, not shortened: merging into a part of it would delete the rest.
     """
     if page is None:
         return conflict
@@ -660,7 +660,7 @@ def put(
             page = build_checked_page(slug, front, truth, lines, old)
             notes[:] = new_type_notes(page, old)
             if old is None and not truth and "title" not in front:
-                # A heading keeps the title if the page moves, and a file without text would not be a page.
+                # A heading keeps the title if the page moves, and a file without text is not a page.
                 page = build_checked_page(slug, front, f"# {page.title}", lines, old)
                 notes.append(f"a new page: its title is {page.title!r}, from the slug")
             return page
@@ -692,7 +692,7 @@ def put(
     )
     if saved.changed:
         close_answered_gaps(brain, [new.slug])
-    # An agent has the text that it wrote, and a short answer takes less of its context.
+    # An agent already has the text that it wrote, and a short result saves context.
     shown = (
         ("", new.type, "", "", "") if brain.agent else (new.title, new.type, new.summary, new.wing, new.room)
     )
@@ -713,7 +713,7 @@ def put(
 def receipt_of(
     brain: Brain, saved: "SaveResult", changes: "list[FactChange] | None" = None, *, similar: bool = False
 ) -> "Receipt":
-    """Return what a write to one page replaced, contradicts and leaves open. It is empty if nothing was changed."""
+    """Return the facts that a write replaced, contradicts or left open; empty if the page is unchanged."""
     from quaid.operations import facts  # imported late, because it is not needed to read pages
 
     if not saved.changed:
@@ -750,9 +750,9 @@ def keeps_keys(old: PageRow | None, front: dict[str, Any]) -> bool:
 
 
 def _append_text(truth: str, text: str, section: str | None) -> str:
-    """Return the compiled truth (the text above the timeline) with a text added to a section or at the end.
+    """Return the compiled truth (the text above the timeline) with text appended to a section or at the end.
 
-    A text that is already there is not added.
+    Text that is already there is not added again.
     """
     text = markdown.normalize_part(text)
     if not text:
@@ -845,7 +845,7 @@ class TagsRecord(NamedTuple):
     changed: bool
     tags: tuple[str, ...]
     removed: str | None = None
-    """The tag to remove. `changed` is True if the page had the tag."""
+    """The tag that the caller asked to remove. `changed` is True if the page had it."""
     collection: str = "default"
 
 

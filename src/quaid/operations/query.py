@@ -37,14 +37,17 @@ if TYPE_CHECKING:  # not imported at run time, because few memories have a reran
     from quaid.search.rerank import Reranker
 
 GLANCE_BUDGET = 12_000
-"""The passages that `glance` returns have at most this many tokens."""
+"""Maximum number of tokens in the passages that `glance` returns."""
 
 KB_KIND = "kb"
-"""The kind of the collection with the nodes of the knowledge base."""
+"""Kind of the collection that holds the nodes of the knowledge base."""
 
 LOG_GAPS = "log_gaps"
 GAP_THRESHOLD = "gap_threshold"
-"""Name of the setting for the minimum strength of an answer. A weaker answer is recorded as a gap."""
+"""Name of the setting for the minimum strength of an answer.
+
+A question with a weaker answer is recorded as a gap.
+"""
 
 OfCollection = Annotated[str | None, Arg("Only pages of this collection.")]
 Since = Annotated[str | None, Arg("Only what is dated on this day or later, as in 2026-04-25.")]
@@ -88,21 +91,24 @@ def gaps_(
 
 
 def seal_words(brain: Brain, text: str, option: str = "log_gaps") -> bytes | None:
-    """Return a question encrypted with the key beside the memory, or None unless the option is words.
+    """Encrypt a question with the key file beside the database.
 
-    Also return None if the package for encryption is missing.
+    Return None if the setting `option` is not "words", PyNaCl is not installed, or the key file is unusable.
     """
     box = _words_box(brain, make=True) if brain.option(option) == "words" else None
     return bytes(box.encrypt(text.encode())) if box else None
 
 
 def can_seal(brain: Brain) -> bool:
-    """Return True if questions can be encrypted here."""
+    """Return True if PyNaCl is installed and the key file, created if missing, can be read."""
     return _words_box(brain, make=True) is not None
 
 
 def open_words(brain: Brain, sealed: list[bytes]) -> list[str | None]:
-    """Return encrypted questions as text; None for each one that the key beside the memory does not open."""
+    """Decrypt questions with the key file beside the database.
+
+    A question that cannot be decrypted becomes None.
+    """
     box = _words_box(brain) if sealed else None
     if box is None:
         return [None] * len(sealed)
@@ -112,13 +118,13 @@ def open_words(brain: Brain, sealed: list[bytes]) -> list[str | None]:
     for data in sealed:
         try:
             texts.append(box.decrypt(data).decode())
-        except CryptoError:  # encrypted with a key that is gone
+        except CryptoError:  # encrypted with another key
             texts.append(None)
     return texts
 
 
 def _with_words(brain: Brain, rows: list[gaps.Gap]) -> list[gaps.Gap]:
-    """Return gaps with their decrypted words, which only the owner sees."""
+    """Fill in the decrypted text of questions if the caller is the owner."""
     sealed = gaps.sealed_queries(brain.db) if brain.may_overwrite and not brain.agent else {}
     shown = open_words(brain, [sealed[row.id] for row in rows if row.id in sealed])
     words = dict(zip((row.id for row in rows if row.id in sealed), shown, strict=True))
@@ -129,7 +135,10 @@ def _with_words(brain: Brain, rows: list[gaps.Gap]) -> list[gaps.Gap]:
 
 
 def _words_box(brain: Brain, *, make: bool = False) -> Any:
-    """Return the cipher for words of questions, or None. `make` creates a missing key, readable by its owner only."""
+    """Return the cipher for the text of questions, or None if it is not available.
+
+    `make` creates a missing key file, which only its owner can read.
+    """
     try:
         from nacl.secret import SecretBox
     except ImportError:
@@ -138,7 +147,7 @@ def _words_box(brain: Brain, *, make: bool = False) -> Any:
     path = os.path.join(folder, f"key-of-{name}")
     try:
         if make and not os.path.exists(path):
-            with suppress(FileExistsError):  # another process has made it
+            with suppress(FileExistsError):  # another process created it first
                 durable_files.write_file(path, os.urandom(SecretBox.KEY_SIZE), exclusive=True)
         with open(path, "rb") as file:
             return SecretBox(file.read())
@@ -355,7 +364,7 @@ def query(
 
 
 def _sync_sources(brain: Brain) -> None:
-    """Index what was changed in the files of the notebook and of the knowledge base."""
+    """Index changed files of the notebook and the knowledge base, and attach a new knowledge base."""
     if not brain.db.writable:
         return
     attached = collections.list_all(brain.db)
@@ -377,7 +386,7 @@ def _sync_sources(brain: Brain) -> None:
 
 
 def _kb_root(brain: Brain) -> str:
-    """Return the path of the knowledge base, like kb.kb_root, without importing its operations."""
+    """Return the path of the knowledge base. Same as kb.kb_root, but does not import that slow module."""
     chosen, _ = brain.settings.configured("kb.store")
     if chosen:
         return brain.settings.beside_config(chosen)
@@ -387,7 +396,7 @@ def _kb_root(brain: Brain) -> str:
 def _other_sources(
     brain: Brain, ranked: RankedQuestion, filters: SearchFilters, embedder: Embedder | None, limit: int
 ) -> dict[str, Any]:
-    """Return results from conversations and proposals, and facts, as arguments of `build_answer`."""
+    """Return facts, and results from conversations and proposals, as keyword arguments for `build_answer`."""
     with_vectors = embedder if background.turns_since(brain) is not None else None
     others = conversations.conversation_results(
         brain.db,
@@ -417,10 +426,13 @@ def _other_sources(
 
 
 def _direct_answer(brain: Brain, question: str, least: int | None = None) -> DirectAnswer | None:
-    """Return the answer to a question from facts and links, or None. `least` is its lowest trust class."""
+    """Return an answer in one sentence from facts and links, or None.
+
+    `least` is the index in CLASSES of the lowest trust class that is accepted.
+    """
 
     def past(slug: str, collection: str, time: str) -> Iterable[tuple[int | None, str, str]]:
-        from quaid.operations.history import past_texts  # few facts are quoted from an earlier version
+        from quaid.operations.history import past_texts  # imported late, because it is rarely needed
 
         return past_texts(brain)(slug, collection, time)
 

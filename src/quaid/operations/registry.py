@@ -115,7 +115,7 @@ class Arg(NamedTuple):
     any_text: bool = False  # replace invalid Unicode instead of rejecting it
     question: bool = False  # a search query, limited to MAX_QUESTION bytes
     minimum: int | None = None
-    maximum: int | None = None  # of a number, or of the bytes of a text
+    maximum: int | None = None  # of a number, or of the size of a text in bytes
     flag: str = ""  # command-line flag, if it differs from the parameter name
 
 
@@ -247,7 +247,7 @@ def all_operations() -> list[Operation]:
     return sorted(OPERATIONS.values(), key=lambda operation: [*SUBJECTS].index(operation.subject))
 
 
-@lru_cache(None)  # a server needs them for each request
+@lru_cache(None)  # a server looks up the parameters on every request
 def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
     code = function.__code__
     count = code.co_argcount + code.co_kwonlyargcount
@@ -283,7 +283,7 @@ def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
 def python_params(operation: Operation) -> tuple[list[Param], list[Param]]:
     """Return the parameters that a method of the Python library takes by position, and those only by name.
 
-    By position go the leading ones that are required or have no flag on the command line.
+    Leading parameters that are required, or positional on the command line, are taken by position.
     """
     params = list(operation.params)
     count = 0

@@ -1,4 +1,4 @@
-"""What a person decides: proposals of agents with their diffs, and conflicts of merged pages."""
+"""Review by the user: list and decide proposals of agents and conflicts of merged pages."""
 
 import json
 import os
@@ -28,25 +28,24 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Rehearsal
 
 MODE_SETTING = "agent_writes"
-"""The setting, `guarded`, `direct` or `review`, for writes of agents to the memory.
+"""Name of the setting that controls writes by agents: `guarded`, `direct` or `review`.
 
-With `guarded`, the default, only writes that change or end what the person has written are reviewed.
-
-`agent_writes.collection.NAME` and `agent_writes.client.NAME` override it.
+With `guarded`, the default, only writes that change text or end facts of the user are reviewed.
+`agent_writes.collection.NAME` and `agent_writes.client.NAME` override the setting for a collection or client.
 """
 
 GRANTS_SETTING = "agents_may"
-"""The setting with the operations (forget, merge) that agents may carry out without review."""
+"""Name of the setting that lists the operations (forget, merge) that agents may carry out without review."""
 
 MAX_SUMMARY = 120
 MAX_CONFLICTING_PAGES = 1_000
 NOT_ERASED = "Nothing is erased yet: a person decides with `quaid review`. Until then queries find it."
 OWNER_OPERATIONS = {"memory_forget": "forget", "memory_merge": "merge"}
-"""For each of these tools, the command that is run when its proposal is accepted."""
+"""Tools that agents can only propose, and the owner's command that is run when the proposal is accepted."""
 
 
 class Proposed(NamedTuple):
-    """The answer to a write that was stored for review."""
+    """The result of a write that was stored as a proposal instead of being carried out."""
 
     proposal: int
     slug: str
@@ -58,10 +57,10 @@ class Proposed(NamedTuple):
 
 
 class ProposalEvidence(NamedTuple):
-    """Why something was proposed."""
+    """A quote that supports a proposal."""
 
     source: str
-    """A page, or the turn of a conversation."""
+    """The page or conversation turn that contains the quote."""
     quote: str
 
 
@@ -92,13 +91,13 @@ class Decision(NamedTuple):
     diff_now: str = ""
     """The change that accepting the proposal would make now, if there is a conflict."""
     erased: cleanup.ForgetRecord | None = None
-    """What was erased, and the search for remains, if the proposal was to erase a page."""
+    """For a proposal to erase a page: the erased data, and the result of the search for remains."""
     removed: corrections.CorrectRecord | None = None
-    """What was erased, and from where, if the proposal was to erase a sentence."""
+    """For a proposal to erase a sentence: the sentence and its location."""
 
 
 class OpenConflict(NamedTuple):
-    """A block or key of a page that was changed in different ways in two versions."""
+    """A block of text or a front-matter key that two versions of a page changed differently."""
 
     page: str
     version: int
@@ -106,7 +105,7 @@ class OpenConflict(NamedTuple):
     """The number of the conflict on its page, from 1."""
     part: merging.Part
     key: str
-    """The front-matter key, or "" for a text."""
+    """The front-matter key, or "" for a block of text."""
     sides: tuple[merging.ConflictSide, ...]
 
 
@@ -130,7 +129,7 @@ class ReviewRecord(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """The effect of an operation, found without carrying it out."""
+    """The changes that an operation would make."""
 
     diff: str
     collection: str
@@ -141,7 +140,7 @@ class _Change(NamedTuple):
 
 def write_or_propose(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
     """Run a write of an agent, or store it as a proposal if the settings require review."""
-    if operation.tool in OWNER_OPERATIONS:  # they store proposals themselves
+    if operation.tool in OWNER_OPERATIONS:  # these tools store proposals themselves
         return operation.function(brain, **arguments)
     if not _may_need_review(brain):
         return _write_or_propose_change(brain, operation, arguments)
@@ -152,7 +151,7 @@ def write_or_propose(brain: Brain, operation: Operation, arguments: dict[str, An
 
 
 def _write_or_propose_change(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
-    """Run a write of an agent, or store it as a proposal if it changes or ends what the person has written.
+    """Run a write of an agent, or store it as a proposal if it would change text or end facts of the user.
 
     The mode `direct`, of the memory or of the client, allows such changes.
     """
@@ -173,7 +172,7 @@ def _write_or_propose_change(brain: Brain, operation: Operation, arguments: dict
 def _store_proposal(
     brain: Brain, tool: str, arguments: dict[str, Any], change: _Change, summary: str = ""
 ) -> Proposed:
-    if brain.settings.only:  # the person who accepts it sees other pages with these names
+    if brain.settings.only:  # the user, who sees the whole memory, may have other pages with these names
         named = [name for name in ("slug", "other", "into") if isinstance(arguments.get(name), str)]
         places = {name: pages.locate_page(brain, arguments[name]) for name in named}
         arguments = {**arguments, **{name: f"{place[0].name}::{place[1]}" for name, place in places.items()}}
@@ -224,13 +223,13 @@ def _needs_review(brain: Brain, collection: str) -> bool:
 def may_at_once(brain: Brain, act: str) -> bool:
     """Return True if the setting `agents_may` lets agents carry out this operation without review.
 
-    Agents that see only a part of the memory always propose it."""
+    Agents that see only a part of the memory always need review."""
     granted = re.split(r"[,\s]+", collections.get_setting(brain.db, GRANTS_SETTING) or "")
     return act in granted and not brain.settings.only
 
 
 def _rehearse(brain: Brain, work: Callable[[], Any]) -> _Change:
-    """Run an operation, roll back its writes, and return what it would change if the person accepted it."""
+    """Run an operation, roll back its writes, and return the changes that it would make once accepted."""
 
     def run(rehearsal: "Rehearsal") -> "tuple[Rehearsal, dict[tuple[str, int], ChangedRow]]":
         work()
@@ -307,15 +306,15 @@ def _shortened(text: str) -> str:
 def _was_reviewed(change: str, reviewed: str, days: tuple[str, str]) -> bool:
     """Return True if a diff adds and removes only lines that the reviewed diff adds and removes.
 
-    Lines may be missing, for example if another proposal has already added the heading. The day of the
-    proposal and ids, which are random, may differ.
+    Lines may be missing, for example if another proposal has already added the heading. Random ids, and the
+    dates in `days`, may differ.
     """
 
     def lines(diff: str) -> Counter[str]:
         text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "id", diff)
         for day in days:
             text = text.replace(day, "today")
-        # The names of files differ if the page was created meanwhile, by an earlier proposal.
+        # File names are ignored. They differ if an earlier proposal has created the page in the meantime.
         text = re.sub(r"^--- .*\n\+\+\+ .*$", "", text, flags=re.MULTILINE)
         changed = [line for line in text.split("\n") if line[:1] in ("+", "-")]
         return Counter(line for line in changed if line.strip("+- "))
@@ -325,9 +324,9 @@ def _was_reviewed(change: str, reviewed: str, days: tuple[str, str]) -> bool:
 
 @contextmanager
 def _acting_for(brain: Brain, row: ProposalRow, by_person: bool) -> "Iterator[None]":
-    """Record writes under the author of a proposal, and use the time of the proposal in texts.
+    """Within this context, writes have the author and the time of a proposal.
 
-    Text that a person accepts gets the trust class of the person.
+    Text that the user accepts (`by_person`) gets the trust class `person`.
     """
     brain.agent, brain.asked_at = row.author, dates.seconds_of(row.created_at)
     brain.accepting = by_person
@@ -338,9 +337,9 @@ def _acting_for(brain: Brain, row: ProposalRow, by_person: bool) -> "Iterator[No
 
 
 def _with_current_versions(brain: Brain, value: Any) -> Any:
-    """Return arguments that expect the current versions of pages and files.
+    """Replace expected versions in arguments with the current versions of the pages and files.
 
-    The author had read earlier versions. Instead of checking the versions, the diffs are compared.
+    The author of a proposal read earlier versions. `_accept` compares diffs instead of versions.
     """
     if isinstance(value, list):
         return [_with_current_versions(brain, item) for item in value]
@@ -367,7 +366,10 @@ def _current_version(brain: Brain, arguments: Mapping[str, Any]) -> int:
 def _accept(
     brain: Brain, row: ProposalRow, note: str, force: bool = False, *, by_person: bool = True
 ) -> Decision:
-    """Carry out a proposal. One of `quaid dream` is refused if a golden question would fail, unless `force`."""
+    """Carry out a proposal.
+
+    A proposal of `quaid dream` is refused if it would make a golden question fail, unless `force` is set.
+    """
     target = _target(row)
     try:
         with _acting_for(brain, row, by_person):
@@ -380,16 +382,16 @@ def _accept(
             result = golden.guard(brain, work, what=what, force=force) if row.kind else work()
     except QuaidError as error:
         return Decision(row.id, "failed", target, str(error))
-    _decide(brain, row, "accepted", note)  # without effect if a page was erased with the proposals about it
+    _decide(brain, row, "accepted", note)  # no effect if the proposal was erased together with its page
     erased = result if isinstance(result, cleanup.ForgetRecord) else None
     is_removal = row.tool == "memory_forget" and isinstance(result, corrections.CorrectRecord)
     return Decision(row.id, "accepted", target, erased=erased, removed=result if is_removal else None)
 
 
 def _planned(brain: Brain, row: ProposalRow) -> tuple[_Change, bool, Callable[[], Any]]:
-    """Return the change that accepting a proposal makes now, whether it only adds, and a function that makes it."""
+    """Return the change that a proposal makes now, whether it only adds text, and a function to make it."""
     arguments = json.loads(row.arguments)
-    # What the agent could not see is not meant.
+    # Names refer to pages in the part of the memory that the agent could see.
     visible = brain.bound(tuple(map(tuple, json.loads(row.scope)))) if row.scope else brain
     if "query" in arguments and row.tool == "memory_forget":
         line = corrections.line_to_remove(visible, arguments["query"])
@@ -411,7 +413,7 @@ def _planned(brain: Brain, row: ProposalRow) -> tuple[_Change, bool, Callable[[]
 
 
 def _removal(brain: Brain, line: corrections.StoredStatement, reason: str) -> _Change:
-    """Return the change that removing a line makes."""
+    """Return the change that removing a line would make."""
     change = _rehearse(brain, lambda: corrections.remove_line(brain, line))
     return change._replace(diff=f"Remove a line: {reason.strip()}\n{change.diff}")
 
@@ -499,7 +501,7 @@ def _page_conflicts(row: page_store.PageRow) -> list[OpenConflict]:
 def _review_conflicts(
     brain: Brain, address: str | None, number: int | None, keep: str | None, expected: int | None
 ) -> ReviewRecord:
-    """List the conflicts of a page, or resolve one of them or all."""
+    """List the conflicts of a page. With `keep`, resolve the conflict with this number, or all of them."""
     if address is None:
         raise InvalidArgument(
             name="slug", problem="is required; `quaid review` lists the pages with conflicts"
@@ -518,7 +520,7 @@ def _review_conflicts(
             conflict for conflict in chosen if keep in {ALL_SIDES, *(side.name for side in conflict.sides)}
         ]
         truth, front = old.truth, old.frontmatter
-        for conflict in having or chosen:  # an unknown name is refused, unless another conflict has it
+        for conflict in having or chosen:  # resolve_conflict raises an error if no conflict has the name
             truth, front = merging.resolve_conflict(truth, front, conflict, keep)
             resolved += 1
         return pages.rebuild_page(old, frontmatter=front, truth=truth)
@@ -535,7 +537,10 @@ def _review_conflicts(
 def _keep_slug(
     brain: Brain, address: str, number: int | None, keep: str, expected: int | None
 ) -> tuple[str, int | None]:
-    """Rename the page if the other slug of a conflict is chosen. Return its address and the expected version."""
+    """Rename the page if `keep` selects the other slug of a conflict.
+
+    Return its address and expected version.
+    """
     page = pages.require_page(brain, address)
     for place, conflict in enumerate(merging.find_conflicts(page.truth, page.frontmatter), 1):
         if number in (None, place) and (conflict.part, conflict.key) == ("page", "slug"):
@@ -572,7 +577,10 @@ def propose_call(
     evidence: tuple[ProposalEvidence, ...],
     fingerprint: str,
 ) -> int | None:
-    """Store a call as a proposal with its evidence. Return its id, or None if it would change nothing."""
+    """Store a tool call as a proposal with its evidence.
+
+    Return its id, or None if the call would change nothing.
+    """
     row = ProposalRow(
         *(0, author, tool, "", "", 0, brain.now(), None, None, "", "", _shortened(summary)),
         *(json.dumps(arguments, ensure_ascii=False), "", kind, fingerprint),
@@ -589,7 +597,7 @@ def propose_call(
 
 
 def accept_proposal(brain: Brain, id: int, note: str) -> Decision:
-    """Carry out an open proposal that a setting accepts. Its text stays text of an agent.
+    """Carry out an open proposal that is accepted by a setting. Its text keeps the trust class of an agent.
 
     The caller checks the golden questions.
     """
@@ -622,7 +630,7 @@ def propose_forget(
     if query is not None:
         line = corrections.line_to_remove(brain, query)
         if isinstance(line, corrections.CorrectRecord):
-            return line  # several lines to choose from
+            return line  # lists the matching lines, because there are several
         if may_at_once(brain, "forget"):
             return corrections.remove_line(brain, line)
         change = _removal(brain, line, reason)
@@ -656,7 +664,10 @@ def _address_to_erase(brain: Brain, name: str) -> str:
 
 
 def _erasure(brain: Brain, slug: str, reason: str) -> _Change:
-    """Return the change that erasing a page makes. It is not rehearsed, because erasing cannot be rolled back."""
+    """Return the change that erasing a page would make.
+
+    Erasing is not rehearsed, as it cannot be rolled back.
+    """
     stored = cleanup.require_exact_slug(brain, slug)
     pages.refuse_page_of_folder(brain, stored.slug, stored.collection, "Delete")
     text = markdown.render(stored.frontmatter, stored.truth, stored.timeline)

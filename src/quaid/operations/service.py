@@ -48,14 +48,17 @@ STEPS = {
     ("launchd", "stopped"): ("bootout {target}",),
     ("launchd", "uninstalled"): ("-bootout {target}",),
 }
-"""Commands of the service manager for each act. As in a makefile, a command with a leading "-" may fail."""
+"""Commands of the service manager for each action.
+
+As in a makefile, a leading "-" means that failure is ignored.
+"""
 
 
 class DaemonRecord(NamedTuple):
     act: Literal["installed", "started", "stopped", "uninstalled"]
     done: bool
     path: str
-    """The unit file or property list."""
+    """Path of the unit file (systemd) or property list (launchd)."""
     changed: bool
     """True if the unit file or property list was written or removed."""
     to_run: tuple[str, ...]
@@ -323,9 +326,9 @@ class Token(NamedTuple):
     expires_at: str | None = None
     is_expired: bool = False
     client: str = ""
-    """For a program that logged in over OAuth: its name and where it is, as in Claude Code (localhost)."""
+    """For an OAuth client: its name and the host of its redirect URI, as in Claude Code (localhost)."""
     only: tuple[str, ...] = ()
-    """The part of the memory that the token reaches; empty for the whole memory."""
+    """The parts of the memory that the token gives access to; empty for the whole memory."""
 
 
 class TokenRecord(NamedTuple):
@@ -447,7 +450,7 @@ class Login(NamedTuple):
     device: str
     """The browser and the system, as in Firefox on Android."""
     network: bool
-    """True if the browser is reached over the network, as a phone is."""
+    """True if the browser reaches the server over the network, as a phone does."""
     since: str
     last_seen: str
 
@@ -456,9 +459,9 @@ class LoginCodeRecord(NamedTuple):
     code: str
     """The code to type at the login page of the server."""
     link: str
-    """A link that logs in once, for a QR code."""
+    """A link that works for one login, for example as a QR code."""
     minutes: int
-    """How long code and link are valid."""
+    """Lifetime of the code and the link."""
 
 
 @op("owner", command="login list", aliases={"login": {}}, examples=("quaid login list",))
@@ -508,7 +511,7 @@ def login_new_code(
     return LoginCodeRecord(f"{code[:4]} {code[4:]}", link, SHORT_CODE_SECONDS // 60)
 
 
-# Not operations: used by the HTTP server and shell completion
+# Functions for the HTTP server and shell completion. They are not operations.
 
 
 def token_names(settings: Settings) -> list[str]:
@@ -534,7 +537,7 @@ def owner_token(settings: Settings) -> str:
 def _secret_in_file(
     settings: Settings, name: str, create: Callable[[], str], pattern: re.Pattern[str], what: str
 ) -> str:
-    """Return the secret in a file beside the owner's token, which is created if it is missing.
+    """Return the secret in a file beside the owner's token. A missing file is created.
 
     Raise FileTrouble if its text does not match the pattern.
     """
@@ -552,7 +555,7 @@ def _secret_in_file(
 
 
 class TokenGrant(NamedTuple):
-    """What a token allows."""
+    """The permissions of a token."""
 
     scope: Scope
     name: str = ""
@@ -560,14 +563,17 @@ class TokenGrant(NamedTuple):
     expires_at: str | None = None
     is_expired: bool = False
     grant: str = ""
-    """Identifies the grant of an OAuth access token; empty for other tokens."""
+    """Id of the OAuth grant to which an access token belongs; empty for other tokens."""
     resource: str = ""
-    """The only address at which an OAuth access token is accepted."""
+    """The URL of the server at which an OAuth access token is accepted."""
     only: tuple[str, ...] = ()
 
 
 class TokenReader:
-    """Looks up tokens in their files, which are read again when they change, so that edits count at once."""
+    """Looks up tokens in their files.
+
+    A file is read again when it changes, so that changes take effect at once.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._owner_path = owner_token_path(settings)
@@ -576,7 +582,7 @@ class TokenReader:
         self._cache: dict[str, tuple[tuple[int, ...], dict[str, Any] | None]] = {}
 
     def find(self, token: str, moment: float) -> TokenGrant | None:
-        """Return what a token allows at this time, or None if it is not valid. Record that the token was used.
+        """Return the permissions of a token, or None if it is unknown. Record its use unless it has expired.
 
         The token is compared with every stored token in constant time.
         """
@@ -620,18 +626,18 @@ class TokenReader:
 
 
 def token_files(settings: Settings) -> dict[str, dict[str, Any] | None]:
-    """Return the contents of all token files by the names of their tokens; None for invalid files."""
+    """Return the content of each token file by token name; None for an invalid file."""
     folder = os.path.join(_token_path(settings), "tokens")
     return {name: _read_token_file(os.path.join(folder, name + ".json")) for name in names_in_folder(folder)}
 
 
 def grant_path(settings: Settings, grant: str) -> str:
-    """Return the path of the file with the hashes of the present tokens of an OAuth grant."""
+    """Return the path of the file with the hashes of the current tokens of an OAuth grant."""
     return os.path.join(_token_path(settings), "grants", grant + ".json")
 
 
 def read_grant_state(path: str) -> dict[str, Any] | None:
-    """Return the hashes of a grant's tokens and their times, or None if the file is missing or invalid."""
+    """Return the token hashes of a grant with issue and expiry times, or None if the file is invalid."""
     try:
         with open(path, encoding="utf-8") as file:
             value = json.loads(file.read(MAX_TOKEN_FILE_BYTES))
@@ -664,7 +670,7 @@ def _is_expired(content: dict[str, Any], now: str) -> bool:
 
 
 def login_code(settings: Settings, port: int, moment: float, seconds: int = LOGIN_CODE_SECONDS) -> str:
-    """Create a code for one login at the server on this port."""
+    """Create and return a one-time login code for the server on this port."""
     folder = token_folder(settings, "logins")
     for name in os.listdir(folder):  # remove expired codes
         content = _read_token_file(os.path.join(folder, name))
@@ -686,7 +692,7 @@ def redeem_login_code(settings: Settings, port: int, moment: float, code: str) -
 
 
 def short_login_code(settings: Settings, port: int, moment: float) -> str:
-    """Create a code of eight digits for one login at the server on this port. It replaces the last such code."""
+    """Create and return a one-time login code of eight digits. It replaces the previous one."""
     code = f"{secrets.randbelow(10**8):08}"
     content = {
         "port": port,
@@ -701,9 +707,9 @@ def short_login_code(settings: Settings, port: int, moment: float) -> str:
 
 
 def redeem_short_code(settings: Settings, port: int, moment: float, code: str) -> bool:
-    """Return True if the code is right, and invalidate it. A wrong code counts as one of its tries.
+    """Return True if the code is correct, and invalidate it. A wrong code uses up one of SHORT_CODE_TRIES.
 
-    The file is renamed first, so that of several attempts at once only one is compared.
+    The file is renamed first, so that only one of several concurrent attempts is compared.
     """
     path = os.path.join(_token_path(settings), SHORT_CODE_FILE)
     claimed = f"{path}.{os.urandom(4).hex()}.claimed"
@@ -721,13 +727,16 @@ def redeem_short_code(settings: Settings, port: int, moment: float, code: str) -
         content["tries"] -= 1
         if content["tries"] > 0:
             durable_files.write_file(path, json.dumps(content).encode(), durable=False, exclusive=True)
-    except (OSError, ValueError, KeyError, TypeError):  # there is no code, or a new one in the meantime
+    except (OSError, ValueError, KeyError, TypeError):  # there is no code, or a new one was created meanwhile
         pass
     return False
 
 
 def certificate_files(settings: Settings, address: str, moment: float) -> tuple[str, str]:
-    """Return the paths of the certificate for --lan and of its key, creating them if they are missing or old."""
+    """Return the paths of the TLS certificate for --lan and of its key.
+
+    Missing or old ones are created anew.
+    """
     folder = token_folder(settings, "")
     cert, key = os.path.join(folder, "lan-cert.pem"), os.path.join(folder, "lan-key.pem")
     with suppress(OSError):
@@ -797,7 +806,10 @@ def certificate_fingerprint(path: str) -> str:
 
 
 def check_host_name(name: str) -> str:
-    """Return the host name for browsers in lower case. Raise InvalidArgument unless it is a name of this machine."""
+    """Return a host name in lower case.
+
+    Raise InvalidArgument unless it is empty, localhost or NAME.localhost.
+    """
     name = name.lower()
     if name and not LOCALHOST_NAME.fullmatch(name):
         raise InvalidArgument(
@@ -809,7 +821,7 @@ def check_host_name(name: str) -> str:
 def web_host_name(settings: Settings) -> str:
     """Return the host name under which browsers reach the dashboard of this memory, creating it if necessary.
 
-    The name is random, so that no other server can make a browser visit it. See docs/decisions/094.
+    The name is random, so that other local servers do not receive its cookies. See docs/decisions/094.
     """
 
     def new_name() -> str:
@@ -831,7 +843,7 @@ class BrowserSession(NamedTuple):
 def begin_session(settings: Settings, host: str, device: str, moment: float) -> str:
     """Create a browser session and return the secret for its cookie. Only the hash of the secret is stored.
 
-    If there are MAX_SESSIONS already, the one that was unused for the longest time ends.
+    If there are MAX_SESSIONS already, the least recently used one ends.
     """
     folder = token_folder(settings, "sessions")
     for session in sessions_of(settings, moment)[MAX_SESSIONS - 1 :]:
@@ -860,7 +872,7 @@ def find_session(settings: Settings, host: str, secret: str, moment: float) -> B
 
 
 def sessions_of(settings: Settings, moment: float) -> list[BrowserSession]:
-    """Return the open browser sessions, the last used first, and remove the files of those that have ended."""
+    """Return the open browser sessions, most recently used first. Files of ended sessions are removed."""
     sessions = []
     for id in names_in_folder(os.path.join(_token_path(settings), "sessions")):
         if session := _read_session(settings, id, moment):
@@ -880,7 +892,7 @@ def _session_path(settings: Settings, id: str) -> str:
 
 
 def _read_session(settings: Settings, id: str, moment: float) -> BrowserSession | None:
-    """Return a session, or None if it expired or the owner's token has changed or was deleted since."""
+    """Return a session, or None if it has expired, or if the owner's token was changed or deleted."""
     path = _session_path(settings, id)
     try:
         last_seen = os.stat(path).st_mtime
@@ -910,7 +922,7 @@ def _check_name(name: str) -> None:
 
 
 def memory_fingerprint(settings: Settings) -> str:
-    """Return a hash of the database path, by which two programs can tell that they use the same memory."""
+    """Return a hash of the database path. It is equal for two programs that use the same memory."""
     return hashlib.sha256(os.fsencode(os.path.realpath(settings.db_path))).hexdigest()[:16]
 
 
@@ -927,7 +939,7 @@ def token_folder(settings: Settings, name: str) -> str:
 
 
 def names_in_folder(folder: str) -> list[str]:
-    """Return the names of the JSON files in a folder, without their ending."""
+    """Return the names of the JSON files in a folder, without the extension."""
     try:
         return [name[:-5] for name in os.listdir(folder) if name.endswith(".json")]
     except OSError:
@@ -985,7 +997,7 @@ def token_hash(token: str) -> str:
 
 
 def unlink_token(path: str) -> bool:
-    """Delete a file and return True, or return False if there was none."""
+    """Delete a file. Return False if it does not exist or cannot be deleted."""
     try:
         os.unlink(path)
     except OSError:
@@ -993,18 +1005,18 @@ def unlink_token(path: str) -> bool:
     return True
 
 
-# Programs that log in over OAuth
+# OAuth
 #
-# A registration is not stored: the id of a client contains its name and its redirect addresses, signed with a key of
-# this memory. A grant is a token file, which never changes, and a second file with the hashes of its present access
-# and refresh tokens. Deleting the token file ends the grant: a refresh at the same moment can write only the second
-# file, which is worth nothing without the first.
+# Client registrations are not stored: the id of a client contains its name and redirect URIs, signed with a
+# key of this memory. A grant consists of a token file, which never changes, and a state file with the hashes
+# of its current access and refresh tokens. Deleting the token file ends the grant: a concurrent refresh can
+# write only the state file, which has no effect without the token file.
 
 ACCESS_SECONDS = 3_600
 LATE_REFRESH_SECONDS = 10
-"""A replaced refresh token that is used again so soon is refused; later it also ends the grant.
+"""A replaced refresh token that is reused within this time is refused. Later, its use also ends the grant.
 
-Two processes of one program may refresh at the same time.
+The delay allows two processes of one client to refresh at the same time.
 """
 KEY_FILE = "client-key"
 SIGNATURE_BYTES = 16
@@ -1014,7 +1026,7 @@ REFRESH_PREFIX = "qr_"
 
 
 class OAuthClient(NamedTuple):
-    """A registered program. It chose its name itself."""
+    """A registered OAuth client. The name is chosen by the client and not verified."""
 
     id: str
     name: str
@@ -1022,40 +1034,40 @@ class OAuthClient(NamedTuple):
 
 
 class ApprovedAccess(NamedTuple):
-    """What the owner allowed a program to do."""
+    """The access that the owner granted to an OAuth client."""
 
     client: OAuthClient
     redirect_uri: str
     name: str
-    """Name of the token, and the author of the program's changes."""
+    """Name of the token, which is also recorded as the author of the client's changes."""
     scope: Literal["read", "write"]
     resource: str
-    """The only address at which its tokens are accepted."""
+    """The URL of the server at which the tokens are accepted."""
     seconds: int
     only: tuple[str, ...] = ()
-    """The part of the memory that it sees; () for all of it."""
+    """The parts of the memory that the client can access; () for the whole memory."""
 
 
 class IssuedTokens(NamedTuple):
-    """New tokens of a grant. They are not stored."""
+    """New tokens of a grant. Only their hashes are stored."""
 
     grant: str
     scope: Literal["read", "write"]
     access: str
     refresh: str
     seconds: int
-    """How long the access token is valid."""
+    """Lifetime of the access token."""
 
 
 def register_client(settings: Settings, name: str, redirect_uris: tuple[str, ...]) -> OAuthClient:
-    """Return a new registration with these values, which the caller has checked."""
+    """Return a new registration. The caller must have checked the name and the redirect URIs."""
     content = [name, list(redirect_uris), _random_text(6)]
     data = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
     return OAuthClient(f"{_encode(_signature(settings, data))}.{_encode(data)}", name, redirect_uris)
 
 
 def find_client(settings: Settings, id: str) -> OAuthClient | None:
-    """Return the registration that a client id contains, or None unless this memory has signed it."""
+    """Return the registration that a client id contains, or None if this memory has not signed it."""
     signature, _, text = id.partition(".")
     try:
         data = _decode(text)
@@ -1068,7 +1080,7 @@ def find_client(settings: Settings, id: str) -> OAuthClient | None:
 
 
 def free_name(settings: Settings, client: OAuthClient) -> str:
-    """Return a name for the token of a client: that of its earlier grant, or a new one from its own name."""
+    """Return the token name of the client's earlier grant, or an unused name based on the client's name."""
     tokens = token_files(settings)
     for name, content in tokens.items():
         if content and content.get("client_id") == token_hash(client.id):
@@ -1095,7 +1107,7 @@ def check_access(settings: Settings, access: ApprovedAccess) -> None:
 
 
 def begin_grant(settings: Settings, access: ApprovedAccess, moment: float) -> IssuedTokens:
-    """Create the grant that the owner approved, in place of earlier grants of this client."""
+    """Create the grant that the owner approved. It replaces earlier grants of the client."""
     check_access(settings, access)
     folder = token_folder(settings, "tokens")
     client = token_hash(access.client.id)
@@ -1126,7 +1138,8 @@ def refresh_grant(
 ) -> IssuedTokens | None:
     """Replace the tokens of a grant and return the new ones, or None if the refresh token is not valid.
 
-    A refresh token that was replaced before ends the grant, because it may have been stolen.
+    Reusing a refresh token that was replaced ends the grant, because the token may have been stolen. See
+    LATE_REFRESH_SECONDS.
     """
     content = _find_grant(settings, client_id, _grant_of(token))
     if content is None or content["resource"] != resource or content["expires_at"] <= dates.timestamp(moment):
@@ -1140,7 +1153,7 @@ def refresh_grant(
 
 
 def revoke_token(settings: Settings, client_id: str, token: str) -> None:
-    """End the grant to which an access or refresh token of this client belongs, if there is one."""
+    """End the grant to which an access or refresh token belongs, if it is a grant of this client."""
     digest = token_hash(token)
     for content in token_files(settings).values():
         if content and content.get("client_id") == token_hash(client_id):
@@ -1151,7 +1164,7 @@ def revoke_token(settings: Settings, client_id: str, token: str) -> None:
 
 
 def end_grant(settings: Settings, grant: str) -> None:
-    """End a grant and its tokens at once."""
+    """Delete the files of a grant, which invalidates its tokens at once."""
     for name, content in token_files(settings).items():
         if content and content.get("grant") == grant:
             unlink_token(os.path.join(token_folder(settings, "tokens"), name + ".json"))
@@ -1176,7 +1189,7 @@ def _issue(settings: Settings, content: dict[str, Any], moment: float) -> Issued
 
 
 def _grant_of(token: str) -> str:
-    """Return the id of the grant to which a refresh token belongs; empty if the text is no refresh token."""
+    """Return the id of the grant to which a refresh token belongs, or "" if it is not a refresh token."""
     return token[3 : 3 + GRANT_ID_LENGTH] if token.startswith(REFRESH_PREFIX) else ""
 
 
@@ -1189,7 +1202,7 @@ def _find_grant(settings: Settings, client_id: str, grant: str) -> dict[str, Any
 
 
 def _remove_ended(settings: Settings) -> None:
-    """Remove the second files of grants that have ended."""
+    """Remove the state files of grants that have ended."""
     alive = {content.get("grant") for content in token_files(settings).values() if content}
     for grant in names_in_folder(token_folder(settings, "grants")):
         if grant not in alive:
@@ -1197,7 +1210,7 @@ def _remove_ended(settings: Settings) -> None:
 
 
 def redirect_place(uri: str) -> str:
-    """Return the host to which a redirect address leads, or its scheme if it opens a program."""
+    """Return the host of a redirect URI, or its scheme if it is not an HTTP address."""
     address = urlsplit(uri)
     return address.hostname or "" if address.scheme in ("http", "https") else f"{address.scheme}://"
 
@@ -1216,7 +1229,10 @@ def _encode(data: bytes) -> str:
 
 
 def _decode(text: str) -> bytes:
-    """Return the bytes of a text that `_encode` made. Raise ValueError if it is any other text."""
+    """Decode URL-safe Base64.
+
+    Raise ValueError unless the text is exactly what `_encode` returns for the result.
+    """
     data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if _encode(data) != text:
         raise ValueError("not in its only form")

@@ -1,7 +1,7 @@
-"""What a shell shows without an operation: the state of the memory for `quaid` alone, and names for completion.
+"""The state of the memory, shown by `quaid` without arguments, and names for tab completion in the shell.
 
-Both are cheap. A shell asks for names at each press of the tab key, so slow imports are made only for the kinds of
-names that need them.
+Both must be fast. Each press of the tab key asks for names, so slow modules are imported only for the kinds
+of names that need them.
 """
 
 import os
@@ -32,9 +32,9 @@ class HomeRecord(NamedTuple):
     notes: int = 0
     chunks: int = 0
     unindexed: int = 0
-    """Pages that are not split into chunks yet; the next query does that."""
+    """Number of pages that are not split into chunks yet. The next query splits them."""
     clients: tuple[str, ...] = ()
-    """Names of programs whose settings have this or another memory of Quaid."""
+    """Names of the clients whose settings have an entry for Quaid, with this or another memory."""
     due: int = 0
     proposals: int = 0
     contradictions: int = 0
@@ -44,9 +44,9 @@ class HomeRecord(NamedTuple):
 
 
 def home_state(brain: Brain) -> HomeRecord:
-    """Return the state of the memory, without reading text or loading a model.
+    """Return the state of the memory, without reading page texts or loading a model.
 
-    An older memory is not migrated, and problems are part of the record.
+    A database with an older schema is not migrated. Errors are returned in the record.
     """
     path, clients = brain.settings.db_path, _connected_clients(brain)
     try:
@@ -63,7 +63,7 @@ def home_state(brain: Brain) -> HomeRecord:
 
 
 def _connected_clients(brain: Brain) -> tuple[str, ...]:
-    """Return the names of programs with an entry of Quaid in their settings for all projects."""
+    """Return the names of the clients that have an entry for Quaid in their user-wide settings."""
     settings = brain.settings
     where = ClientPaths(settings.user_home, settings.cwd, settings.platform, settings.environ)
     return tuple(
@@ -104,9 +104,9 @@ def _quarantined_names(db: Database, start: str) -> list[str]:
 
 
 def _model_names(db: Database, start: str) -> list[str]:
-    """Return the models of the memory with this prefix.
+    """Return the names with this prefix of the models added to the memory.
 
-    If there are none, return all available models with this prefix.
+    If there are none, return the names with this prefix of all available models.
     """
     added = embedders.parse_models(collections.get_setting(db, embedders.MODELS_SETTING))
     active = collections.get_setting(db, "embedding_model") or embedders.DEFAULT_MODEL
@@ -163,7 +163,7 @@ COMPLETION_KINDS = (*DATABASE_COMPLETERS, *OTHER_COMPLETERS)
 
 
 def complete_names(settings: Settings, kind: str, start: str) -> list[str]:
-    """Return the names of a kind with this prefix, or [] if there are too many."""
+    """Return the names of a kind with this prefix, or [] if there are more than MAX_NAMES."""
     of = OTHER_COMPLETERS.get(kind)
     names = of(settings, start) if of else _names_in_database(settings, kind, start)
     return names if len(names) <= MAX_NAMES else []

@@ -53,7 +53,7 @@ from quaid.storage.spaces import SpaceRow
 from quaid.storage.sqlite.connection import Transaction
 
 SHARED = "shared"
-"""The kind of a collection that was made by joining a space. Its pages are only in the database."""
+"""Kind of a collection that was created by joining a space. Its pages are stored only in the database."""
 
 SpaceName = Annotated[str, Arg("The shared collection, as in team.", positional=True)]
 
@@ -61,7 +61,7 @@ SpaceName = Annotated[str, Arg("The shared collection, as in team.", positional=
 class SpaceRecord(NamedTuple):
     collection: str
     space: str
-    """The name on the hub."""
+    """Name of the space on the hub."""
     hub: str
     kind: str
     sealed: bool
@@ -80,7 +80,7 @@ class SpaceRecord(NamedTuple):
 class JoinRecord(NamedTuple):
     space: SpaceRecord
     created: bool
-    """True if a new collection was made for the space."""
+    """True if a new collection was created for the space."""
     sync: SyncedSpace
 
     @property
@@ -159,7 +159,7 @@ def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace
             device=brain.device,
         )
         return replica.sync()
-    except (KeyboardInterrupt, Cancelled):  # each part is committed, so what was done is kept
+    except (KeyboardInterrupt, Cancelled):  # finished parts are already committed
         pages = count_noun(_record(brain, space).pages, "page")
         raise SpaceSyncStopped(name=collection.name, detail=pages) from None
     except QuaidError as error:
@@ -177,7 +177,7 @@ def _seal_of(brain: Brain, space: SpaceRow) -> Seal | None:
 
 
 def _model(brain: Brain) -> tuple[str, int] | None:
-    """Return name and dimensions of the embedding model whose vectors are exchanged, or None."""
+    """Return the name and dimensions of the embedding model whose vectors are exchanged, or None."""
     model = vectors.active_model(brain.db)
     if model is not None:
         return model.name, model.dimensions
@@ -220,7 +220,7 @@ def share(
     person: Annotated[str, Arg("Your name on the hub, if the invitation does not contain it.")] = "",
     device: Annotated[str, Arg("Name of this device [device_name, or the name of this machine].")] = "",
 ) -> JoinRecord:
-    """Share a collection: make a space for it on a hub and push its pages. Others join with `quaid space invite`.
+    """Share a collection: make a space for it on a hub and push its pages. `quaid space invite` invites others.
 
     Conversations are never shared. The pages stay in this memory and work offline."""
     chosen = _shareable(brain, collection)
@@ -322,7 +322,10 @@ def _refuse_own_pages(brain: Brain, name: str) -> None:
 
 
 def _other_space(brain: Brain, hub: HubConnection, sealed: bool) -> Space | None:
-    """Return the only space of the caller that is not completely here yet, or None; with `sealed`, of sealed ones."""
+    """Return the only space of the caller that is not synced yet, or None if there are none or several.
+
+    With `sealed`, only sealed spaces are considered.
+    """
     here = {row.space_id for row in store.list_spaces(brain.db) if row.synced_at}
     others = [space for space in hub.spaces() if space.id not in here and space.sealed in (True, sealed)]
     return others[0] if len(others) == 1 else None
@@ -332,7 +335,7 @@ def _join_known(brain: Brain, name: str, as_: str | None) -> JoinRecord:
     """Join a space of a known hub by its name."""
     names = []
     for hub_id, hub in credentials.read(brain.db.path).hubs.items():
-        if not hub.device:  # the invitation was not accepted
+        if not hub.device:  # its invitation was not redeemed
             continue
         with closing(connect(hub.url, hub.token, hub_id)) as connection:
             for space in connection.spaces():
@@ -378,7 +381,10 @@ def join_space(
 
 
 def _join_again(brain: Brain, hub: HubConnection, row: SpaceRow, as_: str | None) -> JoinRecord:
-    """Sync a space that is already in this memory, if its first sync was interrupted or its token is new."""
+    """Sync a space that this memory already has, if its first sync was interrupted or the device is new.
+
+    Otherwise raise AlreadyExists.
+    """
     about = hub.about()
     if as_ not in (None, row.collection) or (row.synced_at and row.device == about.device):
         hint = f"It is the collection {row.collection}; `quaid sync {row.collection}` syncs it."
@@ -395,14 +401,14 @@ def _first_sync(brain: Brain, hub: HubConnection, row: SpaceRow) -> JoinRecord:
 
 
 def _collection_name(space: str) -> str:
-    """Return the name of a space as the name of a collection."""
+    """Convert the name of a space to a valid name of a collection."""
     return re.sub(r"[^a-z0-9_-]+", "-", space.lower()).strip("-_")[:63] or SHARED
 
 
 def attach_space(
     brain: Brain, hub: HubConnection, url: str, space: Space, collection: Collection
 ) -> SpaceRow:
-    """Store that a collection is the copy of a space."""
+    """Record that a collection is the local copy of a space."""
     about = hub.about()
     row = SpaceRow(
         *(collection.id, collection.name, url, hub.hub_id, space.id, space.name, space.kind, space.sealed),
@@ -443,7 +449,7 @@ def _enter(
             problem = "contains no invitation code; ask for an invitation link, as in https://HUB/join#CODE"
             raise InvalidArgument(name="link", problem=problem)
         if hub is not None and hub.url.lower() != link.hub.lower():
-            # Every hub can give itself the id of another one, to get the token of this device for it.
+            # A malicious hub could claim the id of another hub to obtain the token of this device.
             problem = (
                 f"{link.hub} says that it is the hub at {hub.url}; the token for that was not sent."
                 f" If the hub has moved, change its url in {credentials.credentials_path(brain.db.path)}"
@@ -458,7 +464,7 @@ def _enter(
                 token = new_token()
                 joined = _redeem(brain, connection, link, hub_id, person, token)
             except InvitationRefused:
-                # This device may have redeemed the code before, without getting the answer.
+                # An earlier attempt may have redeemed the code without receiving the response.
                 with closing(connect(link.hub, token, hub_id)) as known_hub, suppress(DeviceRevoked):
                     about = known_hub.about()
                     joined = Joined(about.person, about.agent, about.device, None)
@@ -491,7 +497,7 @@ def _drop_token(brain: Brain, hub_id: str) -> None:
 
 
 def _change_credentials(brain: Brain, change: Callable[[Credentials], Credentials]) -> None:
-    """Change the credentials under the writers' lock of the memory, so that no concurrent change is lost."""
+    """Change the credentials while holding the memory's write lock, so that no concurrent change is lost."""
     path = brain.db.path
     brain.db.write(lambda _: credentials.write(path, change(credentials.read(path))))
 
@@ -541,12 +547,15 @@ def _notice(brain: Brain) -> Callable[[SyncedSpace], None]:
 SYNC_SECONDS = 30.0
 WAIT_SECONDS = 25.0
 LONGEST_PAUSE = 300.0
-"""While a hub cannot be reached, it is tried after 30 s, and then less and less often, up to this pause."""
+"""Maximum pause in seconds after a failed sync.
+
+The pause starts at SYNC_SECONDS and doubles each time.
+"""
 POLL_SECONDS = 1.0
 
 
 class _Waiter(Thread):
-    """Waits for changes of one space on the hub, and wakes the process that syncs."""
+    """A thread that waits for changes of one space on the hub, and wakes the sync loop."""
 
     def __init__(self, hub: HubConnection, space: SpaceRow, wake: Event, stop: Event) -> None:
         super().__init__(name=f"wait for {space.collection}", daemon=True)
@@ -620,7 +629,10 @@ def _sync_quietly(brain: Brain, space: SpaceRow) -> SyncedSpace:
 
 
 def purge_now(brain: Brain, space: SpaceRow) -> str:
-    """Tell the hub which pages were erased here. Return what the hub and the other devices have done."""
+    """Sync a space after erasing pages.
+
+    Return a message on whether the hub and other devices have erased them.
+    """
     report = _sync_quietly(brain, space)
     if report.problem:
         return f"The space {space.name} still has it; the next sync erases it there. {report.problem}"
@@ -742,7 +754,7 @@ class SpaceProposalsRecord(NamedTuple):
     proposals: tuple[SpaceProposal, ...]
     """The open proposals."""
     decided: str = ""
-    """What became of the proposal that was accepted or rejected."""
+    """A message on the proposal that was accepted or rejected."""
 
 
 @op(
@@ -768,7 +780,7 @@ def space_proposals(
             decided = f"Proposal {number} {'accepted' if accept is not None else 'rejected'}"
             if result is not None and result.status != "stored":
                 decided = f"Proposal {number} stays open: the page has changed since ({result.status})"
-        sync_space(brain, row, hub)  # the diffs compare with the pages of the hub
+        sync_space(brain, row, hub)  # the diffs compare proposals with the pages of the hub
         seal = _seal_of(brain, row)
         listed = [proposal for proposal in hub.proposals(row.space_id) if not proposal.decision]
         return SpaceProposalsRecord(
