@@ -88,7 +88,7 @@ async def call_operation(
 ) -> Any:
     """Run an operation for the caller of a request and return its record. `stays` is as in WorkerPool.call.
 
-    The author of a change is the caller's token. A token that was revoked while the request waited is refused.
+    Changes are attributed to the caller's token. Raise NotLoggedIn if the token was revoked meanwhile.
     """
     pool: WorkerPool = request.app.state.workers
     if not request.state.token:
@@ -105,7 +105,7 @@ async def call_operation(
 async def run_for(request: Request, queue: str, work: Callable[[Brain], Any], name: str) -> Any:
     """Run a function on a worker with the caller of a request as the author."""
     token = request.state.token
-    # The requests of a token on one day are listed together.
+    # `quaid activity` lists the requests of one token on one day as one session.
     session = hashlib.sha256(f"{token} {time.strftime('%Y-%m-%d')}".encode()).hexdigest()[:8]
 
     def checked(brain: Brain) -> Any:
@@ -312,8 +312,8 @@ DEBUG_ROUTES: list[ScopedRoute] = []
 def _debug_route(path: str, **scopes: str) -> Callable[[Endpoint], Endpoint]:
     """Register a debug endpoint with the scope that each method needs.
 
-    It is the scope of the operation that does the same. Only the owner may overwrite or delete a file without
-    naming its version.
+    The scope is that of the equivalent operation, except that only the owner may overwrite or delete a file,
+    because these endpoints do not check its version.
     """
 
     def register(endpoint: Endpoint) -> Endpoint:
@@ -454,7 +454,7 @@ CHECK_SECONDS = 1.0
 """How often an open stream checks that its token or session is still valid."""
 
 MAX_RECENT = 50
-"""This many past events are kept, to be shown on the settings page."""
+"""Number of past events that are kept for the settings page."""
 
 RETRY_MS = 2_000
 
@@ -544,7 +544,7 @@ class EventBus:
 
 
 async def stream_events(request: Request) -> StreamingResponse:
-    """Stream events, with a heartbeat while there are none."""
+    """Stream events, with a comment every HEARTBEAT_SECONDS that keeps an idle connection open."""
     bus: EventBus = request.app.state.bus
     listener = bus.join(CALLER.get())
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -2,9 +2,9 @@
 
 Another site that is open in the browser can send requests to this machine. That site cannot forge Host (DNS
 rebinding), Origin or Sec-Fetch-Site, does not have the token, and because of SameSite=Strict the browser does
-not send the cookie with its requests. Cookies know no port: a browser sends those of 127.0.0.1 to every server
-there. Therefore sessions exist only on a host name that no other server knows, and the cookie alone never
-permits a change: a form also sends its CSRF token.
+not send the cookie with its requests. Cookies are not separated by port: a browser sends those of 127.0.0.1 to
+every server there. Therefore sessions exist only on a random host name, and a change needs the CSRF token of
+the session in addition to the cookie.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ from quaid.operations.registry import SCOPES
 from quaid.web.workers import CALLER, ONLY
 
 NOT_LOGGED_IN = "You are not logged in"
-MAX_RETURN_PATH = 8_000  # a request of a program to connect contains its registration
+MAX_RETURN_PATH = 8_000  # the URL of an OAuth request contains the client's registration
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 class BrowserHost(NamedTuple):
-    """A host and port on which browsers have sessions."""
+    """A host and port on which browser sessions are accepted."""
 
     url: str  # base URL
     secure: bool
@@ -71,7 +71,7 @@ class BrowserSessions:
         elif _is_loopback_name(own) or name:
             hosts = [f"{name or service.web_host_name(settings)}:{address.port}"]
         else:
-            hosts = []  # a random name would lead to 127.0.0.1, where another program may listen
+            hosts = []  # the random name resolves to 127.0.0.1, where another program may listen
         self.hosts = {host: _browser_host(f"{scheme}://{host}", address) for host in hosts}
         self._local_hosts = address.hosts | self.hosts.keys()
         self._scheme = scheme
@@ -148,9 +148,9 @@ def _is_loopback_name(host: str) -> bool:
 
 MAX_BODY = MAX_LINE_BYTES
 MAX_CALLER_BODIES, MAX_BODIES = 32 * 1024 * 1024, 128 * 1024 * 1024
-"""Bytes of request bodies in memory at one time, of one caller and of all."""
+"""Maximum bytes of request bodies in memory at one time: per caller, and in total."""
 MAX_PUBLIC_BODY = 16 * 1024
-"""Bytes of a body without credentials, so that few bodies of strangers do not fill their share."""
+"""Maximum bytes of the body of a request to a public route. All callers without credentials share one limit."""
 BODY_TIMEOUT = 30.0
 REFUSAL_SECONDS = 1.0
 SAFE_METHODS = ("GET", "HEAD")
@@ -159,7 +159,7 @@ API_PREFIXES = ("/api/", "/mcp", "/oauth/register", "/oauth/token", "/oauth/revo
 """Paths that only programs request; a browser never navigates to them."""
 
 CLIP_PATH = "/api/clip"
-"""The only path that pages of other sites may call. It ignores cookies; only a token permits a clip."""
+"""The only path that pages of other sites may call. Cookies are ignored there, and a token is required."""
 CLIP_HEADERS = {
     "access-control-allow-origin": "*",
     "access-control-allow-methods": "POST",
@@ -227,7 +227,7 @@ class WebCaller(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Identifies the caller in limits and queues, however the credentials are written."""
+        """The name of the caller in rate limits and queues."""
         return self.session or (f"token {self.token}" if self.token else "owner")
 
 
@@ -289,7 +289,7 @@ class AuthMiddleware:
             await (await self._refuse(request, error))(asgi_scope, _empty_receive, send_with_headers)
 
     async def _admitted(self, request: Request, receive: Receive, stack: ExitStack) -> bytes:
-        """Check a request and return its body, or raise an error. Memory is reserved for the body on the stack."""
+        """Check a request and return its body, or raise an error. `stack` holds the memory reserved for it."""
         size = sum(len(name) + len(value) for name, value in request.scope["headers"])
         if size > MAX_HEAD:
             raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
@@ -325,10 +325,10 @@ class AuthMiddleware:
         return body
 
     async def _count_stranger(self, request: Request, receive: Receive) -> None:
-        """Count a request without valid credentials, together with all others of its network address.
+        """Count a request without valid credentials toward the rate limit of its network address.
 
-        A refusal takes a second, unless the client disconnects, because refusing at once costs nearly as much CPU
-        as answering, and a client would just ask again.
+        A refusal is delayed by REFUSAL_SECONDS, unless the client disconnects. An immediate refusal would take
+        nearly as much CPU time as an answer, and the client could retry at once.
         """
         who = f"stranger {request.client.host if request.client else ''}"
         try:

@@ -2,8 +2,8 @@
 
 The issuer is the address that the client uses, so that a client on this machine, one in the network and one behind
 a proxy each find consistent metadata. Only public clients with PKCE (S256) are served. Nothing is stored or granted
-before the owner, logged in to the dashboard, approves; until then a request leads nowhere else, not even with an
-error, because anybody can register a redirect address.
+before the owner, logged in to the dashboard, approves. Until then, the browser is not redirected to the client,
+not even with an error, because anyone can register a redirect address.
 """
 
 import base64
@@ -41,18 +41,18 @@ MAX_CODES = 100
 MAX_NAME = 80
 MAX_REDIRECT_URIS = 20
 MAX_REGISTRATION = 1_500
-"""Characters of a client's name and redirect addresses, which are part of its id and so of URLs."""
+"""Maximum characters of a client's name and redirect addresses, which are part of its id and thus of URLs."""
 MAX_STATE = 1_000
 DEFAULT_PERIOD = "90d"
 PROGRAM_SCHEMES = ("cursor", "vscode", "vscode-insiders", "windsurf", "zed", "claude")
-"""Schemes of programs, beside those with a dot in their names (RFC 8252, 7.1)."""
+"""Accepted URL schemes of programs. Schemes with a dot in their names are also accepted (RFC 8252, 7.1)."""
 URI = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9\-._~:/?\[\]@!$&()*+,;=%]+")
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
 
 
 class OAuthProblem(Exception):
-    """An error that OAuth defines a code for."""
+    """An error with one of the error codes that OAuth defines."""
 
     def __init__(self, code: str, description: str, status: int = 400) -> None:
         super().__init__(description)
@@ -70,7 +70,7 @@ class AuthorizationRequest(NamedTuple):
     may_write: bool
 
     def answer(self, **values: str) -> str:
-        """Return the address that leads back to the client with these values."""
+        """Return the URL that redirects to the client with these values."""
         state = {"state": self.state} if self.state is not None else {}
         query = urlencode({**values, **state, "iss": self.issuer})
         return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{query}"
@@ -84,7 +84,7 @@ class PendingCode(NamedTuple):
 
 
 class AuthorizationCodes:
-    """Codes that the owner's approval has created. They are kept in memory, by their hashes."""
+    """Authorization codes issued after the owner's approval. They are kept in memory, keyed by hash."""
 
     def __init__(self) -> None:
         self._codes: OrderedDict[bytes, PendingCode] = OrderedDict()
@@ -97,7 +97,7 @@ class AuthorizationCodes:
         return code
 
     def redeem(self, settings: Settings, form: Mapping[str, str], issuer: str) -> service.IssuedTokens:
-        """Return the tokens for a code. A code that is used twice ends its grant, because it may have been stolen."""
+        """Exchange a code for tokens. If a code is used twice, revoke its grant, because the code may be stolen."""
         digest = _digest(form.get("code", ""))
         pending = self._codes.get(digest)
         wrong = OAuthProblem("invalid_grant", "The code is not valid, was used before, or is too old.")
@@ -130,14 +130,14 @@ def _digest(text: str) -> bytes:
 
 
 def challenge_header(request: Request) -> str:
-    """Return the header WWW-Authenticate, which says where clients find how to log in (RFC 9728)."""
+    """Return the WWW-Authenticate header, with the URL of the metadata for logging in (RFC 9728)."""
     wrong = 'error="invalid_token", ' if "authorization" in request.headers else ""
     url = f"{request_origin(request)}/.well-known/oauth-protected-resource{MCP_PATH}"
     return f'Bearer {wrong}resource_metadata="{url}"'
 
 
 def request_origin(request: Request) -> str:
-    """Return the address under which a client has reached this server. It is the issuer."""
+    """Return the address at which the client reached this server. It is also the OAuth issuer."""
     origin: str = request.app.state.sessions.origin(request)
     return origin
 
@@ -204,7 +204,7 @@ async def register(request: Request) -> Response:
 
 
 def _checked_registration(body: bytes) -> tuple[str, tuple[str, ...]]:
-    """Return name and redirect addresses of a registration. The server chooses all other values."""
+    """Return the name and redirect addresses of a registration. The server sets all other values."""
     try:
         metadata = json.loads(body)
         uris, name = metadata["redirect_uris"], metadata.get("client_name", "")
@@ -226,7 +226,7 @@ def _checked_registration(body: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def plain_name(text: str) -> str:
-    """Return the name of a client on one line, without characters that are invisible or change the direction."""
+    """Return the name of a client on one line, without invisible characters and those that change text direction."""
     shown = "".join(
         letter if unicodedata.category(letter)[0] not in "CZ" else " "
         for letter in unicodedata.normalize("NFKC", text[: 4 * MAX_NAME])
@@ -251,7 +251,7 @@ def is_redirect_uri(uri: str) -> bool:
 
 
 def allows_redirect(client: OAuthClient, uri: str) -> bool:
-    """Return True if a client registered this address. Only the port of an address of this machine may differ."""
+    """Return True if the client registered this address. The port of a loopback address may differ."""
     return uri in client.redirect_uris or (
         is_redirect_uri(uri)
         and uri.startswith("http:")
@@ -268,10 +268,10 @@ def _without_port(uri: str) -> tuple[str, ...]:
 
 
 async def authorize(request: Request) -> Response:
-    """Show the owner what a client asks for, and lead back to the client with the answer."""
+    """Show the owner which access a client requests, and redirect to the client with the decision."""
     form = await read_form(request)
     try:
-        # Loaded before the login, because the login may continue on another host.
+        # The issuer is set before the login, because the login may continue on another host.
         values = form if form else {"issuer": request_origin(request), **_single_values(request.url.query)}
         if not request.state.scope:
             return _ask_for_login(request, values)
@@ -296,8 +296,8 @@ async def authorize(request: Request) -> Response:
 
 def _ask_for_login(request: Request, values: Mapping[str, str]) -> Response:
     target = f"/oauth/authorize?{urlencode(values)}"
-    # After a link on another site the browser does not send the cookie, which is SameSite=Strict; it does so
-    # when this page is loaded again.
+    # A browser does not send the SameSite=Strict cookie when the user follows a link on another site, but does
+    # when this page reloads.
     if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
         return consent_page(request, forward=target, again=True)
     heading = "Log in to connect a program"
@@ -329,7 +329,7 @@ def _ask(
 
 
 def _approve(request: Request, authorization: AuthorizationRequest, form: Mapping[str, str]) -> str:
-    """Create a code for what the owner chose in the form."""
+    """Create an authorization code for the access that the owner selected in the form."""
     scope, period = form.get("allowed", ""), form.get("period", "")
     if scope not in SCOPES or (scope == "write" and not authorization.may_write):
         raise InvalidArgument(name="allowed", problem="must be chosen: read, or read and write")
@@ -350,7 +350,7 @@ def _approve(request: Request, authorization: AuthorizationRequest, form: Mappin
 
 
 def _chosen_part(text: str) -> tuple[str, ...]:
-    """Return the part of the memory that the owner chose. A name that does not exist shows nothing."""
+    """Parse the part of the memory that the owner selected. Its names need not exist."""
     if not text.strip():
         return ()
     try:
@@ -360,7 +360,7 @@ def _chosen_part(text: str) -> tuple[str, ...]:
 
 
 def _checked_request(request: Request, values: Mapping[str, str]) -> AuthorizationRequest:
-    """Return a client's request, or raise OAuthProblem if a part of it is missing or wrong."""
+    """Parse a client's authorization request. Raise OAuthProblem if a parameter is missing or invalid."""
     client = service.find_client(request.app.state.settings, values.get("client_id", ""))
     if client is None:
         problem = (
@@ -435,7 +435,7 @@ def _refreshed(settings: Settings, form: Mapping[str, str], issuer: str) -> serv
 
 
 async def revoke(request: Request) -> Response:
-    """End the access to which a token belongs (RFC 7009). An unknown token is no error."""
+    """Revoke a token and its grant (RFC 7009). An unknown token is not an error."""
     try:
         form = await _token_form(request)
     except OAuthProblem as problem:
@@ -445,7 +445,7 @@ async def revoke(request: Request) -> Response:
 
 
 async def _token_form(request: Request) -> dict[str, str]:
-    """Return the fields of a request by a registered client."""
+    """Return the form fields of a request. Raise OAuthProblem unless they name a registered client."""
     if media_type(request.headers) != "application/x-www-form-urlencoded":
         raise OAuthProblem("invalid_request", "Send application/x-www-form-urlencoded.")
     form = _single_values((await request.body()).decode("utf-8", "replace"))

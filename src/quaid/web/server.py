@@ -195,9 +195,9 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 async def _login(request: Request) -> Response:
     """Start a session with a one-time code. Only a navigation or the form's button uses the code up.
 
-    On a host without sessions, such as 127.0.0.1, the browser is sent on to the host that has them, with a
-    second code. The link with the first code may be visible to other users, as an argument of the browser's
-    process; the name of that host must not be.
+    On a host without sessions, such as 127.0.0.1, the browser is sent to the host that has sessions, with a
+    second code. Other users may see the link with the first code among the arguments of the browser's process,
+    but must not learn the name of the host that has sessions.
     """
     state, sessions = request.app.state, request.app.state.sessions
     code, target = request.query_params.get("code", ""), request.query_params.get("next", "")
@@ -207,7 +207,7 @@ async def _login(request: Request) -> Response:
     elif not code:
         return login_page(request, target=local_path(target))
     elif not service.TOKEN_PATTERN.fullmatch(code):
-        # Codes of digits are taken from the form only: links on other sites would use up their tries.
+        # Numeric codes are accepted only from the form: links on other sites could use up the allowed tries.
         return login_page(request, status=401, message=WRONG_CODE, target=local_path(target))
     elif not is_navigation(request):
         # A link preview must not use up the code.
@@ -309,7 +309,7 @@ async def _listen_for_commands(app: Starlette) -> AsyncIterator[None]:
     answers = (
         app.state.upkeep
         and not app.state.readonly
-        and not settings.only  # the commands of the owner see the whole memory
+        and not settings.only  # the owner's commands need the whole memory
         and not server_socket.is_handover_off(settings.environ)
         and hasattr(socket, "AF_UNIX")
     )
@@ -477,8 +477,8 @@ class ServerOptions(ListenOptions):
     readonly: bool = False
     tools: str = "core"
     host_name: str = ""
-    lan: bool = False  # also listen in the local network
-    lan_address: str = ""  # the address of this machine there; found if empty
+    lan: bool = False  # also listen on the local network
+    lan_address: str = ""  # address of this machine on that network; detected if empty
     insecure: bool = False  # without TLS
 
 
@@ -507,7 +507,7 @@ class LanListener(NamedTuple):
 
 
 def _open_lan(settings: Settings, options: ServerOptions, port: int) -> LanListener:
-    """Listen in the network, on one address of this machine and with TLS unless --insecure was given."""
+    """Listen on the local network, on one address of this machine, with TLS unless --insecure was given."""
     ip = options.lan_address or network_address()
     if parse_address(ip) is None or ip in ANY_ADDRESS:
         problem = f"must be one address of this machine in the network, as in 192.168.1.20, not {ip!r}"
@@ -524,7 +524,7 @@ def _open_lan(settings: Settings, options: ServerOptions, port: int) -> LanListe
 
 
 def _show_lan(settings: Settings, lan: LanListener) -> None:
-    """Print how a phone logs in: a QR code if the output is a terminal, the link, and a code to type."""
+    """Print the login for a phone: a QR code if the output is a terminal, the link, and a code to type."""
     port, moment = lan.address.port, time.time()
     seconds = service.SHORT_CODE_SECONDS
     link = f"{lan.address.url}/login?code={service.login_code(settings, port, moment, seconds)}"
@@ -583,7 +583,7 @@ class WebServer(uvicorn.Server):
 
 
 def serve_web(settings: Settings, options: ServerOptions, *, opens: bool, page: str = "") -> int:
-    """Run `quaid web` or `quaid open`: serve the memory and open a logged-in browser, at the page with an address.
+    """Run `quaid web` or `quaid open`: serve the memory and open a logged-in browser, at `page` if given.
 
     If a server of this memory is already running on the port, use that server.
     """
@@ -623,7 +623,7 @@ def serve_http(settings: Settings, options: ServerOptions) -> int:
 
 
 def open_listeners(bind: str, port: int) -> list[socket.socket]:
-    """Return sockets that listen on an address, and for a loopback address also on that of the other IP version.
+    """Return sockets that listen on an address. For a loopback address, also listen on the other IP version's.
 
     Browsers try both for a name that ends in .localhost, often ::1 first. A program of another user that
     listens there would receive the cookie.

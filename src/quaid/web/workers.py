@@ -1,10 +1,10 @@
 """The workers of a server: threads with their own database connection, and processes for questions and jobs.
 
-Callers await a future. Tasks wait in a queue for each kind of work, and there in a line for each caller, which are
-served in turn (FairQueue). Questions are answered by separate processes, because a question runs about sixty
-statements, each of which gives up Python's lock; without processes (in tests), by threads that share the model and
-vectors. Writers wait for the store's lock. Operations that wait for git or another machine have other
-threads, and jobs that take minutes run one at a time in a process of low priority.
+Callers await a future. There is a queue for each kind of work, which serves its callers in turn (FairQueue).
+Questions are answered by separate processes, because a question runs about sixty statements, each of which releases
+Python's global lock; without processes (in tests), by threads that share the model and vectors. Writers wait for
+the lock of the database. Operations that wait for git or another machine have separate threads, and jobs that take
+minutes run one at a time in a process of low priority.
 
 A background thread reports changes to the event bus and keeps folders and vectors up to date.
 """
@@ -54,7 +54,7 @@ RECENT_SECONDS = 10.0
 """A caller counts as present for this time after the last request."""
 
 IDLE_SECONDS = 60.0
-"""A further process for questions ends after this time without one."""
+"""An additional process for questions ends after this many seconds without a question."""
 
 PROGRESS_DELAY, PROGRESS_INTERVAL = 0.3, 0.2
 KILL_SECONDS = 0.3
@@ -215,13 +215,13 @@ class _IdleWorker:
 
 
 class FairQueue:
-    """Tasks that wait for workers, in one line for each caller.
+    """A queue of tasks for workers that shares their time fairly between callers.
 
-    The next task is of the caller who has used the least time. A caller who comes or returns starts with the time
-    of the caller served last, so that idle time is not saved up. A task that starts is charged with the average of
-    its caller's tasks, so that a second one of that caller does not start before others only because the
-    first still runs. While others ask too, a caller leaves one worker free for them. A task goes to
-    the idle worker of lowest rank, so that others can end.
+    The next task is one of the caller who has used the least time. A new or returning caller starts with the time
+    of the caller served last, so that idle time does not accumulate as credit. When a task starts, its caller is
+    charged the average time of the caller's tasks; finish() corrects the charge. While several callers are active,
+    each of them leaves one worker free for the others. A task goes to the idle worker of the lowest rank, so that
+    idle workers of a higher rank can end.
     """
 
     def __init__(
@@ -260,8 +260,8 @@ class FairQueue:
     ) -> Task | None:
         """Return the next task, or None if the queue is closed or no task came within `seconds`.
 
-        `ready` is called when the worker can take another task: the answer to the task before, sent earlier, could
-        bring the next one while this worker is not idle yet.
+        `ready` sends the answer to the previous task. It is called once this worker counts as idle, so that a
+        task sent in reaction to that answer can go to this worker.
         """
         idle = _IdleWorker(rank)
         with self._lock:
@@ -292,7 +292,7 @@ class FairQueue:
             self._hand_out()
 
     def close(self) -> list[Task]:
-        """Give None to all workers. Return the tasks that were waiting."""
+        """Close the queue and wake all idle workers. Return the tasks that were waiting."""
         with self._lock:
             self.is_closed = True
             waiting = [task for line in self._lines.values() for task in line]
@@ -321,7 +321,7 @@ class FairQueue:
         line = self._lines.pop(caller)
         task = line.popleft()
         if line:
-            self._lines[caller] = line  # after the others with the same time
+            self._lines[caller] = line  # moves behind callers with the same time
         self._now = max(self._now, self._used[caller])
         task.cost = max(LEAST_COST, self._average.get(caller, 0.0))
         self._used[caller] += task.cost
@@ -595,7 +595,7 @@ def _close_quietly(worker: Worker) -> None:
 
 POLL_SECONDS = 1.0
 READ_CALL_SECONDS = 10.0
-"""Reads of agents are recorded after this time, because a write to the memory empties caches of all readers."""
+"""Delay before reads of agents are recorded, because each write to the memory invalidates all readers' caches."""
 RETRY_SECONDS = 10.0
 
 

@@ -125,7 +125,7 @@ async def cached_operation(request: Request, command: str, /, **arguments: Any) 
 
 
 async def render_in_turn(request: Request, work: Callable[[], Result]) -> Result:
-    """Run a function that renders a text, which may take 100 ms, on a thread that serves callers in turn."""
+    """Run a function that renders text on a worker thread, because rendering may take 100 ms."""
     return cast(Result, await request.app.state.workers.run("read", lambda _: work(), "render"))
 
 
@@ -139,7 +139,7 @@ class Form(dict[str, str]):
 async def read_form(request: Request) -> Form:
     """Return the fields of a submitted form, with CR LF converted to LF. Clear the operation cache.
 
-    Unless the request is a POST, there are no fields.
+    The form is empty unless the request is a POST.
     """
     if request.method != "POST":
         return Form()
@@ -237,7 +237,7 @@ async def show_offline(_: Request) -> Response:
 
 @route("/service-worker.js", GET="public")
 async def send_service_worker(_: Request) -> Response:
-    """Return the service worker. Its text changes with every static file: browsers then replace it and its cache."""
+    """Return the service worker. It contains a digest of all static files; a new digest replaces its cache."""
     assets = static_assets()
     page = render_template("offline.html")
     release = sha256("".join([page, *(asset.digest for asset in assets.values())]).encode()).hexdigest()[:12]
@@ -301,7 +301,7 @@ class FlashMessage(NamedTuple):
     links: tuple[tuple[str, str], ...] = ()
     succeeded: bool = True
     undo: tuple[str, Mapping[str, str | int]] | None = None
-    """URL and fields of a form that takes the action back."""
+    """URL and fields of a form that undoes the action."""
 
 
 @cache
@@ -408,7 +408,7 @@ def stays_open(request: Request) -> bool:
 
 
 def saved_values(version: int | str, text: str, *, is_same: bool) -> dict[str, Any]:
-    """Return what an editor that stays open needs: the new version, and the stored text if it is another one."""
+    """Return the new version for an editor that stays open, and the stored text if it differs from the sent one."""
     return {"version": version, "base": text, "text": None if is_same else text}
 
 
@@ -428,7 +428,7 @@ def error_page(request: Request, error: Exception) -> Response:
     if not getattr(request.state, "scope", ""):
         here = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
         is_form = request.method not in ("GET", "HEAD")
-        if status == 401 and NOT_LOGGED_IN in message:  # the login page says what to do
+        if status == 401 and NOT_LOGGED_IN in message:  # the login page has instructions
             values["message"] = NOT_SAVED if is_form else ""
         target = "/" if is_form else local_path(here)
         return login_page(request, status=status, target=target, **{**values, "is_login": status == 401})
@@ -448,14 +448,14 @@ def login_page(request: Request, *, status: int = 200, **values: Any) -> Respons
 
 
 def consent_page(request: Request, *, status: int = 200, **values: Any) -> Response:
-    """Return the page on which the owner answers a program that asks for access, or the one that leads on from it."""
+    """Return the page on which the owner allows or denies a program access, or the page that then redirects."""
     defaults: dict[str, Any] = {"forward": "", "again": False, "problem": "", "error": "", "client": None}
     shared = {"csrf": getattr(request.state, "csrf", "")}
     return _html(render_template("consent.html", **{**defaults, **shared, **values}), status)
 
 
 def back_link(request: Request) -> tuple[str, str] | None:
-    """Return URL and label of a link that leads back from an error page, or None.
+    """Return the URL and label of the link back from an error page, or None.
 
     The link leads to the page of the failed form, or to the section without the query that failed.
     """
@@ -626,7 +626,7 @@ FILE_PREFIX = "file:"
 
 
 def resolve_nothing(_: str) -> None:
-    """Resolve no links."""
+    """Return None for every name: a LinkResolver that resolves no links."""
 
 
 def resolver_of_page(

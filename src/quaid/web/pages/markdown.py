@@ -39,7 +39,7 @@ MAX_MARKS = 40_000
 """Markdown with up to this many markup characters is parsed. Content with more is shown as plain text."""
 
 MAX_CELL_BORDERS = 30_000
-"""Markdown with up to this many vertical bars is parsed, because every cell of a table takes about 45 µs to show."""
+"""Markdown with up to this many vertical bars is parsed. Rendering a table takes about 45 µs per cell."""
 
 _MARKS = "[*_`<&"
 _WIKI_LINK = re.compile(
@@ -47,7 +47,7 @@ _WIKI_LINK = re.compile(
 )
 _CHECKBOX = re.compile(r"\[([ xX])\][ \t]+")
 _CHECKBOX_LINE = re.compile(r"([ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[)([ xX])(?=\])")
-_ITEM_NUMBER = re.compile(r"[ \t>]*\d{1,9}(?=[.)])")
+_ITEM_NUMBER = re.compile(r"(?<![ \t>])[ \t>]*\d{1,9}(?=[.)])")
 _PICTURE = re.compile(r"data:image/(?:png|gif|jpeg|webp);base64,[A-Za-z0-9+/=]+")
 _EXTERNAL_URL = re.compile(r"(?:https?://|mailto:)[^\s\\]+", re.IGNORECASE)
 _PAGE_FILE = re.compile(r"[^:?#]+\.(?:md|markdown|org)(?:#.*)?", re.IGNORECASE)
@@ -86,7 +86,7 @@ def render_markdown(
 ) -> Markup:
     """Return Markdown as safe HTML. The id of each block contains the number of its first line, as in L12.
 
-    `page` is the address of the page, beside whose file its images are.
+    `page` is the address of the page; relative paths of images start at its file.
 
     The block that contains line `at` is highlighted. A first heading that repeats the title, and a quote
     below it that repeats the summary, are omitted.
@@ -123,7 +123,7 @@ def _render(tokens: list["Token"], env: dict[str, Any]) -> Markup:
 
 
 def render_org(text: str, resolve: LinkResolver = resolve_nothing) -> Markup:
-    """Render headings, code and links of org text as safe HTML, and other markup as written.
+    """Render org text as safe HTML. Only headings, code and links are formatted.
 
     No code is evaluated.
     """
@@ -274,8 +274,8 @@ def tick_line(text: str, line: int, *, done: bool) -> str | None:
 def move_item(text: str, line: int, steps: int) -> tuple[str, int] | None:
     """Move a list item, with everything below it, past `steps` items of its list: up if negative, else down.
 
-    Return the new text and the item's new line, or None if there is no such item. Numbers of an ordered list stay in
-    their order.
+    Return the new text and the item's new line, or None if there is no such item. In an ordered list, the
+    numbers keep their positions.
     """
     lines, lists, items = text.split("\n"), [], list[tuple[int, int, int]]()
     for place, token in enumerate(_markdown_parser().parse(text, {"resolve": resolve_nothing})):

@@ -1,6 +1,6 @@
 """The notebook's files and the nodes of the knowledge base: list, show, edit, create.
 
-A node is linted while it is typed.
+A node is linted while it is being edited.
 """
 
 from hashlib import sha256
@@ -360,7 +360,7 @@ def _version(text: str) -> str:
 
 
 async def _findings_of_edit(request: Request, id: str, text: str) -> list[Any]:
-    """Return what lint finds in the text of a node; a text that is refused as a whole is one finding."""
+    """Return the lint findings for an edited node. If the edit is refused, the reason is the only finding."""
     record = await try_operation(request, "kb edit", node=id, content=text, dry_run=True)
     return list(record.findings) if record else [_refusal(record.message)]
 
@@ -404,7 +404,7 @@ async def _edit(request: Request, id: str, text: str, expected: str) -> Any:
 
 @route("/ui/preview/kb", POST="write")
 async def preview_node(request: Request) -> Response:
-    """Render a node while it is typed, with what lint finds in it."""
+    """Render a node while it is being edited, with its lint findings."""
     form = await read_form(request)
     text = form["text"]
     if "title" in form:
@@ -473,7 +473,7 @@ async def create_node(request: Request) -> Response:
 
 @route("/ui/links/kb", GET="read")
 async def suggest_nodes(request: Request) -> Response:
-    """Return nodes for a link that is being typed, as JSON."""
+    """Return completions for a link that is being typed, as JSON."""
     query = request.query_params.get("q", "").removeprefix(ID_PREFIX).strip()[:MAX_QUERY]
     listed = await try_operation(request, "kb list", limit=MAX_NODES)
     words = query.lower().split()

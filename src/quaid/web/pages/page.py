@@ -85,7 +85,7 @@ async def view_page(
     links, backlinks = (record.links if record else () for record in (links, backlinks))
     part, line = requested_line(request)
     facts = [fact for fact in facts.facts if fact.kind == "fact"] if facts else []
-    facts.sort(key=lambda fact: bool(fact.until or fact.superseded_by))  # what still holds comes first
+    facts.sort(key=lambda fact: bool(fact.until or fact.superseded_by))  # current facts come first
     names = await look_up_names(
         request,
         [
@@ -508,7 +508,7 @@ async def new_page(request: Request) -> Response:
 
 
 def page_address(typed: str, title: str = "") -> str:
-    """Return the address for what was typed as one, or else for the title. Return "" if neither has a letter."""
+    """Return the page address for a typed address, or for the title if none was typed; "" if it has no valid part."""
     collection, mark, name = typed.strip().rpartition("::")
     parts = [part for part in (name or title).split("/") if slugs.segment(part) != "x" or part.lower() == "x"]
     if not name:
@@ -586,7 +586,7 @@ MAX_LINKS_OFFERED = 8
 
 @route("/ui/links", GET="read")
 async def suggest_links(request: Request) -> Response:
-    """Return pages for a link that is being typed, as JSON: title, address, type, and the text to insert."""
+    """Return completions for a link that is being typed, as JSON: title, address, type, and the text to insert."""
     query = request.query_params.get("q", "").strip()[:MAX_QUERY]
     pages: list[Any] = []
     if query:
@@ -621,7 +621,7 @@ async def _preview(request: Request, address: str, text: str, record: Any) -> di
 def page_preview(
     address: str, text: str, resolve: LinkResolver = resolve_nothing, title: str = ""
 ) -> dict[str, Any]:
-    """Return what the preview shows. `title` is the page's current title, used if the text has none."""
+    """Return the template values of a preview. `title` is the page's current title, used if the text has none."""
     document = markdown.parse(text)
     slug = address.rpartition("::")[2] or "page"
     parts = (document.frontmatter, document.truth, document.timeline)
@@ -651,7 +651,7 @@ async def show_image(request: Request) -> Response:
 async def attach_image(request: Request) -> Response:
     """Store the image in the body of the request. Return the Markdown that shows it, as JSON."""
     data = base64.b64encode(await request.body()).decode()
-    page = page_address(request.query_params.get("page", "")) or None  # of a new page, it is what was typed
+    page = page_address(request.query_params.get("page", "")) or None  # for a new page, the typed address
     record = await try_operation(request, "attach", data=data, slug=page)
     if not record:
         return JSONResponse({"message": record.message}, 400)

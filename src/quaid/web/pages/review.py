@@ -1,4 +1,4 @@
-"""Decisions for the user, what agents did, and conversations with them.
+"""Pages for pending decisions, the activity of agents, and conversations with them.
 
 The review page has a tab for contradictions, agents' proposals, conflicts, gaps (unanswered questions), quarantined
 and expired pages, and duplicates. A tab is loaded only when it is open, because comparing all pages takes a while.
@@ -68,7 +68,7 @@ FOLDER_MERGE_NOTE = (
 
 
 def contradiction_views(contradictions: Any) -> list[dict[str, Any]]:
-    """Return what the page shows of each contradiction and its two sides.
+    """Return the template values of each contradiction and its two sides.
 
     `edit` is the URL of the page's editor if the compiled truth (the text above the timeline) is older than
     the evidence in the timeline; otherwise it is empty.
@@ -264,7 +264,7 @@ async def compare_again(request: Request) -> Response:
 
 
 def _unchanged(request: Request, address: str, error: QuaidError) -> Response:
-    """Return to a page, which shows why nothing was changed."""
+    """Redirect to an address, with a message that says why nothing was changed."""
     return redirect(request, address, f"Nothing was changed. {browser_message(error)}", succeeded=False)
 
 
@@ -354,7 +354,7 @@ async def resolve_conflict(request: Request) -> Response:
 
 @route("/review/gap", POST="write", on_error=_show_failed_form)
 async def update_gap(request: Request) -> Response:
-    """Find the gap of a question, approve or close a gap, close all without words, or choose what is stored.
+    """Find, approve or close a gap, close all gaps without stored words, or set whether words are stored.
 
     Approving a gap allows the words of its question to be stored.
     """
@@ -429,7 +429,7 @@ async def update_quarantine(request: Request) -> Response:
 
 @route("/review/expired", POST="owner", on_error=_show_failed_form)
 async def update_expired(request: Request) -> Response:
-    """Bring an expired page, line or fact back, or erase it."""
+    """Restore or erase an expired page, line or fact."""
     form = await read_form(request)
     item, act = form["id"], form["act"]
     if act == "keep":
@@ -507,7 +507,7 @@ TOOL_LABELS = {
     "remember": "Remembered in",
     "daily_log": "Logged in",
 }
-"""What a tool that writes did, for readers who do not know its name."""
+"""Labels of writing tools, for readers who do not know the tool names."""
 
 
 @route("/agents", GET="read")
@@ -543,7 +543,7 @@ async def show_agents(request: Request) -> Response:
 
 
 def _session_view(session: Any, waiting: dict[int, Any]) -> dict[str, Any]:
-    """Return what the page shows of a session: each write, and each page that was read with a count."""
+    """Return the template values of a session: its writes, and the pages it read, each with a count."""
     read = Counter((page.slug, page.title) for call in session.calls for page in call.read)
     writes = [_write_view(call, waiting) for call in session.calls if call.is_write]
     open_writes = sum(write["is_open"] and not write["proposal"] for write in writes)
@@ -634,7 +634,7 @@ async def show_conversations(request: Request) -> Response:
 
 
 def title_of(conversation: Any) -> str:
-    """Return the title of a conversation, or its first words, without marks of Markdown."""
+    """Return the title of a conversation, or its first words, without Markdown markup."""
     return conversation.title or markdowns.plain_text(conversation.opening) or "Conversation without a title"
 
 

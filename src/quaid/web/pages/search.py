@@ -125,7 +125,7 @@ def read_filters(request: Request, *names: str) -> tuple[dict[str, str], dict[st
 
 
 def _note_for_browser(note: str) -> str:
-    """Replace notes that name a command by what the dashboard offers."""
+    """Return a note of a search in the words of the dashboard, without names of commands."""
     if note.startswith("by words only: nothing is embedded"):
         return "Found by words only. Rebuild the index in Settings to search by meaning too."
     counts, is_partial, _ = note.partition(" chunks have vectors")
@@ -137,7 +137,7 @@ def _note_for_browser(note: str) -> str:
 async def search_memory(
     request: Request, question: str, filters: dict[str, str], *, words: bool = False
 ) -> dict[str, Any]:
-    """Search pages, notebook and knowledge base for a question. Return what the template shows.
+    """Search pages, notebook and knowledge base for a question. Return the template values.
 
     With `words`, search pages and notebook by words only, which does not wait for the model.
     """
@@ -471,7 +471,7 @@ async def show_timeline(request: Request) -> Response:
 MAX_NODES = 10_000
 """The drawing shows at most this many pages."""
 MAX_NEAR = 2_000
-"""Around a page, the drawing shows at most this many pages."""
+"""A drawing centred on one page shows at most this many pages."""
 MAX_DEPTH = 4
 MAX_SUGGESTIONS = 12
 """At most this many pages are suggested for a name."""
@@ -480,7 +480,7 @@ MAX_LISTED = 200
 MAX_PANEL_LINKS = 14
 MAX_PANEL_SUMMARY = 320
 PACKED_COPIES = 2
-"""Encoded graphs that are kept: one for each thread that reads."""
+"""Number of encoded graphs that are cached: one for each reader thread."""
 
 COLOURS = (
     *("person", "company", "project", "concept", "source", "journal", "decision"),
@@ -497,9 +497,9 @@ class GraphView(NamedTuple):
     """Address, title, type, group (wing) and day of the last change. The last two may be empty."""
     relationships: tuple[str, ...]
     links: tuple[int, ...]
-    """As in MapRecord."""
+    """Flat list of links, in the format of MapRecord.links."""
     pages: int
-    """Number of pages, also of those that are left out."""
+    """Number of pages, including those that are left out."""
     complete: bool = True
     centre: str = ""
     wing: str = ""
@@ -510,7 +510,7 @@ class GraphView(NamedTuple):
         return {"slug": self.centre, "wing": self.wing, "depth": self.depth}
 
     def links_on(self, day: str) -> Iterator[tuple[int, int, str, str, str]]:
-        """Yield the links that hold on a day: the places of both pages, relationship, first and last day."""
+        """Yield the links that are valid on a day: indexes of both nodes, relationship, first and last day."""
         number = date.fromisoformat(day).toordinal()
         for at in range(0, len(self.links), LINK_FIELDS):
             a, b, name, begins, ends, since = self.links[at : at + LINK_FIELDS]
@@ -618,10 +618,10 @@ def encode_graph(view: GraphView) -> bytes:
 
 @route("/ui/graph", GET="read")
 async def graph_data(request: Request) -> Response:
-    """Return the graph as JSON. Links refer to nodes by their place.
+    """Return the graph as JSON. Links refer to nodes by index.
 
-    The encoded graph of the whole memory is kept until the memory changes: the operation `map` returns the
-    same record until then.
+    The encoded graph of the whole memory is cached until the memory changes; until then, the operation `map`
+    returns the same record.
     """
     params = Form(request.query_params)
     if params["slug"] or params["wing"]:
@@ -684,13 +684,13 @@ async def show_graph(request: Request, error: QuaidError | None = None) -> Respo
 
 
 def _link_counts(view: GraphView) -> dict[int, int]:
-    """Return the numbers of links of the pages that the list shows, by place."""
+    """Return the number of links of each listed page, by node index."""
     ends = Counter(view.links[::LINK_FIELDS]) + Counter(view.links[1::LINK_FIELDS])
     return {place: ends[place] for place in range(min(MAX_LISTED, len(view.nodes)))}
 
 
 async def load_missing_links(request: Request, view: GraphView) -> tuple[Any, ...]:
-    """Return suggestions of links for a group without links."""
+    """Return suggested links between pages of the group, or nothing if the view is not of one group."""
     if not view.wing:
         return ()
     record = await try_operation(request, "link-suggestions", wing=view.wing, limit=MAX_SUGGESTIONS)
@@ -718,7 +718,7 @@ async def link_pages(request: Request) -> Response:
 
 @route("/ui/graph/page", GET="read")
 async def show_panel(request: Request) -> Response:
-    """Return the panel about one page: its summary, and its links of any time."""
+    """Return the panel about one page: its summary, and its current and past links."""
     address = request.query_params.get("slug", "")
     record, near = await asyncio.gather(
         call_operation(request, "get", slug=address),

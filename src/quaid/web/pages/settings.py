@@ -544,7 +544,7 @@ async def show_clip_window(_: Request) -> Response:
 
 @route(CLIP_PATH, OPTIONS="public")
 async def allow_clip(_: Request) -> Response:
-    """Answer the question of a browser whether another site may send a clip. The headers are set for every answer."""
+    """Answer the CORS preflight request for a clip. AuthMiddleware adds the headers."""
     return Response()
 
 
@@ -560,7 +560,7 @@ async def receive_clip(request: Request) -> Response:
 
 
 async def save_clip(request: Request, **fields: str) -> Any:
-    """Convert a clip in a child process, without holding up writes, and ingest it with the rights of the caller."""
+    """Convert a clip in a child process, so that writes do not wait, and ingest it with the rights of the caller."""
 
     def convert(brain: Any) -> dict[str, Any]:
         return ingest.clip_arguments(brain, **fields)
@@ -570,9 +570,9 @@ async def save_clip(request: Request, **fields: str) -> Any:
 
 
 def clip_address(request: Request) -> str:
-    """Return the address of the window of the clipper.
+    """Return the base URL of the clipper window.
 
-    Pages of other sites see it. Therefore it is not the random name of the memory, but that of this machine.
+    Other sites can read this URL, so it never contains the random host name of the memory.
     """
     state, host = request.app.state, request_host(request)
     own = state.sessions.hosts.get(host)
@@ -593,7 +593,7 @@ def _bookmarklet_code() -> str:
 
 @route("/share", GET="write")
 async def show_share(request: Request, error: QuaidError | None = None) -> Response:
-    """Show what another app shared through the share sheet of a phone. Only the button of the form saves it."""
+    """Show the content that another app shared from a phone. It is saved only when the form is submitted."""
     sent = await read_form(request) or Form(request.query_params)
     title, text, url = (sent[name].strip() for name in SHARE_FIELDS)
     if not url and (address := _ADDRESS.search(text)):  # Android passes the address in the text
@@ -610,7 +610,7 @@ async def show_share(request: Request, error: QuaidError | None = None) -> Respo
 
 @route("/share", POST="write", on_error=show_share)
 async def save_share(request: Request) -> Response:
-    """Save what was shared: as it is, or the page at its address, which the owner lets Quaid fetch."""
+    """Save the shared content as sent, or fetch and save the page at its URL."""
     form = await read_form(request)
     title, text, url = (form[name].strip() for name in SHARE_FIELDS)
     if form["act"] == "fetch":

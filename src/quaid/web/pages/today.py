@@ -1,4 +1,4 @@
-"""The first page: a box for notes, what is due, recent changes, facts, and what waits for a decision."""
+"""The first page: a box for notes, due items, recent changes, facts, and pending decisions."""
 
 import asyncio
 import os
@@ -102,7 +102,7 @@ async def show_today(request: Request, error: QuaidError | None = None) -> Respo
         cached_operation(request, "today", limit=FOLDED_TODOS),
         cached_operation(request, "status"),
         cached_operation(request, "config get", key="welcome"),  # fails unless the caller is the owner
-        cached_operation(request, "wings"),  # it names the collections; `collection list` costs 40 ms more
+        cached_operation(request, "wings"),  # 40 ms faster than `collection list`
     )
     welcome = setting.value if setting else "done"
     if welcome == "ask" and status and not status.pages and not error:
@@ -143,7 +143,7 @@ async def _record_visit(request: Request, record: Any) -> None:
 
 @route("/jot", POST="write", on_error=show_today)
 async def save_note(request: Request) -> Response:
-    """Save what was typed into the box: remember it, or add it to today's log. Then say where it went."""
+    """Save a note from the box with `remember`, or in today's log, and show where it was stored."""
     form = await read_form(request)
     text = form["text"].strip()
     if not text:
@@ -162,7 +162,7 @@ async def save_note(request: Request) -> Response:
 
 
 def describe_note(record: Any) -> tuple[str, list[tuple[str, str]]]:
-    """Return a sentence that says where a note went, and links to its line and to the page that it is about."""
+    """Return a sentence that says where a note was stored, and links to its line and the page that it is about."""
     lines = [line for line in record.lines if line.written]
     words = "; ".join(dates.without_due_mark(line.text.partition("\n")[0]) for line in lines)
     links = [(base.file_url(record.path, lines[-1].line), "Show it")] if lines and record.path else []
@@ -198,7 +198,7 @@ def undo_fields(record: Any) -> dict[str, str | int]:
 
 @route("/today/undo", POST="write")
 async def undo_change(request: Request) -> Response:
-    """Restore the text before a change. A change that came later is never lost: then nothing is undone."""
+    """Restore the text before a change. If the text was changed again since, nothing is undone."""
     form = await read_form(request)
     slug, version = form["slug"], parse_number(form["version"])
     to = parse_number(form["to"])
@@ -258,7 +258,7 @@ async def tick_item(request: Request) -> Response:
 
 @route("/today/seen", POST="owner")
 async def mark_seen(request: Request) -> Response:
-    """Mark the changes that the page has shown as seen."""
+    """Mark the changes shown on the page as seen."""
     form = await read_form(request)
     await call_operation(request, "seen", until=form["until"] or None)
     return redirect(request, "/", "Marked as seen. From now on you see later changes.")
@@ -306,7 +306,7 @@ async def answer_welcome(request: Request) -> Response:
 
 
 async def _attach_typed_folder(request: Request, path: str) -> str:
-    """Attach a folder under a name made from its own, and return a message."""
+    """Attach a folder as a collection named after it, and return a message."""
     if not path.startswith("~") and not os.path.isabs(path):
         raise InvalidArgument(name="folder", problem="needs its whole path, as in ~/Documents/notes")
     listed = await call_operation(request, "collection list")
