@@ -1,12 +1,10 @@
 """Quaid: a local-first memory that one person and their AI agents share.
 
-Public are the names in `__all__`, and the methods of Memory and AsyncMemory with the fields of their results; see
-docs/python.md. All other modules of this package are private and change without notice.
+The public API consists of the names in `__all__`, the methods of Memory and AsyncMemory, and the fields of their
+results; see docs/python.md. All other modules are private and may change without notice.
 """
 
-TYPE_CHECKING = (
-    False  # as in typing, without importing it: a command handed to a server starts with this module
-)
+TYPE_CHECKING = False  # not imported from typing, because commands that a server answers must start fast
 if TYPE_CHECKING:
     from quaid import errors as errors
     from quaid.library import AsyncMemory, Memory, as_json, open, open_async

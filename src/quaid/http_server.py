@@ -36,14 +36,14 @@ WRITE_TIMEOUT, MIN_READ_BYTES = 30.0, 16 * 1024
 LINGER_SECONDS, MAX_LINGER_BYTES = 2.0, 8 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 20
 HANDSHAKE_TIMEOUT, MAX_HANDSHAKES = 10.0, 64
-"""A TLS handshake must be finished after so many seconds. At most so many are unfinished at a time."""
+"""Timeout of a TLS handshake in seconds, and the maximum number of unfinished handshakes."""
 MAX_SMALL_CHUNKS, SMALL_CHUNK_BYTES = 1_000, 64
-"""After so many chunks, the chunks of a body must have so many bytes on average. Each chunk costs about 10 µs."""
+"""After MAX_SMALL_CHUNKS, chunks must have SMALL_CHUNK_BYTES on average, because each takes about 10 µs of CPU."""
 
 
 @dataclass(frozen=True)
 class ListenOptions:
-    """Where a server listens, and how TLS is done."""
+    """Options for the listening address and TLS of a server."""
 
     port: int = 0
     bind: str = LOOPBACK
@@ -125,7 +125,7 @@ def is_loopback(bind: str) -> bool:
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the IP address that a text contains, or None."""
+    """Parse an IP address. Return None if the text is not one."""
     try:
         return ip_address(text)
     except ValueError:
@@ -133,7 +133,7 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def url_host(address: str) -> str:
-    """Return a name or an IP address as it is written in a URL: with brackets if it is of IP version 6."""
+    """Return a host name or IP address as written in a URL: an IPv6 address gets brackets."""
     return f"[{address}]" if ":" in address else address
 
 
@@ -178,7 +178,7 @@ def open_listener(bind: str, port: int) -> socket.socket:
 
 
 class RequestLimits:
-    """Limits for each caller: requests in a second, and bytes of bodies in memory."""
+    """Limits for each caller: requests per second, and bytes of request bodies in memory."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -186,7 +186,7 @@ class RequestLimits:
         self._body_bytes: Counter[str] = Counter()
 
     def count_request(self, who: str, rate: float, burst: float) -> None:
-        """Count a request. Raise TooMany if the caller has sent more than `rate` in a second for some time."""
+        """Count a request. Raise TooMany if a caller exceeds `rate` requests per second after `burst` requests."""
         now = self._clock()
         left, at = self._buckets.pop(who, (burst, now))
         left = min(burst, left + (now - at) * rate)
@@ -198,7 +198,7 @@ class RequestLimits:
 
     @contextmanager
     def reserve_body(self, who: str, each: int, total: int) -> Iterator[Callable[[int], None]]:
-        """Provide a function that reserves this many bytes for the time of a request.
+        """Yield a function that reserves a number of bytes until the end of the block.
 
         It raises TooMany if the caller would have more than `each` bytes, and ServerBusy if all callers together
         would have more than `total`.
@@ -224,9 +224,9 @@ class RequestLimits:
 
 
 class StrictConnection(h11.Connection):
-    """A parser of requests that refuses what two programs could read differently, with RemoteProtocolError.
+    """A parser that rejects ambiguous requests with RemoteProtocolError, to prevent request smuggling.
 
-    A proxy in front of the server that reads such a request differently would take a part of its body for the
+    If a proxy in front of the server parsed such a request differently, a part of its body could be taken for the
     request of another client.
     """
 
@@ -248,7 +248,7 @@ class StrictConnection(h11.Connection):
 
 
 def _checked_request(request: h11.Request, head: bytes) -> h11.Request:
-    """Return a request whose head is unambiguous, with the path as its target."""
+    """Check that a request's head is unambiguous. Return the request, with the path alone as its target."""
     if len(head) > MAX_HEAD or request.http_version not in (b"1.0", b"1.1"):
         raise h11.RemoteProtocolError("the head is too large, or of another version of HTTP")
     lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
@@ -278,7 +278,7 @@ def _checked_request(request: h11.Request, head: bytes) -> h11.Request:
 
 
 class _LingeringTransport:
-    """A transport whose close() lets the client read its answer before the connection is cut."""
+    """A transport whose close() lets the client read the response before the connection is closed."""
 
     def __init__(self, transport: asyncio.Transport, protocol: "GuardedProtocol") -> None:
         self._transport, self._protocol = transport, protocol
@@ -294,7 +294,7 @@ class _LingeringTransport:
 
 
 class GuardedProtocol(H11Protocol):
-    """An HTTP connection with limits for clients that are slow, ambiguous or many.
+    """An HTTP connection with limits against slow clients, ambiguous requests and too many connections.
 
     It is closed if the head of a request does not arrive within HEAD_TIMEOUT, if the client reads less than
     MIN_READ_BYTES of its answer in WRITE_TIMEOUT, and after an answer to a request whose body has not arrived
@@ -362,7 +362,7 @@ class GuardedProtocol(H11Protocol):
         super().resume_writing()
 
     def _watch_reader(self, before: int | None = None) -> None:
-        """Close the connection if `before`, the size of the write buffer, has not shrunk."""
+        """Close the connection unless the write buffer is at least MIN_READ_BYTES smaller than `before`."""
         size = self.transport.get_write_buffer_size()
         if before is not None and size > before - MIN_READ_BYTES:
             self._give_up()
@@ -388,7 +388,7 @@ class GuardedProtocol(H11Protocol):
         self._timer = self.loop.call_later(LINGER_SECONDS, self._give_up)
 
     async def _closing_app(self, scope: Any, receive: Any, send: Any) -> None:
-        """Run the app. If the request has not arrived completely, the response announces that the connection ends."""
+        """Run the app. If the request has not arrived completely, the response has the header Connection: close."""
         cycle = self.cycle
 
         async def send_and_close(message: Any) -> None:
@@ -404,10 +404,11 @@ class GuardedProtocol(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _replace_connection(self) -> None:
-        """Close a connection of the caller who has the most, if that is more than a quarter of all.
+        """Close a connection of the caller who has the most connections, if they are more than a quarter of all.
 
-        Otherwise, close one without a request, unknown clients first. Of several, it is the one that has been idle
-        for the longest time. All unknown clients count as one caller, and as idle while their request is arriving.
+        Otherwise, close an idle connection, those of unknown clients first. Of several, close the one that has been
+        idle for the longest time. All unknown clients count as one caller, and as idle while their request is
+        arriving.
         """
         others = [
             connection
@@ -444,10 +445,11 @@ class GuardedProtocol(H11Protocol):
 
 
 class TlsHandshake(asyncio.Protocol):
-    """A new connection, up to the end of its TLS handshake. Then `make_protocol` makes the protocol for it.
+    """The protocol of a new connection until its TLS handshake ends. `make_protocol` creates its successor.
 
     asyncio can do the handshake before it creates a protocol, but does not limit how many are unfinished. Here a new
-    connection beyond MAX_HANDSHAKES replaces the oldest one in `unfinished`, so that silent clients keep nobody out.
+    connection beyond MAX_HANDSHAKES replaces the oldest one in `unfinished`, so that silent clients cannot block
+    others.
     """
 
     def __init__(
@@ -458,10 +460,10 @@ class TlsHandshake(asyncio.Protocol):
     ) -> None:
         self._context, self._make_protocol, self._unfinished = context, make_protocol, unfinished
         self._task: asyncio.Task[None] | None = None
-        self._early: list[bytes] = []  # sent together with the last message of the handshake
+        self._early: list[bytes] = []  # data that arrived together with the last message of the handshake
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        transport.pause_reading()  # until the handshake reads
+        transport.pause_reading()  # until start_tls() resumes it
         if len(self._unfinished) >= MAX_HANDSHAKES:
             oldest = next(iter(self._unfinished))
             oldest.give_up()
@@ -482,7 +484,7 @@ class TlsHandshake(asyncio.Protocol):
             transport = await loop.start_tls(
                 plain, self, self._context, server_side=True, ssl_handshake_timeout=HANDSHAKE_TIMEOUT
             )
-        except OSError:  # refused, ended or too slow; errors of TLS are OSErrors too
+        except OSError:  # refused, disconnected or timed out; ssl.SSLError is an OSError
             return
         finally:
             self._unfinished.pop(self, None)
@@ -496,7 +498,7 @@ class TlsHandshake(asyncio.Protocol):
 
 
 def uvicorn_config(app: Any, options: ListenOptions, connections: int = MAX_CONNECTIONS) -> uvicorn.Config:
-    """Return the settings of a server without a request log, with limits for slow and many clients."""
+    """Return the uvicorn configuration, with connection limits and without a request log."""
     import logging
 
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)

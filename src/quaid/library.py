@@ -92,7 +92,7 @@ class Memory(Operations):
     @contextmanager
     def _connected(self, stop: Event | None = None) -> Iterator[CallBrain]:
         if self._process != os.getpid():
-            # SQLite forbids to use or close a connection of the parent process, and threads of models are gone.
+            # After a fork, SQLite connections must not be used or closed, and the threads of models do not exist.
             self._inherited = self._idle, self._models
             self._reset()
         with self._slots:
@@ -104,7 +104,7 @@ class Memory(Operations):
             finally:
                 brain.stop = None
                 self._idle.append(brain)
-                if self._closed:  # by another thread, during the call
+                if self._closed:  # another thread has closed the memory during the call
                     self.close()
 
     def _require_open(self) -> None:
@@ -123,7 +123,7 @@ class Memory(Operations):
         return brain
 
     def _call(self, operation: Operation, arguments: dict[str, Any], stop: Event | None = None) -> Any:
-        """Run an operation. `arguments` has the names that callers of tools use. `stop` aborts the call."""
+        """Run an operation. `arguments` have the same names as for tools. Setting `stop` aborts the call."""
         return self._run(
             lambda brain: dispatch.call(brain, operation, arguments, self._scope), operation.scope, stop
         )
@@ -143,7 +143,7 @@ class Memory(Operations):
 
     def _record_calls(self, brain: CallBrain) -> None:
         """Store the calls of an agent, for `quaid activity`."""
-        if self._calls and self._recording.acquire(blocking=False):  # else another thread stores them
+        if self._calls and self._recording.acquire(blocking=False):  # else another thread is storing them
             try:
                 dispatch.store_calls(brain)
             finally:
@@ -169,7 +169,7 @@ class Memory(Operations):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.location}{' (closed)' * self._closed}>"
 
-    if not TYPE_CHECKING:  # type checkers know the methods, and report other names
+    if not TYPE_CHECKING:  # type checkers use signatures.pyi, so that they report unknown methods
 
         def __getattr__(self, name: str) -> Any:
             return _add_method(Memory, name).__get__(self)
@@ -304,7 +304,7 @@ async def open_async(
 
 
 def _log_notice(text: str) -> None:
-    """Log that a memory was migrated or rebuilt, or as a mere information that something missing was created."""
+    """Log a notice at level WARNING (a migration or rebuild), or INFO if something missing was created."""
     logging.getLogger("quaid").log(logging.INFO if text.startswith("created ") else logging.WARNING, text)
 
 

@@ -1322,7 +1322,7 @@ class Operations:
         merge: Merge each copy into its page, and remove the copy.
         """
     def share(self, collection: str, hub: str, *, name: str | None = None, kind: Literal["private", "team", "public"] = "private", sealed: bool = False, person: str = "", device: str = "") -> JoinRecord:
-        """Share a collection: make a space for it on a hub and push its pages. Others join with `quaid space invite`.
+        """Share a collection: make a space for it on a hub and push its pages. `quaid space invite` invites others.
 
         Conversations are never shared. The pages stay in this memory and work offline.
 
@@ -2208,7 +2208,7 @@ class AsyncOperations:
     async def collection_conflicts(self, name: str | None = None, *, merge: bool = False) -> ConflictCopiesRecord:
         """List the conflict copies that Syncthing, Obsidian, Dropbox or Quaid left in folders, or merge them."""
     async def share(self, collection: str, hub: str, *, name: str | None = None, kind: Literal["private", "team", "public"] = "private", sealed: bool = False, person: str = "", device: str = "") -> JoinRecord:
-        """Share a collection: make a space for it on a hub and push its pages. Others join with `quaid space invite`."""
+        """Share a collection: make a space for it on a hub and push its pages. `quaid space invite` invites others."""
     async def join(self, link: str, *, as_: str | None = None, person: str = "", device: str = "", yes: bool = False) -> JoinRecord:
         """Join a shared space: its pages become a collection of this memory, searchable at once and offline."""
     async def sync(self, name: str | None = None, *, watch: bool = False) -> SyncRecord:
