@@ -23,7 +23,7 @@ from quaid import storage
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch
-from quaid.storage.sqlite import cipher
+from quaid.storage.sqlite import encryption
 
 QUESTIONS, QUICK_QUESTIONS = 300, 60
 QUERY_PERCENT = 15
@@ -129,7 +129,7 @@ def _openings(memories: dict[str, Brain]) -> dict[str, list[float]]:
     for _ in range(15):
         for name, brain in memories.items():
             brain.close()
-            cipher._known_keys.clear()
+            encryption._known_keys.clear()
             storage.key_sources.clear()
             sources = storage.KeySources(brain.settings.environ["QUAID_KEY"], "")
             storage.key_sources[sources] = None

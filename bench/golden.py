@@ -10,7 +10,7 @@ from bench.dashboard import made_up, made_up_memory
 from bench.table import show, verdict
 from quaid.app import Brain
 from quaid.operations import dispatch, golden
-from quaid.storage import golden as store, pages
+from quaid.storage import pages, questions as store
 
 PAGES, QUICK_PAGES = 5_000, 1_000
 QUESTIONS = 100
@@ -35,7 +35,7 @@ def _measure(brain: Brain, folder: str, made: list[tuple[str, str]]) -> list[tup
         for slug, text in rng.sample(made, QUESTIONS):
             row = pages.require(brain.db, slug)
             words = " ".join(rng.sample(text.rstrip(".").split(), 6))
-            store.add(tx, words, [row.id], 5, brain.now())  # type: ignore[arg-type]
+            store.add_golden(tx, words, [row.id], 5, brain.now())  # type: ignore[arg-type]
 
     brain.db.write(add)
     golden.golden_run(brain)  # loads the model

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from quaid.folders.sync import FileStatCache
     from quaid.search.rerank import Reranker
-    from quaid.storage.activity import NewCall
+    from quaid.storage.agents import NewCall
     from quaid.storage.sqlite.connection import Database, Rehearsal, Transaction
     from quaid.storage.sqlite.restriction import Only
     from quaid.storage.vector_index import ChunkIndex, TurnIndex

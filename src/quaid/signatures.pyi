@@ -151,7 +151,7 @@ from quaid.search.conversations import ConversationSearchRecord as ConversationS
 from quaid.spaces.protocol import Device as Device
 from quaid.spaces.protocol import Member as Member
 from quaid.storage.briefing import Stats as Stats
-from quaid.storage.golden import GoldenQuestion as GoldenQuestion
+from quaid.storage.questions import GoldenQuestion as GoldenQuestion
 from quaid.storage.history import ImportBatch as ImportBatch
 from quaid.storage.sqlite.backup import BackedUp as BackedUp
 from quaid.storage.sqlite.backup import Compacted as Compacted

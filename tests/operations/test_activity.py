@@ -10,7 +10,7 @@ from quaid.cli.render import render
 from quaid.errors import ChangedSinceCreated, InvalidArgument, InvalidDate, NotFound
 from quaid.operations import cleanup, dispatch
 from quaid.operations.activity import ActivityRecord
-from quaid.storage import activity as store, erase
+from quaid.storage import agents as store, erase
 
 TEXT = "# Ada\n\nAda lives in Oslo."
 
@@ -213,7 +213,7 @@ def test_old_calls_and_calls_beyond_the_limit_are_deleted(
     for _ in range(5):
         call(agent, "memory_get", slug="people/ada")
     assert agent.db.one("SELECT count(*) FROM activity") == (3,)
-    agent.db.write(lambda tx: store.record(tx, [], "9999-01-01"))
+    agent.db.write(lambda tx: store.record_calls(tx, [], "9999-01-01"))
     assert agent.db.rows("SELECT * FROM activity_pages") == []
 
 

@@ -24,7 +24,7 @@ from quaid import errors, storage
 from quaid.app import Brain
 from quaid.operations import dispatch
 from quaid.storage import collections
-from quaid.storage.sqlite import cipher, connection
+from quaid.storage.sqlite import connection, encryption
 
 HAS_CIPHER = hasattr(apsw, "mc_version")
 needs_cipher = pytest.mark.skipif(
@@ -45,10 +45,10 @@ PIXEL = base64.b64decode(
 @pytest.fixture(autouse=True)
 def _no_known_keys() -> Iterator[None]:
     """Each test starts as a new process would: without keys, and without sources of keys."""
-    for known in (storage.key_sources, cipher._known_keys):
+    for known in (storage.key_sources, encryption._known_keys):
         known.clear()
     yield
-    for known in (storage.key_sources, cipher._known_keys):
+    for known in (storage.key_sources, encryption._known_keys):
         known.clear()
 
 
@@ -66,7 +66,7 @@ def run(brain: Brain, command: str, **arguments: Any) -> Any:
 def opened(home: Path, ask: Any = None, **environ: str) -> Brain:
     """A brain as a new process of this person would have it."""
     storage.key_sources.clear()
-    cipher._known_keys.clear()
+    encryption._known_keys.clear()
     settings = settings_for(home)
     if (home / "config.yaml").exists():
         settings = settings._replace(
@@ -664,10 +664,10 @@ def test_a_migration_of_an_encrypted_memory_leaves_an_encrypted_backup(home: Pat
     old.mkdir()
     make_old_memory(old / "memory.db", pages=3, version=11)
     key_file = str(home / "keys" / "quaid.key")
-    key = cipher.make_key("5a" * 32)
-    cipher.write_key_file(key_file, ["5a" * 32])
+    key = encryption.make_key("5a" * 32)
+    encryption.write_key_file(key_file, ["5a" * 32])
     source = apsw.Connection(str(old / "memory.db"), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
-    source.execute("VACUUM INTO ?", (cipher.target_uri(str(home / "memory.db"), key),))
+    source.execute("VACUUM INTO ?", (encryption.target_uri(str(home / "memory.db"), key),))
     source.close()
     (home / "config.yaml").write_text(f"key_file: {key_file}\n")
     with opened(home) as brain:
@@ -691,5 +691,5 @@ def test_an_apsw_that_cannot_encrypt_says_what_to_install(home: Path) -> None:
         with pytest.raises(errors.NoCipher):
             _ = brain.db
         (finding,) = [check for check in run(brain, "doctor", quick=True).checks if check.name == "memory"]
-        assert finding.remedy == cipher.INSTALL
+        assert finding.remedy == encryption.INSTALL
     assert (home / "memory.db").read_bytes().startswith(b"QMK1")

@@ -8,8 +8,8 @@ from quaid.errors import ChangedSinceCreated, InvalidArgument, NotFound
 from quaid.model import dates
 from quaid.operations import cleanup, history, pages
 from quaid.operations.registry import Arg, op
-from quaid.storage import activity as store, trust
-from quaid.storage.activity import AgentSession, CallFilter, StoredCall
+from quaid.storage import agents as store, trust
+from quaid.storage.agents import AgentSession, CallFilter, StoredCall
 from quaid.storage.sqlite.connection import Transaction
 
 MAX_LISTED_CALLS = 1_000
@@ -115,7 +115,7 @@ def activity(
             listed = _agent_call(brain, call, budget > 0)
             budget -= sum(bool(page.diff) for page in listed.written)
             by_session.setdefault(call.session, []).append(listed)
-        names = tuple(store.clients(brain.db))
+        names = tuple(store.calling_clients(brain.db))
     return ActivityRecord(
         tuple(row._replace(calls=tuple(by_session.get(row.session, ()))) for row in rows),
         *(total, names),
@@ -181,7 +181,7 @@ def activity_accept(
     def work(tx: Transaction) -> int:
         for page_id, text, first, last in lines:
             trust.accept(tx, page_id, text, first, last)
-        return store.decide(tx, ids, "accepted")
+        return store.decide_calls(tx, ids, "accepted")
 
     return ActivityDecision(brain.db.write(work))
 
@@ -238,7 +238,7 @@ def activity_undo(
         before = history.change_of_version(brain, page.slug, first or 1, False).before
         history.revert(brain, page.slug, before or 1, expected_version=stored.version)
         undone.append(page.slug)
-    brain.db.write(lambda tx: store.decide(tx, [id], "undone"))
+    brain.db.write(lambda tx: store.decide_calls(tx, [id], "undone"))
     return ActivityDecision(0, tuple(undone), created)
 
 

@@ -104,7 +104,7 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
 
 def recorded(brain: Brain, operation: Operation, work: Callable[[], Any]) -> Any:
     """Run a tool call of an agent and add it to the calls that store_calls() stores. Arguments are not recorded."""
-    from quaid.storage.activity import NewCall  # only for agents, so that commands need not import it
+    from quaid.storage.agents import NewCall  # only for agents, so that commands need not import it
 
     began, at = time.perf_counter(), brain.now()
     brain.take_written()
@@ -157,7 +157,7 @@ def store_calls(brain: Brain) -> None:
     """Store the recorded calls of agents. If another process is writing, keep them for the next call."""
     if not brain.calls or not os.path.exists(brain.settings.db_path):
         return
-    from quaid.storage import activity  # only for agents
+    from quaid.storage import agents  # only for agents
 
     try:
         if brain.option("log_activity") == "off" or not brain.db.writable:
@@ -169,8 +169,8 @@ def store_calls(brain: Brain) -> None:
         calls = []
         while brain.calls:
             calls.append(brain.calls.popleft())
-        oldest = dates.shift_date(brain.now()[:10], -activity.KEPT_DAYS)
-        brain.db.write(lambda tx: activity.record(tx, calls, oldest))
+        oldest = dates.shift_date(brain.now()[:10], -agents.KEPT_DAYS)
+        brain.db.write(lambda tx: agents.record_calls(tx, calls, oldest))
     except QuaidError:
         pass  # a full disk or a damaged file is reported by the next write
 

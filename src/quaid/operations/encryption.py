@@ -11,12 +11,12 @@ from quaid.errors import FileTrouble, InvalidArgument, QuaidError
 from quaid.folders import attachments
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, files as durable_files
-from quaid.storage.sqlite import backup as backups, cipher, encryption
+from quaid.storage.sqlite import backup as backups, encryption
 from quaid.storage.sqlite.connection import cipher_header
 from quaid.storage.sqlite.errors import translate_os_errors
 
 if TYPE_CHECKING:
-    from quaid.storage.sqlite.cipher import CipherKey
+    from quaid.storage.sqlite.encryption import CipherKey
 
 
 class EncryptionRecord(NamedTuple):
@@ -60,16 +60,16 @@ def encrypt(
     path = os.path.realpath(brain.settings.db_path)
     chosen = (key_file, passphrase, environment)
     old = cipher_header(path)
-    cipher.require_cipher(path)
+    encryption.require_cipher(path)
     _check_choice(*chosen)
     _ = brain.db  # checks the memory, and migrates it before its backups are listed
-    image_key = collections.read_image_key(brain.db) or os.urandom(cipher.KEY_BYTES)
+    image_key = collections.read_image_key(brain.db) or os.urandom(encryption.KEY_BYTES)
     if old is not None:
         if any(chosen):
             raise InvalidArgument(
                 name="encrypt", problem="the memory is encrypted already; `quaid rekey` changes its key"
             )
-        key, place = cipher.CipherKey(cipher.find_key(path, old), old), "unchanged"
+        key, place = encryption.CipherKey(encryption.find_key(path, old), old), "unchanged"
     else:
         key, place = _new_key(brain, "QUAID_KEY", *chosen)
     copies = [copy for copy in _copies(brain, path) if cipher_header(copy) is None]
@@ -101,11 +101,11 @@ def rekey(
     path = os.path.realpath(brain.settings.db_path)
     _check_choice(key_file, passphrase, environment)
     old = _require_encrypted(path, "rekey")
-    old_key = cipher.find_key(path, old)
+    old_key = encryption.find_key(path, old)
     if not (key_file or passphrase or environment):
         passphrase = old.kind == "passphrase"
         current = brain.settings.key_file
-        if current and old_key.hex() in cipher.read_key_file(current):
+        if current and old_key.hex() in encryption.read_key_file(current):
             key_file = current
     key, place = _new_key(brain, "QUAID_NEW_KEY", key_file, passphrase, environment, old_key)
     copies = [copy for copy in _copies(brain, path) if cipher_header(copy) is not None]
@@ -138,7 +138,7 @@ def decrypt(brain: Brain) -> EncryptionRecord:
     return EncryptionRecord(path, "decrypted", "", (), images, (), note)
 
 
-def _require_encrypted(path: str, command: str) -> cipher.CipherHeader:
+def _require_encrypted(path: str, command: str) -> encryption.CipherHeader:
     header = cipher_header(path)
     if header is None:
         raise InvalidArgument(
@@ -212,13 +212,13 @@ def _new_key(
                 name=variable,
                 problem="is not set; set it to 64 hexadecimal digits, such as `openssl rand -hex 32` prints",
             )
-        return cipher.make_key(secret), variable
+        return encryption.make_key(secret), variable
     if passphrase:
-        return cipher.make_key(_ask_twice(brain, variable)), "your passphrase"
+        return encryption.make_key(_ask_twice(brain, variable)), "your passphrase"
     if key_file:
         return _key_in_file(brain, brain.settings.path(key_file), old_key)
-    key = cipher.make_key(os.urandom(cipher.KEY_BYTES).hex())
-    return key, f"the keyring ({cipher.store_in_keyring(key)})"
+    key = encryption.make_key(os.urandom(encryption.KEY_BYTES).hex())
+    return key, f"the keyring ({encryption.store_in_keyring(key)})"
 
 
 def _ask_twice(brain: Brain, variable: str) -> str:
@@ -238,14 +238,14 @@ def _key_in_file(brain: Brain, path: str, old_key: bytes | None) -> tuple["Ciphe
 
     The old key stays in the file, so that the memory can still be opened if `rekey` is interrupted.
     """
-    keys = cipher.read_key_file(path) if os.path.exists(path) else []
+    keys = encryption.read_key_file(path) if os.path.exists(path) else []
     before = [old_key.hex()] if old_key else []
     if not keys or keys[0] in before:
-        keys = [os.urandom(cipher.KEY_BYTES).hex(), *keys]
-    elif any(len(key) != 2 * cipher.KEY_BYTES for key in keys):
+        keys = [os.urandom(encryption.KEY_BYTES).hex(), *keys]
+    elif any(len(key) != 2 * encryption.KEY_BYTES for key in keys):
         raise FileTrouble(path=path, problem="must hold 64 hexadecimal digits, or not exist yet")
-    cipher.write_key_file(path, list(dict.fromkeys([*keys, *before])))
-    key = cipher.make_key(keys[0])
+    encryption.write_key_file(path, list(dict.fromkeys([*keys, *before])))
+    key = encryption.make_key(keys[0])
     if os.path.realpath(brain.settings.key_file or "") != os.path.realpath(path):
         _name_key_file(brain, path)
     return key, f"the key file {path}"

@@ -21,8 +21,8 @@ from quaid.operations.query import open_words, query as ask, seal_words
 from quaid.operations.registry import Arg, Named, op
 from quaid.operations.search import search
 from quaid.search.text import STOP_WORDS
-from quaid.storage import chunks, embedding_queue, gaps, golden as store, pages
-from quaid.storage.golden import GoldenQuestion
+from quaid.storage import chunks, embedding_queue, pages, questions as store
+from quaid.storage.questions import GoldenQuestion
 from quaid.storage.sqlite import backup as backups
 
 T = TypeVar("T")
@@ -110,8 +110,8 @@ def golden_add(
     if within < len(ids):
         raise InvalidArgument(name="within", problem=f"must be at least {len(ids)}, the number of pages")
     now = brain.now()
-    added = brain.db.write(lambda tx: store.add(tx, question, ids, within, now))
-    return ask_all(brain, [row for row in store.listing(brain.db) if row.id == added])
+    added = brain.db.write(lambda tx: store.add_golden(tx, question, ids, within, now))
+    return ask_all(brain, [row for row in store.golden_questions(brain.db) if row.id == added])
 
 
 @op("owner", command="golden list", aliases={"golden": {}}, examples=("quaid golden list",))
@@ -119,7 +119,9 @@ def golden_list(brain: Brain) -> Named[tuple[GoldenQuestion, ...]]:
     """List the golden questions with the pages that they expect."""
     none = "No golden questions. `quaid golden add QUESTION --expect SLUG` adds one"
     return Named(
-        "questions", tuple(store.listing(brain.db)), f"{none}; `quaid golden suggest` proposes some."
+        "questions",
+        tuple(store.golden_questions(brain.db)),
+        f"{none}; `quaid golden suggest` proposes some.",
     )
 
 
@@ -129,14 +131,14 @@ def golden_remove(
     id: Annotated[int, Arg("Its number, as `quaid golden list` shows it.", positional=True, minimum=1)],
 ) -> Named[int]:
     """Remove a golden question. Its pages stay."""
-    brain.db.write(lambda tx: store.remove(tx, id))
+    brain.db.write(lambda tx: store.remove_golden(tx, id))
     return Named("id", id, f"Removed golden question {id}")
 
 
 @op("owner", command="golden run", examples=("quaid golden run", "quaid golden run --json"))
 def golden_run(brain: Brain) -> GoldenRun:
     """Ask all golden questions and show the rank of each expected page. Exits 1 if one fails."""
-    return ask_all(brain, store.listing(brain.db))
+    return ask_all(brain, store.golden_questions(brain.db))
 
 
 def ask_all(brain: Brain, questions: list[GoldenQuestion]) -> GoldenRun:
@@ -192,16 +194,16 @@ def guard(
     write only through the database. Without golden questions, with `force`, and inside another rehearsal, it is just
     applied.
     """
-    if force or brain.rehearsal is not None or not brain.db.writable or not store.listing(brain.db):
+    if force or brain.rehearsal is not None or not brain.db.writable or not store.golden_questions(brain.db):
         return change()
-    questions = store.listing(brain.db)
+    questions = store.golden_questions(brain.db)
     passing = {result.id for result in ask_all(brain, questions).results if result.passed}
     if not passing:
         return change()
 
     def rehearse() -> tuple[GoldenRun, int]:
         change()
-        after = ask_all(brain, [row for row in store.listing(brain.db) if row.id in passing])
+        after = ask_all(brain, [row for row in store.golden_questions(brain.db) if row.id in passing])
         return after, _missing_vectors(brain)
 
     after, missing = brain.rehearse(rehearse)
@@ -242,7 +244,7 @@ def golden_try(
 
     The copy is migrated if that version needs it, and deleted afterwards. Exits 1 if a question that passes now
     fails."""
-    questions = store.listing(brain.db)
+    questions = store.golden_questions(brain.db)
     if not questions:
         raise InvalidArgument(
             name="program", problem="there are no golden questions; `quaid golden add` adds one"
@@ -299,7 +301,7 @@ def golden_suggest(
     These are pages that you opened from the results of a question in the dashboard (recorded, encrypted, only while
     `quaid config set log_opened words` is in force), and questions whose words are stored and that a page answers
     since."""
-    known = {question_hash(row.question) for row in store.listing(brain.db)}
+    known = {question_hash(row.question) for row in store.golden_questions(brain.db)}
     proposals: dict[tuple[str, str], GoldenSuggestion] = {}
     for question, slug, times, reason in (*_opened_questions(brain), *_answered_gaps(brain)):
         if question_hash(question) in known or (question_hash(question), slug) in proposals:
@@ -323,7 +325,7 @@ def _opened_questions(brain: Brain) -> list[tuple[str, str, int, str]]:
 
 def _answered_gaps(brain: Brain) -> list[tuple[str, str, int, str]]:
     answered = []
-    for gap in gaps.listing(brain.db, 10_000, resolved=True, with_text=True)[0]:
+    for gap in store.list_gaps(brain.db, 10_000, resolved=True, with_text=True)[0]:
         if gap.query_text and gap.resolved_by_slug:
             try:
                 require_page(brain, gap.resolved_by_slug)
@@ -459,7 +461,7 @@ class _Bench:
             ask(brain, sample[0][1])  # the second question puts the vectors into RAM
             search(brain, sample[0][1])
             get(brain, [sample[0][0]])
-        questions = store.listing(brain.db)
+        questions = store.golden_questions(brain.db)
         if questions:
             self._golden = ask_all(brain, questions)
         for done, (address, title, text) in enumerate(sample):

@@ -35,6 +35,7 @@ from quaid.operations.query import can_seal
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import (
     SCHEMA_VERSION,
+    agents,
     briefing,
     checks,
     chunks,
@@ -43,8 +44,7 @@ from quaid.storage import (
     embedding_queue,
     expiry,
     files as durable_files,
-    golden as golden_store,
-    proposals,
+    questions,
     vectors,
 )
 from quaid.storage.briefing import Stats, open_counts
@@ -161,7 +161,7 @@ def status(brain: Brain) -> StatusRecord:
             if collection.state == "active" and collection.halt_reason
         ),
         resident=server_socket.is_listening(brain.settings.home, db.path),
-        proposals=proposals.count_open(db),
+        proposals=agents.count_proposals(db),
         spaces=shared_states(db),
         expired=open_counts(db)["expired"],
         retention=tuple((rule.setting, rule.period) for rule in expiry.retention_rules(db)),
@@ -455,7 +455,7 @@ def config_set(
             return
         collections.set_setting(tx, key, value)
         if key == "log_opened" and value == "off":
-            golden_store.forget_opened(tx)
+            questions.forget_opened(tx)
         if key == "chunk_strategy":
             recut_pages(tx)
 

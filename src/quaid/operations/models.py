@@ -23,7 +23,7 @@ from quaid.errors import (
 from quaid.operations import background, golden, pages as editing
 from quaid.operations.registry import Arg, Named, op
 from quaid.search import rerank
-from quaid.storage import collections, embedding_queue, golden as golden_store, vectors
+from quaid.storage import collections, embedding_queue, questions, vectors
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Transaction
@@ -347,7 +347,7 @@ def embeddings_use(
         raise EmbedderUnavailable(
             name=name, problem=problem, remedy=f"`quaid model check {name}` tells more; nothing was changed"
         )
-    if not force and brain.model_name != name and golden_store.listing(brain.db):
+    if not force and brain.model_name != name and questions.golden_questions(brain.db):
         made, total = embedding_queue.ChunkQueue(brain.db, name).coverage()
         if total - made > backfill.MAX_INLINE_CHUNKS:
             raise GoldenUnchecked(name=name, missing=total - made)

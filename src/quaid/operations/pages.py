@@ -30,7 +30,7 @@ from quaid.model.page import EntryInput, Page
 from quaid.model.plain_text import close_fence
 from quaid.model.trust import CLASSES, TrustName
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, expiry, gaps, history, pages, trust
+from quaid.storage import collections, expiry, history, pages, questions, trust
 from quaid.storage.collections import Collection
 from quaid.storage.pages import PageListItem, PageRow
 
@@ -775,11 +775,11 @@ def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
     """
     closed: list[int] = []
     try:
-        for gap in gaps.listing(brain.db, MAX_GAPS_TRIED, with_text=True)[0]:
+        for gap in questions.list_gaps(brain.db, MAX_GAPS_TRIED, with_text=True)[0]:
             slug = _answering_page(brain, gap.query_text or gap.redacted_query or "", slugs)
             if slug is not None:
                 now = brain.now()
-                brain.db.write(lambda tx, id=gap.id, by=slug, at=now: gaps.resolve(tx, id, by, at))  # type: ignore[misc]
+                brain.db.write(lambda tx, id=gap.id, by=slug, at=now: questions.resolve_gaps(tx, id, by, at))  # type: ignore[misc]
                 closed.append(gap.id)
     except QuaidError:
         pass  # the pages are written, and the gap can be resolved later

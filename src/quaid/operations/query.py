@@ -29,8 +29,8 @@ from quaid.search import answer as answers, conversations, direct_answer, facts 
 from quaid.search.answer import Answer
 from quaid.search.candidates import FUSION_STRATEGIES, RankedQuestion
 from quaid.search.direct_answer import DirectAnswer
-from quaid.storage import chunks, collections, files as durable_files, gaps, pages as page_store, proposals
-from quaid.storage.gaps import Gap
+from quaid.storage import agents, chunks, collections, files as durable_files, pages as page_store, questions
+from quaid.storage.questions import Gap
 from quaid.storage.text_index import SearchFilters
 
 if TYPE_CHECKING:  # not imported at run time, because few memories have a reranker
@@ -61,7 +61,7 @@ GapId = Annotated[int, Arg("The gap's number, as `quaid gaps` shows it.", positi
 
 
 class GapsRecord(NamedTuple):
-    gaps: tuple[Gap, ...]
+    questions: tuple[Gap, ...]
     total: int
 
 
@@ -86,7 +86,7 @@ def gaps_(
 
     A question is shown as a hash until its text is approved."""
     with brain.db.reading():
-        rows, total = gaps.listing(brain.db, limit, resolved=include_resolved)
+        rows, total = questions.list_gaps(brain.db, limit, resolved=include_resolved)
     return GapsRecord(tuple(_with_words(brain, rows)), total)
 
 
@@ -123,9 +123,9 @@ def open_words(brain: Brain, sealed: list[bytes]) -> list[str | None]:
     return texts
 
 
-def _with_words(brain: Brain, rows: list[gaps.Gap]) -> list[gaps.Gap]:
+def _with_words(brain: Brain, rows: list[questions.Gap]) -> list[questions.Gap]:
     """Fill in the decrypted text of questions if the caller is the owner."""
-    sealed = gaps.sealed_queries(brain.db) if brain.may_overwrite and not brain.agent else {}
+    sealed = questions.sealed_gaps(brain.db) if brain.may_overwrite and not brain.agent else {}
     shown = open_words(brain, [sealed[row.id] for row in rows if row.id in sealed])
     words = dict(zip((row.id for row in rows if row.id in sealed), shown, strict=True))
     return [
@@ -194,7 +194,7 @@ def gap(
     text = query.strip() if brain.option("log_gaps") == "text" else None
     sealed = seal_words(brain, query.strip())
     logged = brain.db.write(
-        lambda tx: gaps.log_gap(tx, digest, context.strip(), confidence_score, now, text, sealed)
+        lambda tx: questions.log_gap(tx, digest, context.strip(), confidence_score, now, text, sealed)
     )
     return GapRecord(logged, "counted" if logged.times_seen > 1 else "logged")
 
@@ -228,7 +228,7 @@ def gap_approve(
     ] = None,
 ) -> GapRecord:
     """Approve a gap's question, or a redacted form of it, for storage and outside research."""
-    gap = gaps.require(brain.db, gap_id)
+    gap = questions.require_gap(brain.db, gap_id)
     if gap.resolved_at is not None:
         raise GapResolved(id=gap_id, date=gap.resolved_at[:10])
     if query is None and sensitivity == "external":
@@ -240,7 +240,7 @@ def gap_approve(
     _check_redacted(sensitivity, query, redacted_query)
     now = brain.now()
     brain.db.write(
-        lambda tx: gaps.require(brain.db, gap_id).approve(
+        lambda tx: questions.require_gap(brain.db, gap_id).approve(
             tx,
             query_text=query.strip() if query and sensitivity == "external" else None,
             sensitivity=sensitivity,
@@ -249,7 +249,7 @@ def gap_approve(
             now=now,
         )
     )
-    return GapRecord(gaps.require(brain.db, gap_id), "approved")
+    return GapRecord(questions.require_gap(brain.db, gap_id), "approved")
 
 
 @op("write", command="gaps resolve", examples=("quaid gaps resolve 3 --resolved-by-slug concepts/vanadium",))
@@ -259,20 +259,20 @@ def gap_resolve(
     resolved_by_slug: Annotated[str | None, Arg("The page that answers it.")] = None,
 ) -> GapRecord:
     """Close a gap, because a page answers it or it no longer matters."""
-    gap = gaps.require(brain.db, gap_id)
+    gap = questions.require_gap(brain.db, gap_id)
     slug = require_page(brain, resolved_by_slug).slug if resolved_by_slug else None
     now = brain.now()
-    if not brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now)):
+    if not brain.db.write(lambda tx: questions.resolve_gaps(tx, gap_id, slug, now)):
         raise GapResolved(id=gap_id, date=(gap.resolved_at or now)[:10])
-    return GapRecord(gaps.require(brain.db, gap_id), "resolved")
+    return GapRecord(questions.require_gap(brain.db, gap_id), "resolved")
 
 
 @op("write", command="gaps clear", examples=("quaid gaps clear",))
 def gap_clear(brain: Brain) -> GapsClearRecord:
     """Close every open gap whose text is not stored. Asking the same question again may record a new gap."""
     now = brain.now()
-    closed = brain.db.write(lambda tx: gaps.resolve(tx, None, None, now))
-    return GapsClearRecord(closed, gaps.listing(brain.db, 0)[1])
+    closed = brain.db.write(lambda tx: questions.resolve_gaps(tx, None, None, now))
+    return GapsClearRecord(closed, questions.list_gaps(brain.db, 0)[1])
 
 
 def _check_redacted(sensitivity: str, query_text: str | None, redacted_query: str | None) -> None:
@@ -407,7 +407,7 @@ def _other_sources(
         vectors=lambda: brain.turn_vectors,
         searched=ranked.searched,
     )
-    if brain.agent and proposals.count_open(brain.db):
+    if brain.agent and agents.count_proposals(brain.db):
         others += answers.proposal_results(brain.db, brain.author, ranked.question, limit)
     today = brain.now()[:10]
     limit_of_trust = None if filters.trust is None else filters.trust - 1
@@ -458,10 +458,10 @@ def _record_gap(brain: Brain, question: str, answer: Answer) -> None:
                 best, now = max((result.score for result in answer.results), default=0.0), brain.now()
                 text = question.strip() if brain.option(LOG_GAPS) == "text" else None
                 sealed = seal_words(brain, question.strip())
-                brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now, text, sealed))
-        elif (gap_id := gaps.open_with(brain.db, digest)) and _is_writable(brain):
+                brain.db.write(lambda tx: questions.log_gap(tx, digest, "", best, now, text, sealed))
+        elif (gap_id := questions.open_gap(brain.db, digest)) and _is_writable(brain):
             slug, now = (answer.results[0].slug or None) if answer.results else None, brain.now()
-            brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now))
+            brain.db.write(lambda tx: questions.resolve_gaps(tx, gap_id, slug, now))
     except QuaidError:
         pass  # a full disk or a damaged file is reported by the next write
 

@@ -19,8 +19,8 @@ from quaid.model.slug import aliases, fold_name
 from quaid.notebook import layout
 from quaid.operations import cleanup, corrections, dispatch, golden, pages
 from quaid.operations.registry import Arg, Operation, op
-from quaid.storage import collections, pages as page_store, proposals
-from quaid.storage.proposals import ChangedRow, ProposalRow
+from quaid.storage import agents, collections, pages as page_store
+from quaid.storage.agents import ChangedRow, ProposalRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +110,7 @@ class OpenConflict(NamedTuple):
 
 
 class ReviewRecord(NamedTuple):
-    proposals: tuple[OpenProposal, ...]
+    agents: tuple[OpenProposal, ...]
     """The open proposals, oldest first. If an id was given, only that proposal."""
     total: int
     decided: tuple[Decision, ...] = ()
@@ -233,14 +233,14 @@ def _rehearse(brain: Brain, work: Callable[[], Any]) -> _Change:
 
     def run(rehearsal: "Rehearsal") -> "tuple[Rehearsal, dict[tuple[str, int], ChangedRow]]":
         work()
-        return rehearsal, proposals.read_state(brain.db, rehearsal.rows)
+        return rehearsal, agents.read_state(brain.db, rehearsal.rows)
 
     before_accepting, brain.accepting = brain.accepting, True
     try:
         rehearsal, after = brain.db.rehearse(run)
     finally:
         brain.accepting = before_accepting
-    before = proposals.read_state(brain.db, rehearsal.rows)
+    before = agents.read_state(brain.db, rehearsal.rows)
     in_files = {collection for collection, *_ in rehearsal.files}
     diffs: list[tuple[str, str, int, str]] = []
     for collection, path, old, new in rehearsal.files:
@@ -474,7 +474,7 @@ def review(
         raise InvalidArgument(name="id", problem="is required; `quaid review` lists the open proposals")
     if (yes or reject_all) and id is not None:
         raise InvalidArgument(name="id", problem="cannot be combined with yes or reject_all")
-    rows = proposals.open_proposals(brain.db) if id is None else [_require_open(brain, id)]
+    rows = agents.open_proposals(brain.db) if id is None else [_require_open(brain, id)]
     decided: tuple[Decision, ...] = ()
     if accept or yes:
         decided = tuple(_accept(brain, row, note, force) for row in rows)
@@ -484,7 +484,7 @@ def review(
     now = brain.now()
     listed = tuple(_open_proposal(row, now) for row in rows if row.id not in done)
     conflicts = () if id is not None or decided else _open_conflicts(brain)
-    return ReviewRecord(listed, proposals.count_open(brain.db), decided, conflicts)
+    return ReviewRecord(listed, agents.count_proposals(brain.db), decided, conflicts)
 
 
 def _open_conflicts(brain: Brain) -> tuple[OpenConflict, ...]:
@@ -531,7 +531,7 @@ def _review_conflicts(
     left = _page_conflicts(pages.require_page(brain, address))
     if keep is None and number is not None:
         left = [conflict for conflict in left if conflict.number == number]
-    return ReviewRecord((), proposals.count_open(brain.db), (), tuple(left), resolved)
+    return ReviewRecord((), agents.count_proposals(brain.db), (), tuple(left), resolved)
 
 
 def _keep_slug(
@@ -552,7 +552,7 @@ def _keep_slug(
 
 
 def _require_open(brain: Brain, id: int) -> ProposalRow:
-    row = proposals.require(brain.db, id)
+    row = agents.require_proposal(brain.db, id)
     if row.decided_at is not None:
         raise InvalidArgument(name="id", problem=f"proposal {id} was {row.decision} on {row.decided_at[:10]}")
     return row

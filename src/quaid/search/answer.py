@@ -31,7 +31,7 @@ from quaid.search.results import (
     strongest,
 )
 from quaid.search.text import CUT_MARK, LONGEST_QUERY, NO_FILTERS, STOP_WORDS, fit_text, fits, plan_query
-from quaid.storage import chunks, pages, proposals, text_index
+from quaid.storage import agents, chunks, pages, text_index
 from quaid.storage.pages import PageHead
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters, TextIndex
@@ -334,8 +334,8 @@ def proposal_results(db: Database, author: str, question: str, limit: int) -> li
     """Return the author's open proposals that contain a name or half of the significant words of the question."""
     results = []
     wanted = {(term.literal or term.text).lower() for term in plan_query(question).telling}
-    for row, share in proposals.search(db, author, wanted, limit):
-        text = proposals.added_text(row.diff)
+    for row, share in agents.search_proposals(db, author, wanted, limit):
+        text = agents.added_text(row.diff)
         score = round(share, 2)
         result = SearchResult(
             *(row.slug, row.collection or "default", row.summary, "proposal"),

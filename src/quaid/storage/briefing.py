@@ -7,7 +7,7 @@ from quaid.model.slug import address
 from quaid.storage import SCHEMA_VERSION, links
 from quaid.storage.chunks import FIRST_STATED_DAY, OWN_DAY
 from quaid.storage.contradictions import IS_STALE, STALE_SECONDS
-from quaid.storage.gaps import APPROVED_BY_SETTING
+from quaid.storage.questions import APPROVED_BY_SETTING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -39,8 +39,8 @@ from quaid.storage.sqlite.connection import Transaction, WriterLock
 from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_errors
 
 if TYPE_CHECKING:
-    from quaid.storage.sqlite.cipher import CipherHeader
     from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.encryption import CipherHeader
 
 DEFAULT_COLLECTION_ID = 1
 
@@ -87,7 +87,7 @@ def _create_tables(path: str, now: str, memory_id: str, cipher: "CipherHeader | 
     connection = Transaction(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         if cipher is not None:
-            from quaid.storage.sqlite.cipher import CipherKey, find_key, unlock
+            from quaid.storage.sqlite.encryption import CipherKey, find_key, unlock
 
             unlock(connection, CipherKey(find_key(path, cipher), cipher))
         connection.pragma("journal_mode", "MEMORY")

@@ -26,7 +26,7 @@ from quaid.model.page import DerivedData, derive_data
 from quaid.model.slug import names_of
 from quaid.model.timeline import summary_hash
 from quaid.model.trust import LineTrust
-from quaid.storage import as_json, chunks, golden, history, links, text_index, trust
+from quaid.storage import as_json, chunks, history, links, questions, text_index, trust
 from quaid.storage.pages import require_collection_id, slug_of
 from quaid.storage.sqlite.connection import Transaction, next_row_id
 
@@ -529,7 +529,7 @@ def merge_pages(
             (target.slug, gone.slug),
         ),
     )
-    golden.move_page(tx, gone.id, target.id)
+    questions.move_golden(tx, gone.id, target.id)
     tx.execute("UPDATE redirects SET page_id = ? WHERE page_id = ?", (target.id, gone.id))
     tx.execute("UPDATE file_state SET page_id = ? WHERE page_id = ?", (target.id, gone.id))
     collection_id = _collection_id_of_page(tx, gone.id)

@@ -53,7 +53,7 @@ from quaid.storage.sqlite.errors import (
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from quaid.storage.sqlite.cipher import CipherHeader, CipherKey
+    from quaid.storage.sqlite.encryption import CipherHeader, CipherKey
     from quaid.storage.sqlite.restriction import Only
 
 T = TypeVar("T")
@@ -318,7 +318,7 @@ def read_cipher(text: str) -> "CipherHeader":
 def _parse_cipher_header(first: bytes) -> "CipherHeader | None":
     if not first.startswith(b"QM"):  # avoid importing the module for memories that are not encrypted
         return None
-    from quaid.storage.sqlite.cipher import parse_header
+    from quaid.storage.sqlite.encryption import parse_header
 
     return parse_header(first)
 
@@ -387,7 +387,7 @@ def connect(path: str, writable: bool, kind: Connect = Transaction) -> Transacti
     header = cipher_header(path)
     key = None
     if header is not None:
-        from quaid.storage.sqlite.cipher import CipherKey, find_key
+        from quaid.storage.sqlite.encryption import CipherKey, find_key
 
         key = CipherKey(find_key(path, header), header)
     if writable:
@@ -416,7 +416,7 @@ def _connect_read_only(uri: str, key: "CipherKey | None", kind: Connect) -> Tran
 
 def _unlock(connection: Transaction, key: "CipherKey") -> None:
     """Set the key of a connection, and read the first page to verify that it can be decrypted."""
-    from quaid.storage.sqlite.cipher import unlock
+    from quaid.storage.sqlite.encryption import unlock
 
     unlock(connection, key)
     try:
@@ -438,7 +438,7 @@ def attach(connection: Transaction, path: str, name: str) -> None:
     header = cipher_header(path)
     uri = _uri(os.path.abspath(path), "mode=ro")
     if header is not None:
-        from quaid.storage.sqlite.cipher import find_key
+        from quaid.storage.sqlite.encryption import find_key
 
         connection.execute(f"ATTACH ? AS {name} KEY ?", (uri, f"raw:{find_key(path, header).hex()}"))
     elif cipher_header(connection.filename) is not None:  # otherwise the key of the main file would be used
