@@ -23,8 +23,6 @@ from quaid.kb.setup import KbSyncRecord as KbSyncRecord
 from quaid.kb.transaction import ChangeResult as ChangeResult
 from quaid.notebook.layout import RecallResult as RecallResult
 from quaid.notebook.layout import SessionPrompt as SessionPrompt
-from quaid.operations.activity import ActivityDecision as ActivityDecision
-from quaid.operations.activity import ActivityRecord as ActivityRecord
 from quaid.operations.cleanup import DistinctRecord as DistinctRecord
 from quaid.operations.cleanup import DupesRecord as DupesRecord
 from quaid.operations.cleanup import ExpireRecord as ExpireRecord
@@ -58,7 +56,6 @@ from quaid.operations.doctor import DoctorRecord as DoctorRecord
 from quaid.operations.dream import DreamModelRecord as DreamModelRecord
 from quaid.operations.dream import DreamRecord as DreamRecord
 from quaid.operations.dream import RegroupRecord as RegroupRecord
-from quaid.operations.encryption import EncryptionRecord as EncryptionRecord
 from quaid.operations.facts import AssertRecord as AssertRecord
 from quaid.operations.facts import CheckRecord as CheckRecord
 from quaid.operations.facts import ContradictionsRecord as ContradictionsRecord
@@ -93,6 +90,7 @@ from quaid.operations.links import LinksRecord as LinksRecord
 from quaid.operations.links import PathRecord as PathRecord
 from quaid.operations.links import UnlinkRecord as UnlinkRecord
 from quaid.operations.maintenance import BackupRecord as BackupRecord
+from quaid.operations.maintenance import EncryptionRecord as EncryptionRecord
 from quaid.operations.maintenance import RebuiltRecord as RebuiltRecord
 from quaid.operations.maintenance import Setting as Setting
 from quaid.operations.maintenance import StatusRecord as StatusRecord
@@ -132,6 +130,8 @@ from quaid.operations.query import GapsClearRecord as GapsClearRecord
 from quaid.operations.query import GapsRecord as GapsRecord
 from quaid.operations.query import GlanceRecord as GlanceRecord
 from quaid.operations.registry import Named as Named
+from quaid.operations.review import ActivityDecision as ActivityDecision
+from quaid.operations.review import ActivityRecord as ActivityRecord
 from quaid.operations.review import ReviewRecord as ReviewRecord
 from quaid.operations.search import SearchRecord as SearchRecord
 from quaid.operations.service import DaemonRecord as DaemonRecord
@@ -151,8 +151,8 @@ from quaid.search.conversations import ConversationSearchRecord as ConversationS
 from quaid.spaces.protocol import Device as Device
 from quaid.spaces.protocol import Member as Member
 from quaid.storage.briefing import Stats as Stats
-from quaid.storage.questions import GoldenQuestion as GoldenQuestion
 from quaid.storage.history import ImportBatch as ImportBatch
+from quaid.storage.questions import GoldenQuestion as GoldenQuestion
 from quaid.storage.sqlite.backup import BackedUp as BackedUp
 from quaid.storage.sqlite.backup import Compacted as Compacted
 from quaid.storage.sqlite.backup import IntactCopy as IntactCopy
@@ -692,6 +692,37 @@ class Operations:
         into: Which of the two is kept.
         reason: Why, for the person who decides.
         """
+    def activity(self, *, client: str | None = None, since: str = "30d", until: str | None = None, session: str | None = None, writes: bool = False, diffs: bool = False, limit: int = 20) -> ActivityRecord:
+        """List what agents read and wrote, by session. Questions and texts are not recorded.
+
+        Command: `quaid activity`.
+
+        client: Only this client.
+        since: From this day, YYYY-MM-DD, or for a period such as 24h, 7d or 2w.
+        until: Up to this day.
+        session: Only this session.
+        writes: Only writes.
+        diffs: With the change of each write.
+        limit: How many sessions.
+        """
+    def activity_accept(self, id: int | None = None, *, session: str | None = None) -> ActivityDecision:
+        """Mark writes of agents as seen and accepted. Proposals are decided with `quaid review`.
+
+        Command: `quaid activity accept`.
+
+        id: The write, as listed by `quaid activity`.
+        session: All writes of this session.
+        """
+    def activity_undo(self, id: int, *, yes: bool = False) -> ActivityDecision:
+        """Undo a write of an agent: restore the text that each page had before, as a new version.
+
+        A page that the write created is erased, unless it has changed since. A page whose text has changed since is not undone; use `quaid revert`.
+
+        Command: `quaid activity undo`.
+
+        id: The write, as listed by `quaid activity`.
+        yes: Erase pages that the call created without asking.
+        """
     def dream(self, *, kind: str | Sequence[str] | None = None, limit: int = 20, nightly: bool = False) -> DreamRecord:
         """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes.
 
@@ -724,37 +755,6 @@ class Operations:
 
         wing: The wing that the pages shall have.
         slug: The pages.
-        """
-    def activity(self, *, client: str | None = None, since: str = "30d", until: str | None = None, session: str | None = None, writes: bool = False, diffs: bool = False, limit: int = 20) -> ActivityRecord:
-        """List what agents read and wrote, by session. Questions and texts are not recorded.
-
-        Command: `quaid activity`.
-
-        client: Only this client.
-        since: From this day, YYYY-MM-DD, or for a period such as 24h, 7d or 2w.
-        until: Up to this day.
-        session: Only this session.
-        writes: Only writes.
-        diffs: With the change of each write.
-        limit: How many sessions.
-        """
-    def activity_accept(self, id: int | None = None, *, session: str | None = None) -> ActivityDecision:
-        """Mark writes of agents as seen and accepted. Proposals are decided with `quaid review`.
-
-        Command: `quaid activity accept`.
-
-        id: The write, as listed by `quaid activity`.
-        session: All writes of this session.
-        """
-    def activity_undo(self, id: int, *, yes: bool = False) -> ActivityDecision:
-        """Undo a write of an agent: restore the text that each page had before, as a new version.
-
-        A page that the write created is erased, unless it has changed since. A page whose text has changed since is not undone; use `quaid revert`.
-
-        Command: `quaid activity undo`.
-
-        id: The write, as listed by `quaid activity`.
-        yes: Erase pages that the call created without asking.
         """
     def correct(self, about: str, *, now: str = "", was: str = "", date: str | None = None, id: str | None = None) -> CorrectRecord:
         """Correct what is stored: "X is now Y", "that was wrong", "done". The old fact and line stay in the history.
@@ -1503,6 +1503,35 @@ class Operations:
         check: Compare with the newest version in --from.
         from_: A package index, the URL of a version list, a folder of wheels, or a file.
         """
+    def encrypt(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
+        """Encrypt the memory, its backups beside it and in ~/.quaid/backups, and the images beside them.
+
+        The key is a new random one in the keyring of your system; --key-file, --passphrase or --environment choose another place. If the key is lost, the memory is lost. Stop all servers first. Your own files are not encrypted: attached folders, notebooks, knowledge bases and exports. The old file is deleted, but a disk may keep its blocks for a while. If a backup was left without encryption, run the command again. Needs quaid-memory[encryption].
+
+        Command: `quaid encrypt`.
+
+        key_file: Keep the key in this file, which is created if it is missing.
+        passphrase: Compute the key from a passphrase, which is asked for.
+        environment: Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY).
+        """
+    def rekey(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
+        """Give an encrypted memory and its backups a new key, or keep the key in another place.
+
+        Without an option, the new key is in the same place as the old one. Older copies elsewhere still need the old key, so it is not deleted from the keyring or the key file. Stop all servers first.
+
+        Command: `quaid rekey`.
+
+        key_file: Keep the key in this file, which is created if it is missing.
+        passphrase: Compute the key from a passphrase, which is asked for.
+        environment: Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY).
+        """
+    def decrypt(self) -> EncryptionRecord:
+        """Store the memory without encryption again, with the images beside it.
+
+        Its backups stay encrypted, and the key stays where it is. Stop all servers first.
+
+        Command: `quaid decrypt`.
+        """
     def golden_add(self, query: str, expect: str | Sequence[str], *, within: int = 5) -> GoldenRun:
         """Add a golden question, or change the expected pages of one, and ask it.
 
@@ -1576,35 +1605,6 @@ class Operations:
         Command: `quaid doctor`.
 
         quick: Skip the slow checks: reading every row, and loading the model.
-        """
-    def encrypt(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
-        """Encrypt the memory, its backups beside it and in ~/.quaid/backups, and the images beside them.
-
-        The key is a new random one in the keyring of your system; --key-file, --passphrase or --environment choose another place. If the key is lost, the memory is lost. Stop all servers first. Your own files are not encrypted: attached folders, notebooks, knowledge bases and exports. The old file is deleted, but a disk may keep its blocks for a while. If a backup was left without encryption, run the command again. Needs quaid-memory[encryption].
-
-        Command: `quaid encrypt`.
-
-        key_file: Keep the key in this file, which is created if it is missing.
-        passphrase: Compute the key from a passphrase, which is asked for.
-        environment: Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY).
-        """
-    def rekey(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
-        """Give an encrypted memory and its backups a new key, or keep the key in another place.
-
-        Without an option, the new key is in the same place as the old one. Older copies elsewhere still need the old key, so it is not deleted from the keyring or the key file. Stop all servers first.
-
-        Command: `quaid rekey`.
-
-        key_file: Keep the key in this file, which is created if it is missing.
-        passphrase: Compute the key from a passphrase, which is asked for.
-        environment: Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY).
-        """
-    def decrypt(self) -> EncryptionRecord:
-        """Store the memory without encryption again, with the images beside it.
-
-        Its backups stay encrypted, and the key stays where it is. Stop all servers first.
-
-        Command: `quaid decrypt`.
         """
     def kb_list(self, *, tag: str = "", project: str = "", status: Literal["current", "contested", "superseded"] | None = None, limit: int = 100) -> KbListRecord:
         """List the nodes of the knowledge base, the latest change first.
@@ -2067,18 +2067,18 @@ class AsyncOperations:
         """Propose to erase a page or sentence for good; a person confirms it. To correct: memory_correct."""
     async def propose_merge(self, slug: str, other: str, into: str, reason: str) -> Any:
         """Propose to merge two pages about the same thing. A person confirms it."""
-    async def dream(self, *, kind: str | Sequence[str] | None = None, limit: int = 20, nightly: bool = False) -> DreamRecord:
-        """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes."""
-    async def dream_model(self, url: str | None = None, model: str | None = None, *, daily_tokens: int = 50000, key_env: str = "", allow_remote: bool = False, off: bool = False) -> DreamModelRecord:
-        """Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day."""
-    async def regroup(self, wing: str, slug: str | Sequence[str]) -> RegroupRecord:
-        """Move pages to a wing: set `wing` in their front matter. Their slugs stay."""
     async def activity(self, *, client: str | None = None, since: str = "30d", until: str | None = None, session: str | None = None, writes: bool = False, diffs: bool = False, limit: int = 20) -> ActivityRecord:
         """List what agents read and wrote, by session. Questions and texts are not recorded."""
     async def activity_accept(self, id: int | None = None, *, session: str | None = None) -> ActivityDecision:
         """Mark writes of agents as seen and accepted. Proposals are decided with `quaid review`."""
     async def activity_undo(self, id: int, *, yes: bool = False) -> ActivityDecision:
         """Undo a write of an agent: restore the text that each page had before, as a new version."""
+    async def dream(self, *, kind: str | Sequence[str] | None = None, limit: int = 20, nightly: bool = False) -> DreamRecord:
+        """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes."""
+    async def dream_model(self, url: str | None = None, model: str | None = None, *, daily_tokens: int = 50000, key_env: str = "", allow_remote: bool = False, off: bool = False) -> DreamModelRecord:
+        """Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day."""
+    async def regroup(self, wing: str, slug: str | Sequence[str]) -> RegroupRecord:
+        """Move pages to a wing: set `wing` in their front matter. Their slugs stay."""
     async def correct(self, about: str, *, now: str = "", was: str = "", date: str | None = None, id: str | None = None) -> CorrectRecord:
         """Correct what is stored: "X is now Y", "that was wrong", "done". The old fact and line stay in the history."""
     async def briefing(self, *, since: str = "24h", due: int = 7, limit: int = 10, short: bool = False) -> BriefingRecord:
@@ -2249,6 +2249,12 @@ class AsyncOperations:
         """Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors."""
     async def upgrade(self, *, check: bool = False, from_: str | PathLike[str] | None = None) -> UpgradeRecord:
         """Show how to upgrade, or (--check --from PLACE) check for a newer version. Exits 1 if there is one."""
+    async def encrypt(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
+        """Encrypt the memory, its backups beside it and in ~/.quaid/backups, and the images beside them."""
+    async def rekey(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
+        """Give an encrypted memory and its backups a new key, or keep the key in another place."""
+    async def decrypt(self) -> EncryptionRecord:
+        """Store the memory without encryption again, with the images beside it."""
     async def golden_add(self, query: str, expect: str | Sequence[str], *, within: int = 5) -> GoldenRun:
         """Add a golden question, or change the expected pages of one, and ask it."""
     async def golden_list(self) -> Named[tuple[GoldenQuestion, ...]]:
@@ -2267,12 +2273,6 @@ class AsyncOperations:
         """Measure quality and speed of the search on this memory, offline. Writes nothing; Ctrl-C shows what there is."""
     async def doctor(self, *, quick: bool = False) -> DoctorRecord:
         """Check the installation and recommend commands. Exits 1 if something is wrong."""
-    async def encrypt(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
-        """Encrypt the memory, its backups beside it and in ~/.quaid/backups, and the images beside them."""
-    async def rekey(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
-        """Give an encrypted memory and its backups a new key, or keep the key in another place."""
-    async def decrypt(self) -> EncryptionRecord:
-        """Store the memory without encryption again, with the images beside it."""
     async def kb_list(self, *, tag: str = "", project: str = "", status: Literal["current", "contested", "superseded"] | None = None, limit: int = 100) -> KbListRecord:
         """List the nodes of the knowledge base, the latest change first."""
     async def kb_edit(self, node: str, content: str, *, expected: str | None = None, dry_run: bool = False) -> KbEditRecord:

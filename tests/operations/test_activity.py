@@ -9,7 +9,7 @@ from quaid.app import Brain, new_calls
 from quaid.cli.render import render
 from quaid.errors import ChangedSinceCreated, InvalidArgument, InvalidDate, NotFound
 from quaid.operations import cleanup, dispatch
-from quaid.operations.activity import ActivityRecord
+from quaid.operations.review import ActivityRecord
 from quaid.storage import agents as store, erase
 
 TEXT = "# Ada\n\nAda lives in Oslo."

@@ -64,9 +64,9 @@ expire	@command	Set when a page expires
 expired	@command	List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now
 review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
+activity	@command	List what agents read and wrote, by session
 dream	@command	Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes
 regroup	@command	Move pages to a wing: set WING in their front matter
-activity	@command	List what agents read and wrote, by session
 correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
 briefing	@command	Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people
 today	@command	Show what is due, today'\''s log, what changed since you last looked, facts that became false, and what waits
@@ -112,12 +112,12 @@ backups	@command	List the backups beside the memory and in ~/.quaid/backups, new
 config	@command	List all settings, and where each value comes from
 rebuild	@command	Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors
 upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newer version
-golden	@command	List the golden questions with the pages that they expect
-bench	@command	Measure quality and speed of the search on this memory, offline
-doctor	@command	Check the installation and recommend commands
 encrypt	@command	Encrypt the memory, its backups beside it and in ~/.quaid/backups, and the images beside them
 rekey	@command	Give an encrypted memory and its backups a new key, or keep the key in another place
 decrypt	@command	Store the memory without encryption again, with the images beside it
+golden	@command	List the golden questions with the pages that they expect
+bench	@command	Measure quality and speed of the search on this memory, offline
+doctor	@command	Check the installation and recommend commands
 kb	@command	list, edit, query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 instructions	@command	Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what
 connect	@command	Add this memory to a client'\''s settings: the MCP server and, for Claude Code, the hooks
@@ -211,7 +211,7 @@ login	@command	List the browsers that are logged in to the dashboard, the last u
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_attachment|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_regroup|memory_activity|memory_correct|memory_briefing|memory_today|memory_tick|memory_days|memory_titles|memory_wings|memory_wing|memory_map|memory_link_suggestions|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_list|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
+    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_attachment|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_activity|memory_regroup|memory_correct|memory_briefing|memory_today|memory_tick|memory_days|memory_titles|memory_wings|memory_wing|memory_map|memory_link_suggestions|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_list|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
 2	@any	Its arguments as JSON
 --only	@any	Show only these collections, wing:NAME or project:NAME; nothing else exists for the caller
 --db	@files:db	the memory
@@ -671,30 +671,6 @@ merge	@command	Propose to merge two pages about the same thing
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'dream') printf '%s\n' '--kind	@any	Only these kinds: duplicates, notes, links, facts, summaries, contradictions, groups
---limit	@any	How many new proposals of each kind
---nightly	-	Let a running server do this every night; `quaid config set dream_nightly off` ends that
-model	@command	Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command' ;;
-    'dream model') printf '%s\n' '1	@any	The address of an OpenAI-compatible server
-2	@any	The name of the model there
---daily-tokens	@any	The budget for each day
---key-env	@any	The environment variable with the API key
---allow-remote	-	Allow a server on another machine, which receives your texts
---off	-	Use rules only
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command' ;;
-    'regroup') printf '%s\n' '1	@wings	The wing that the pages shall have
-*	@slugs	The pages
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command' ;;
     'activity') printf '%s\n' '--client	@any	Only this client
 --since	@any	From this day, YYYY-MM-DD, or for a period such as 24h, 7d or 2w
 --until	@any	Up to this day
@@ -716,6 +692,30 @@ undo	@command	Undo a write of an agent: restore the text that each page had befo
 --help	-	help on a command' ;;
     'activity undo') printf '%s\n' '1	@any	The write, as listed by `quaid activity`
 --yes	-	Erase pages that the call created without asking
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'dream') printf '%s\n' '--kind	@any	Only these kinds: duplicates, notes, links, facts, summaries, contradictions, groups
+--limit	@any	How many new proposals of each kind
+--nightly	-	Let a running server do this every night; `quaid config set dream_nightly off` ends that
+model	@command	Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'dream model') printf '%s\n' '1	@any	The address of an OpenAI-compatible server
+2	@any	The name of the model there
+--daily-tokens	@any	The budget for each day
+--key-env	@any	The environment variable with the API key
+--allow-remote	-	Allow a server on another machine, which receives your texts
+--off	-	Use rules only
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'regroup') printf '%s\n' '1	@wings	The wing that the pages shall have
+*	@slugs	The pages
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1376,6 +1376,24 @@ search_merge_strategy	@command	sum, set-union, rrf
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
+    'encrypt') printf '%s\n' '--key-file	@files	Keep the key in this file, which is created if it is missing
+--passphrase	-	Compute the key from a passphrase, which is asked for
+--environment	-	Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY)
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'rekey') printf '%s\n' '--key-file	@files	Keep the key in this file, which is created if it is missing
+--passphrase	-	Compute the key from a passphrase, which is asked for
+--environment	-	Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY)
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'decrypt') printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
     'golden') printf '%s\n' 'add	@command	Add a golden question, or change the expected pages of one, and ask it
 list	@command	List the golden questions with the pages that they expect
 remove	@command	Remove a golden question
@@ -1430,24 +1448,6 @@ opened	@command	Record that you opened a page from the results of a question, fo
 --help	-	help on a command' ;;
     'doctor') printf '%s\n' '--quick	-	Skip the slow checks: reading every row, and loading the model
 --db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command' ;;
-    'encrypt') printf '%s\n' '--key-file	@files	Keep the key in this file, which is created if it is missing
---passphrase	-	Compute the key from a passphrase, which is asked for
---environment	-	Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY)
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command' ;;
-    'rekey') printf '%s\n' '--key-file	@files	Keep the key in this file, which is created if it is missing
---passphrase	-	Compute the key from a passphrase, which is asked for
---environment	-	Take the key from QUAID_KEY (rekey: QUAID_NEW_KEY)
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command' ;;
-    'decrypt') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
@@ -1833,9 +1833,9 @@ expire	@command	Set when a page expires
 expired	@command	List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now
 review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
+activity	@command	List what agents read and wrote, by session
 dream	@command	Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes
 regroup	@command	Move pages to a wing: set WING in their front matter
-activity	@command	List what agents read and wrote, by session
 correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
 briefing	@command	Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people
 today	@command	Show what is due, today'\''s log, what changed since you last looked, facts that became false, and what waits
@@ -1881,12 +1881,12 @@ backups	@command	List the backups beside the memory and in ~/.quaid/backups, new
 config	@command	List all settings, and where each value comes from
 rebuild	@command	Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors
 upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newer version
-golden	@command	List the golden questions with the pages that they expect
-bench	@command	Measure quality and speed of the search on this memory, offline
-doctor	@command	Check the installation and recommend commands
 encrypt	@command	Encrypt the memory, its backups beside it and in ~/.quaid/backups, and the images beside them
 rekey	@command	Give an encrypted memory and its backups a new key, or keep the key in another place
 decrypt	@command	Store the memory without encryption again, with the images beside it
+golden	@command	List the golden questions with the pages that they expect
+bench	@command	Measure quality and speed of the search on this memory, offline
+doctor	@command	Check the installation and recommend commands
 kb	@command	list, edit, query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 instructions	@command	Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what
 connect	@command	Add this memory to a client'\''s settings: the MCP server and, for Claude Code, the hooks
@@ -1901,9 +1901,9 @@ resolve	@command	Close a gap, because a page answers it or it no longer matters
 clear	@command	Close every open gap whose text is not stored' ;;
     'help propose') printf '%s\n' 'forget	@command	Propose to erase a page or sentence for good; a person confirms it
 merge	@command	Propose to merge two pages about the same thing' ;;
-    'help dream') printf '%s\n' 'model	@command	Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day' ;;
     'help activity') printf '%s\n' 'accept	@command	Mark writes of agents as seen and accepted
 undo	@command	Undo a write of an agent: restore the text that each page had before, as a new version' ;;
+    'help dream') printf '%s\n' 'model	@command	Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day' ;;
     'help notebook') printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
