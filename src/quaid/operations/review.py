@@ -1,4 +1,4 @@
-"""Review by the user: decide proposals of agents and conflicts of merged pages; list, accept or undo agents' writes."""
+"""Review by the user: proposals of agents, conflicts of merged pages, and the activity of agents."""
 
 import json
 import os
