@@ -22,7 +22,7 @@ from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import HubUnreachable
 from quaid.hub.direct import StoreHub
-from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.hub.store import SqliteHubStore
 from quaid.model.bundle import Bundle, digest, encode
 from quaid.model.merge import find_conflicts
 from quaid.operations import dispatch, spaces as operations

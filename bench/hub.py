@@ -23,8 +23,7 @@ from bench import devices
 from bench.search import percentile
 from bench.table import show, verdict
 from quaid.errors import AlreadyExists
-from quaid.hub.sqlite_store import SqliteHubStore
-from quaid.hub.store import HubStore
+from quaid.hub.store import HubStore, SqliteHubStore
 from quaid.spaces.protocol import Caller, Push
 
 CLIENTS, SECONDS, QUICK_SECONDS = 16, 10.0, 2.0

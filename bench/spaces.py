@@ -22,8 +22,7 @@ from bench.table import show, verdict
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.hub.direct import StoreHub
-from quaid.hub.sqlite_store import SqliteHubStore
-from quaid.hub.store import OPERATOR
+from quaid.hub.store import OPERATOR, SqliteHubStore
 from quaid.model.bundle import Bundle, digest, encode
 from quaid.operations import dispatch, spaces
 from quaid.spaces.http_client import HttpHub

@@ -16,7 +16,7 @@ from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelCache a
 from quaid.errors import AlreadyExists, Busy, DiskFull, EmbeddingsOff, InvalidArgument
 from quaid.model import dates, slug as slugs
 from quaid.model.dates import LONGEST_PERIOD, Clock, retention_seconds
-from quaid.model.trust import DERIVED, PERSON
+from quaid.model.page import DERIVED, PERSON
 from quaid.storage import (
     SCHEMA_VERSION as SCHEMA_VERSION,
     KeySources,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from quaid.errors import FileTrouble, InvalidArgument, InvalidConfig, InvalidFrontMatter, MissingConfig
-from quaid.formats import front_matter
+from quaid.formats import markdown
 
 DATABASE_NAME = "memory.db"
 CONFIG_NAME = "config.yaml"
@@ -174,7 +174,7 @@ def _with_file(settings: Settings, path: str, *, must_exist: bool) -> Settings:
         if len(data) > MAX_CONFIG_BYTES:
             raise InvalidConfig(path=path, problem=f"it is larger than {MAX_CONFIG_BYTES:,} bytes")
         text = data.decode("utf-8-sig")
-        tree = front_matter.read_yaml(text) if text.strip() else {}
+        tree = markdown.read_yaml(text) if text.strip() else {}
     except UnicodeDecodeError as error:
         raise InvalidConfig(path=path, problem=f"byte {error.start} is not UTF-8") from None
     except InvalidFrontMatter as error:

@@ -11,7 +11,7 @@ from tests.hub.running import HubProcess, bundle_of, push_of, wait_until
 
 from quaid.cli.main import main
 from quaid.errors import HubUnreachable
-from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.hub.store import SqliteHubStore
 from quaid.spaces.http_client import HttpHub
 from quaid.spaces.protocol import hash_secret, new_token, parse_link
 

@@ -16,7 +16,7 @@ from tests.hub.store_hub import all_pages
 
 from quaid.errors import HubUnreachable
 from quaid.hub import server
-from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.hub.store import SqliteHubStore
 from quaid.spaces.http_client import HttpHub
 from quaid.spaces.protocol import REQUESTS, RIGHTS, Push, hash_secret, new_token, to_json, types_of
 

@@ -18,7 +18,7 @@ from tests.faults.workspace import FOLDER, run
 
 from quaid.app import Brain
 from quaid.errors import QuaidError
-from quaid.mcp import resources
+from quaid.mcp import tools
 from quaid.operations import dispatch, service
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Operation, Param, all_operations
@@ -141,7 +141,7 @@ def check_address(brain: Brain, hostile: str) -> None:
     """The same as a resource, plain and encoded."""
     for spelled in (hostile, quote(hostile.encode("utf-8", "replace"), safe="")):
         try:
-            message = str(resources.read_resource(brain, f"memory://pages/{spelled}"))
+            message = str(tools.read_resource(brain, f"memory://pages/{spelled}"))
         except QuaidError as error:
             message = str(error)
         assert CANARY not in message

@@ -12,7 +12,7 @@ from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.errors import FileTrouble
 from quaid.folders import importer
-from quaid.formats import zip_archive
+from quaid.formats import documents
 from quaid.operations import dispatch
 from quaid.operations.collections import ImportRecord, import_
 from quaid.operations.dispatch import json_value
@@ -567,7 +567,7 @@ def test_unsafe_names_symlinks_and_passwords_cost_only_their_entry(brain: Brain,
 def test_bombs_and_damaged_archives_are_refused(
     brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bomb = pack(tmp_path / "bomb.zip", {"a.md": b"0" * (zip_archive.RATIO_CHECK_BYTES + 1)})
+    bomb = pack(tmp_path / "bomb.zip", {"a.md": b"0" * (documents.RATIO_CHECK_BYTES + 1)})
     with pytest.raises(FileTrouble, match="would unpack"):
         import_(brain, str(bomb), from_="obsidian")
     outer = pack(tmp_path / "outer.zip", {"bomb.zip": bomb.read_bytes(), "a.md": "fine"})
@@ -578,7 +578,7 @@ def test_bombs_and_damaged_archives_are_refused(
     torn.write_bytes(pack(tmp_path / "whole.zip", {"a.md": "text"}).read_bytes()[:40])
     with pytest.raises(FileTrouble, match="damaged archive"):
         import_(brain, str(torn), from_="obsidian")
-    monkeypatch.setattr(zip_archive, "MAX_DIRECTORY_BYTES", 10)
+    monkeypatch.setattr(documents, "MAX_DIRECTORY_BYTES", 10)
     with pytest.raises(FileTrouble, match="list of files"):
         import_(brain, str(outer), from_="obsidian")
 

@@ -10,7 +10,7 @@ from tests.web.dashboard import visiting
 
 from quaid.app import Brain
 from quaid.errors import InvalidSlug
-from quaid.mcp import resources
+from quaid.mcp import tools
 from quaid.model import slug as slugs
 from quaid.operations import dispatch, shell
 from quaid.storage import page_edits
@@ -177,11 +177,11 @@ def test_completion_offers_slugs_in_every_script(attached: Brain) -> None:
 
 
 def test_resource_address_is_percent_encoded(attached: Brain) -> None:
-    uris = [entry["uri"] for entry in resources.list_resources(attached, None)["resources"]]
+    uris = [entry["uri"] for entry in tools.list_resources(attached, None)["resources"]]
     assert f"memory://pages/notes::{quote('zh/用户界面')}" in uris
     for uri in uris[1:]:
         assert uri.isascii()
-        assert resources.read_resource(attached, uri)["contents"][0]["text"]
+        assert tools.read_resource(attached, uri)["contents"][0]["text"]
 
 
 def test_dashboard_shows_pages_in_every_script(attached: Brain) -> None:

@@ -12,7 +12,7 @@ from quaid.app import Brain
 from quaid.errors import NotFound, ReadingStopped
 from quaid.folders import transcripts
 from quaid.folders.transcripts import TranscriptReport
-from quaid.formats import zip_archive
+from quaid.formats import documents
 from quaid.storage import conversations
 
 SECRET = "sk-ant-" + "api03-" + "a1B2" * 10
@@ -355,7 +355,7 @@ def test_an_unpacked_export_is_read_too(brain: Brain, tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_refused(brain: Brain, tmp_path: Path) -> None:
-    path = archive(tmp_path / "bomb.zip", "[" + " " * (zip_archive.RATIO_CHECK_BYTES + 1) + "]")
+    path = archive(tmp_path / "bomb.zip", "[" + " " * (documents.RATIO_CHECK_BYTES + 1) + "]")
     assert "refused" in read(brain, path).problems[0].problem
 
 

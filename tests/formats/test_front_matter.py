@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 from quaid.errors import InvalidFrontMatter
-from quaid.formats import front_matter
+from quaid.formats import markdown
 
 
 def complaint(text: str) -> str:
     with pytest.raises(InvalidFrontMatter) as caught:
-        front_matter.read_yaml(text)
+        markdown.read_yaml(text)
     return str(caught.value.facts["problem"])
 
 
 def test_yaml_becomes_values_that_json_can_carry() -> None:
-    values = front_matter.read_yaml(
+    values = markdown.read_yaml(
         "title: A\ndate: 2024-01-01\nyes: no\n2: one\n~: nothing\ntrue: x\n1.5: y\nbig: .inf\n"
         "odd: [.nan, -.inf]\nt: !x 1"
     )
@@ -39,7 +39,7 @@ def test_yaml_becomes_values_that_json_can_carry() -> None:
 
 
 def test_toml_becomes_values_that_json_can_carry() -> None:
-    values = front_matter.read_toml(
+    values = markdown.read_toml(
         'title = "A"\nday = 2024-01-01\nat = 2024-01-01T10:00:00Z\nt = 10:00:00\nn = nan\n'
         "big = 99999999999999999999\n[a.b]\nc = [1]"
     )
@@ -56,8 +56,8 @@ def test_toml_becomes_values_that_json_can_carry() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n"])
 def test_an_empty_block_is_an_empty_mapping(text: str) -> None:
-    assert front_matter.read_yaml(text) == {}
-    assert front_matter.read_toml(text) == {}
+    assert markdown.read_yaml(text) == {}
+    assert markdown.read_toml(text) == {}
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_a_bad_block_is_refused_in_a_few_words_with_its_line(text: str, problem:
 
 def test_the_line_is_counted_in_the_file_when_its_start_is_given() -> None:
     with pytest.raises(InvalidFrontMatter, match="line 3: "):
-        front_matter.read_yaml("a: 1\nb: [1", first_line=2)
+        markdown.read_yaml("a: 1\nb: [1", first_line=2)
     with pytest.raises(InvalidFrontMatter, match="line 3: "):
-        front_matter.read_toml("a = 1\nb = [1 2]", first_line=2)
+        markdown.read_toml("a = 1\nb = [1 2]", first_line=2)
 
 
 def test_anchors_that_nothing_repeats_and_stars_that_repeat_nothing_are_fine() -> None:
-    assert front_matter.read_yaml("a: &x 1\nb: Q&A about *A*\nc: 2 * 3") == {
+    assert markdown.read_yaml("a: &x 1\nb: Q&A about *A*\nc: 2 * 3") == {
         "a": 1,
         "b": "Q&A about *A*",
         "c": "2 * 3",
@@ -132,7 +132,7 @@ UNITS = [
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_hostile_block_costs_little(head: str, unit: str) -> None:
     text = head + unit * (65_000 // len(unit))
-    for read in (front_matter.read_yaml, front_matter.read_toml):
+    for read in (markdown.read_yaml, markdown.read_toml):
         start = time.process_time()
         try:
             read(text)
@@ -143,7 +143,7 @@ def test_a_hostile_block_costs_little(head: str, unit: str) -> None:
 
 def test_toml_that_nests_by_dotted_keys_is_refused() -> None:
     with pytest.raises(InvalidFrontMatter, match="deeper than 100"):
-        front_matter.read_toml(".".join(["a"] * 500) + " = 1")
+        markdown.read_toml(".".join(["a"] * 500) + " = 1")
 
 
 @given(
@@ -152,13 +152,13 @@ def test_toml_that_nests_by_dotted_keys_is_refused() -> None:
     )
 )
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for read in (front_matter.read_yaml, front_matter.read_toml):
+    for read in (markdown.read_yaml, markdown.read_toml):
         try:
             values = read(text)
         except InvalidFrontMatter:
             continue
         assert json.loads(json.dumps(values, allow_nan=False)) == values
-        assert front_matter.read_yaml(front_matter.dump_yaml(values)) == values
+        assert markdown.read_yaml(markdown.dump_yaml(values)) == values
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     ],
 )
 def test_text_that_only_looks_hostile_is_written_so_that_it_can_be_read(values: dict[str, Any]) -> None:
-    assert front_matter.read_yaml(front_matter.dump_yaml(values)) == values
+    assert markdown.read_yaml(markdown.dump_yaml(values)) == values
 
 
 def test_nesting_to_the_limit_is_written_and_read() -> None:
@@ -180,17 +180,17 @@ def test_nesting_to_the_limit_is_written_and_read() -> None:
     for level in range(99):
         values = {"a": values} if level % 2 else [values]
     deep = {"a": values}
-    assert front_matter.plain_values(deep) == deep
-    assert front_matter.read_yaml(front_matter.dump_yaml(deep)) == deep
+    assert markdown.plain_values(deep) == deep
+    assert markdown.read_yaml(markdown.dump_yaml(deep)) == deep
     with pytest.raises(InvalidFrontMatter, match="deeper than 100"):
-        front_matter.plain_values({"a": [deep]})
+        markdown.plain_values({"a": [deep]})
 
 
 def test_values_from_elsewhere_are_made_plain_or_refused() -> None:
-    assert front_matter.plain_values({1: math.nan, "t": (1, 2**70), "s": "a\ud800"}) == {
+    assert markdown.plain_values({1: math.nan, "t": (1, 2**70), "s": "a\ud800"}) == {
         "1": ".nan",
         "t": [1, str(2**70)],
         "s": "a\ufffd\ufffd\ufffd",
     }
     with pytest.raises(InvalidFrontMatter, match="65,536 are allowed"):
-        front_matter.plain_values({"a": "x" * 70_000})
+        markdown.plain_values({"a": "x" * 70_000})

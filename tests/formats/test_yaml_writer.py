@@ -8,7 +8,7 @@ import pytest
 import ryaml
 from hypothesis import example, given, settings, strategies as st
 
-from quaid.formats import front_matter
+from quaid.formats import markdown
 
 # fmt: off
 AWKWARD = st.sampled_from([
@@ -45,14 +45,14 @@ def read(text: str) -> Any:
 @example({"k" * 1500: {"a": 1}, "x": [{"l" * 1500: [1, {"b": 2}]}]}, False)
 @example({"a": -0.0, "b": 1e300, "c": 5e-324, "d": 1e16, "e": 1.0}, False)
 def test_written_yaml_parses_to_the_same_values(values: dict[str, Any], guarded: bool) -> None:
-    text = front_matter.write_yaml(values, guarded=guarded)
+    text = markdown.write_yaml(values, guarded=guarded)
     assert json.dumps(read(text) or {}) == json.dumps(values)
     assert not any(line.rstrip() in ("---", "...") for line in text.split("\n"))
 
 
 @given(MAPPINGS)
 def test_guarded_text_hides_brackets_and_anchors(values: dict[str, Any]) -> None:
-    text = front_matter.write_yaml(values, guarded=True)
+    text = markdown.write_yaml(values, guarded=True)
     assert "&" not in text
     assert "*" not in text
     assert not set(text.replace("[]", "").replace("{}", "")) & set("[]{}")
@@ -74,7 +74,7 @@ def test_ordinary_front_matter_is_readable() -> None:
         "matrix": [[1, 2], [3, 4]],
         "quote": 'She said "no"\nand left',
     }
-    assert front_matter.write_yaml(values) == (
+    assert markdown.write_yaml(values) == (
         "title: Alice Example\n"
         "born: 1990-01-02\n"
         "url: https://example.org/a\n"
@@ -99,17 +99,17 @@ def test_ordinary_front_matter_is_readable() -> None:
 
 
 def test_a_long_list_goes_down_the_page() -> None:
-    text = front_matter.write_yaml({"names": ["a" * 40, "b" * 40, "c" * 40]})
+    text = markdown.write_yaml({"names": ["a" * 40, "b" * 40, "c" * 40]})
     assert text.count("\n  - ") == 3
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, 2**64, -(2**63) - 1, "\ud800"])
 def test_values_without_yaml_form_become_text(odd: Any) -> None:
-    assert isinstance(read(front_matter.write_yaml({"a": odd}))["a"], str)
+    assert isinstance(read(markdown.write_yaml({"a": odd}))["a"], str)
 
 
 def test_days_stand_without_quotes_and_other_digits_do_not() -> None:
     values = {"due": "2024-02-29", "days": ["2024-01-15", "x"], "no": "2023-02-29", "2024-01-15": "2024-01"}
-    text = front_matter.write_yaml(values)
+    text = markdown.write_yaml(values)
     assert text == ('due: 2024-02-29\ndays: [2024-01-15, x]\n"no": "2023-02-29"\n"2024-01-15": "2024-01"\n')
     assert read(text) == values

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.hub.sqlite_store import SqliteHubStore
-from quaid.hub.store import HubStore
+from quaid.hub.store import HubStore, SqliteHubStore
 
 
 class Clock:

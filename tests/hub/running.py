@@ -13,8 +13,7 @@ from typing import Any
 import uvicorn
 
 from quaid.http_server import ListenOptions, open_listener, server_address, uvicorn_config
-from quaid.hub.direct import StoreHub
-from quaid.hub.replicas import SpaceCopies
+from quaid.hub.direct import SpaceCopies, StoreHub
 from quaid.hub.server import build_app
 from quaid.hub.store import OPERATOR, HubStore
 from quaid.model.bundle import Bundle, digest, encode

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.hub.running import RunningHub, bundle_of, push_of, running, uuid_of, wait_until
 
-from quaid.hub.replicas import READS, SpaceCopies
-from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.hub.direct import READS, SpaceCopies
+from quaid.hub.store import SqliteHubStore
 from quaid.operations import dispatch
 from quaid.spaces.http_client import HttpHub
 from quaid.spaces.protocol import Caller, hash_secret

@@ -38,7 +38,7 @@ from quaid.errors import (
     UntrustworthyHub,
 )
 from quaid.hub import server
-from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.hub.store import SqliteHubStore
 from quaid.model.bundle import decode
 from quaid.spaces.http_client import HttpHub
 from quaid.spaces.protocol import REQUESTS, Push, Space, hash_secret, new_token

@@ -21,7 +21,7 @@ from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import HubUnreachable, PageMoved, QuaidError
 from quaid.hub.direct import StoreHub
-from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.hub.store import SqliteHubStore
 from quaid.operations import dispatch, spaces as operations
 from quaid.spaces.protocol import Caller, InvitationLink, Push
 from quaid.spaces.replica import Replica, SyncedSpace

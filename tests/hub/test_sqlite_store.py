@@ -7,8 +7,7 @@ import pytest
 from tests.hub.store_hub import join
 
 from quaid import errors
-from quaid.hub.sqlite_store import SqliteHubStore
-from quaid.hub.store import OPERATOR
+from quaid.hub.store import OPERATOR, SqliteHubStore
 from quaid.spaces.protocol import Push
 from quaid.storage.sqlite.connection import connect
 

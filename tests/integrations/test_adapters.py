@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 import quaid
-from quaid import errors
+from quaid import errors, integrations
 from quaid.app import Brain
 from quaid.config import Settings
-from quaid.integrations import calls
 from quaid.mcp.tools import list_tools
 
 ROOT = Path(__file__).parents[2]
@@ -67,21 +66,21 @@ def test_examples_of_the_page_print_what_it_shows(name: str, code: str, output: 
 
 
 def test_tools_are_those_of_mcp_and_answer_as_over_mcp(memory: quaid.Memory) -> None:
-    assert calls.list_tools(memory, "core") == list_tools("core")
+    assert integrations.list_tools(memory, "core") == list_tools("core")
     memory.put("people/alice", "# Alice\n\nShe lives in Ostrava.")
-    text, failed = asyncio.run(calls.call_tool(memory, "memory_get", {"slug": "people/alice"}))
+    text, failed = asyncio.run(integrations.call_tool(memory, "memory_get", {"slug": "people/alice"}))
     assert (json.loads(text)["trust"], json.loads(text)["slug"], failed) == ("data", "people/alice", False)
     text, failed = asyncio.run(
-        calls.call_tool(memory, "memory_put", {"slug": "people/alice", "content": "# B"})
+        integrations.call_tool(memory, "memory_put", {"slug": "people/alice", "content": "# B"})
     )
     assert (json.loads(text)["code"], failed) == ("version_conflict", True)
     assert "content_hash" in json.loads(text)["next"]
     with pytest.raises(errors.UnknownTool):
-        asyncio.run(calls.call_tool(memory, "memory_fly", {}))
+        asyncio.run(integrations.call_tool(memory, "memory_fly", {}))
 
 
 def test_what_tools_write_is_recorded_as_written_by_the_agent(memory: quaid.Memory) -> None:
-    asyncio.run(calls.call_tool(memory, "memory_put", {"slug": "people/alice", "content": "# Alice"}))
+    asyncio.run(integrations.call_tool(memory, "memory_put", {"slug": "people/alice", "content": "# Alice"}))
     with quaid.open(memory.location) as owner:
         assert [version.author for version in owner.history("people/alice").versions] == ["planner"]
         assert any(call.client == "planner" for session in owner.activity().sessions for call in [session])
@@ -89,12 +88,14 @@ def test_what_tools_write_is_recorded_as_written_by_the_agent(memory: quaid.Memo
 
 def test_tools_need_the_name_of_an_agent_or_a_memory_for_reading(home: Path, memory: quaid.Memory) -> None:
     with quaid.open(home / "memory.db") as owner, pytest.raises(errors.InvalidArgument, match="agent=NAME"):
-        calls.list_tools(owner, "core")
+        integrations.list_tools(owner, "core")
     with quaid.open(home / "memory.db", read_only=True) as reader:
-        names = {entry["name"] for entry in calls.list_tools(reader, "core")}
+        names = {entry["name"] for entry in integrations.list_tools(reader, "core")}
         assert "memory_query" in names
         assert "memory_put" not in names
-        text, failed = asyncio.run(calls.call_tool(reader, "memory_put", {"slug": "a", "content": "# A"}))
+        text, failed = asyncio.run(
+            integrations.call_tool(reader, "memory_put", {"slug": "a", "content": "# A"})
+        )
         assert (json.loads(text)["code"], failed) == ("not_allowed", True)
 
 
@@ -105,7 +106,7 @@ def test_a_call_that_waits_leaves_the_loop_free_and_its_task_can_be_cancelled(
 
     async def work() -> int:
         with Brain(settings) as other, other.db.lock.held():
-            task = asyncio.create_task(calls.call_tool(memory, "memory_put", put))
+            task = asyncio.create_task(integrations.call_tool(memory, "memory_put", put))
             ticks, end = 0, time.monotonic() + 0.3
             while time.monotonic() < end:
                 await asyncio.sleep(0.01)

@@ -4,12 +4,12 @@ import pytest
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, InvalidDate
-from quaid.mcp import resources
+from quaid.mcp import tools
 from quaid.operations import dispatch, index
 
 
 def text(brain: Brain, name: str, **arguments: str) -> str:
-    result = resources.get_prompt(brain, name, arguments)
+    result = tools.get_prompt(brain, name, arguments)
     (message,) = result["messages"]
     assert message["role"] == "user"
     assert result["description"]
@@ -17,7 +17,7 @@ def text(brain: Brain, name: str, **arguments: str) -> str:
 
 
 def test_both_prompts_are_listed_with_optional_arguments() -> None:
-    briefing, meeting = resources.PROMPTS
+    briefing, meeting = tools.PROMPTS
     assert briefing["name"] == "memory_briefing"
     assert briefing["arguments"] == []
     assert meeting["name"] == "memory_ingest_meeting"
@@ -89,10 +89,10 @@ def test_meeting_prompt_without_arguments(brain: Brain) -> None:
 
 def test_wrong_arguments_of_a_prompt_are_refused(brain: Brain) -> None:
     with pytest.raises(InvalidDate):
-        resources.get_prompt(brain, "memory_ingest_meeting", {"date": "2026-02-30"})
+        tools.get_prompt(brain, "memory_ingest_meeting", {"date": "2026-02-30"})
     with pytest.raises(InvalidArgument, match="must be text"):
-        resources.get_prompt(brain, "memory_ingest_meeting", {"date": 5})
+        tools.get_prompt(brain, "memory_ingest_meeting", {"date": 5})
     with pytest.raises(InvalidArgument, match="no such argument"):
-        resources.get_prompt(brain, "memory_ingest_meeting", {"day": "2026-04-25"})
+        tools.get_prompt(brain, "memory_ingest_meeting", {"day": "2026-04-25"})
     with pytest.raises(InvalidArgument, match="memory_briefing"):
-        resources.get_prompt(brain, "memory_brief", {})
+        tools.get_prompt(brain, "memory_brief", {})

@@ -6,12 +6,12 @@ import pytest
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, InvalidSlug, NotFound, PageNotFound
 from quaid.formats import markdown
-from quaid.mcp import resources
+from quaid.mcp import tools
 from quaid.operations import dispatch
 
 
 def text(brain: Brain, uri: str) -> str:
-    (content,) = resources.read_resource(brain, uri)["contents"]
+    (content,) = tools.read_resource(brain, uri)["contents"]
     assert content["uri"] == uri
     assert content["mimeType"] == "text/markdown"
     return str(content["text"])
@@ -53,7 +53,7 @@ def test_every_listed_page_can_be_read(brain: Brain, tmp_path: Path) -> None:
         (tmp_path / name / "Ünï cödé 100%.md").write_text(f"# Letters of {name}\n")
         fields = {"name": name, "path": str(tmp_path / name)}
         dispatch.call(brain, dispatch.find_command("collection add"), fields, "owner")
-    listed = resources.list_resources(brain, None)["resources"]
+    listed = tools.list_resources(brain, None)["resources"]
     titles = {item["uri"]: item["title"] for item in listed if item["title"] != "Index"}
     assert len(titles) == 6
     for uri, title in titles.items():
@@ -86,7 +86,7 @@ def test_large_index_is_read_in_batches(brain: Brain, monkeypatch: pytest.Monkey
     whole = text(brain, "memory://index")
     steps: list[int] = []
     brain.progress = lambda done, total, what: steps.append(done)
-    monkeypatch.setattr(resources, "READ_BATCH", 3)
+    monkeypatch.setattr(tools, "READ_BATCH", 3)
     assert text(brain, "memory://index") == whole
     assert steps == [3, 6, 7]
 
@@ -110,11 +110,11 @@ def test_large_index_is_read_in_batches(brain: Brain, monkeypatch: pytest.Monkey
 )
 def test_unknown_uri_is_reported(brain: Brain, uri: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        resources.read_resource(brain, uri)
+        tools.read_resource(brain, uri)
 
 
 def test_the_list_starts_with_the_index_and_describes_each_page(brain: Brain) -> None:
-    first, *pages = resources.list_resources(brain, None)["resources"]
+    first, *pages = tools.list_resources(brain, None)["resources"]
     assert first["uri"] == "memory://index"
     alice = next(page for page in pages if page["name"] == "people/alice")
     assert alice["uri"] == "memory://pages/people/alice"
@@ -125,14 +125,14 @@ def test_the_list_starts_with_the_index_and_describes_each_page(brain: Brain) ->
 
 def test_list_pages_are_complete_while_pages_are_added(brain: Brain) -> None:
     add_pages(brain, 150)
-    portion = resources.list_resources(brain, None)
+    portion = tools.list_resources(brain, None)
     seen = [resource["uri"] for resource in portion["resources"]]
     assert len(seen) == 101
     dispatch.call(
         brain, dispatch.find_tool("memory_put"), {"slug": "concepts/late", "content": "# Late"}, "write"
     )
     while "nextCursor" in portion:
-        portion = resources.list_resources(brain, portion["nextCursor"])
+        portion = tools.list_resources(brain, portion["nextCursor"])
         seen += [resource["uri"] for resource in portion["resources"]]
     assert {f"memory://pages/concepts/c{number:04}" for number in range(150)} <= set(seen)
     assert seen.count("memory://index") == 1
@@ -143,8 +143,8 @@ def test_list_pages_are_complete_while_pages_are_added(brain: Brain) -> None:
 )
 def test_unknown_cursor_is_refused(brain: Brain, cursor: str) -> None:
     with pytest.raises(InvalidArgument, match="cursor"):
-        resources.list_resources(brain, cursor)
+        tools.list_resources(brain, cursor)
 
 
 def test_a_cursor_beyond_the_end_finds_nothing(brain: Brain) -> None:
-    assert resources.list_resources(brain, "after-5000") == {"resources": []}
+    assert tools.list_resources(brain, "after-5000") == {"resources": []}

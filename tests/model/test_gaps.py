@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.model.similarity import fold_question, is_question, question_hash, reveals_question
+from quaid.model.plain_text import fold_question, is_question, question_hash, reveals_question
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import random
 
-from quaid.model.similarity import TextSimilarity
+from quaid.model.plain_text import TextSimilarity
 
 WORDS = [f"word{number}" for number in range(5_000)]
 

@@ -1,15 +1,6 @@
 """Lines keep their trust class when other lines of their page change."""
 
-from quaid.model.trust import (
-    ALL_BY_PERSON,
-    DERIVED,
-    IMPORTED,
-    PERSON,
-    WEB,
-    LineTrust,
-    class_of_source,
-    unpack,
-)
+from quaid.model.page import ALL_BY_PERSON, DERIVED, IMPORTED, PERSON, WEB, LineTrust, class_of_source, unpack
 
 OWN = "# Alice\n\nShe lives in Oslo.\nShe has a dog.\n"
 

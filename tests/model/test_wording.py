@@ -3,7 +3,7 @@
 import pytest
 
 from quaid.model.english import stem
-from quaid.model.similarity import same_line
+from quaid.model.plain_text import same_line
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from quaid.model.plain_text import count_tokens
-from quaid.notebook import prompt
+from quaid.notebook import layout
 
 NOW = "2026-04-25T14:00:00"
 
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_reference_then_today_then_yesterday(root: Path) -> None:
-    made = prompt.assemble_prompt(str(root), NOW)
+    made = layout.assemble_prompt(str(root), NOW)
     assert [part.path for part in made.parts] == [
         "reference/a/deep.md",
         "reference/contacts.md",
@@ -36,18 +36,18 @@ def test_reference_then_today_then_yesterday(root: Path) -> None:
     ]
     assert "not told" not in made.text
     assert "old" not in made.text
-    assert made == prompt.assemble_prompt(str(root), "2026-04-25T23:59:59")
+    assert made == layout.assemble_prompt(str(root), "2026-04-25T23:59:59")
 
 
 def test_reference_stays_within_its_limit_with_the_names_of_its_files(root: Path) -> None:
     for number in range(900):
         (root / f"reference/fact-{number:03}.md").write_text(f"# Fact {number}\n- one of many small ones\n")
-    text = prompt.assemble_prompt(str(root), NOW).text
+    text = layout.assemble_prompt(str(root), NOW).text
     section = text[: text.index("<!-- daily/2026-04-25.md -->")]
     assert 24_000 < len(section) <= 32_000
     assert "# Fact 0\n" in section
     assert "no room for reference/fact-" in text
-    small = prompt.assemble_prompt(str(root), NOW, characters=3_000).text
+    small = layout.assemble_prompt(str(root), NOW, characters=3_000).text
     assert 2_000 < len(small) <= 3_000
     assert "# Fact 0\n" in small
     assert "<!-- daily/2026-04-25.md -->" in small
@@ -55,7 +55,7 @@ def test_reference_stays_within_its_limit_with_the_names_of_its_files(root: Path
 
 def test_a_long_file_is_cut_at_a_line_and_says_so(root: Path) -> None:
     (root / "reference/long.md").write_text("x" * 99 + "\n" + "y" * 99 + "\n" * 2 + "z\n" * 10_000)
-    made = prompt.assemble_prompt(str(root), NOW)
+    made = layout.assemble_prompt(str(root), NOW)
     part = next(part for part in made.parts if part.path == "reference/long.md")
     assert part.characters <= 8_000
     assert part.characters + part.left_out == len("x" * 99 + "\n" + "y" * 99 + "\n\n" + "z\n" * 10_000)
@@ -73,11 +73,11 @@ def test_a_long_file_is_cut_at_a_line_and_says_so(root: Path) -> None:
 )
 def test_one_long_paragraph_gives_its_first_characters(root: Path, text: str) -> None:
     (root / "reference/long.md").write_text(text)
-    made = prompt.assemble_prompt(str(root), NOW)
+    made = layout.assemble_prompt(str(root), NOW)
     part = next(part for part in made.parts if part.path == "reference/long.md")
     assert (part.characters, part.left_out) == (8_000, len(text) - 8_000)
     assert f"-->\n{text[:8_000]}\n[… " in made.text
-    short = prompt.assemble_prompt(str(root), NOW, 300)
+    short = layout.assemble_prompt(str(root), NOW, 300)
     assert f"-->\n{text[:200]}" in short.text
     assert short.tokens <= 300
 
@@ -86,10 +86,10 @@ def test_one_long_paragraph_gives_its_first_characters(root: Path, text: str) ->
 def test_a_limit_of_characters_is_kept_and_used(root: Path, characters: int) -> None:
     for number in range(6):
         (root / f"reference/f{number}.md").write_text("several words in a line\n" * 1_000)
-    made = prompt.assemble_prompt(str(root), NOW, characters=characters)
+    made = layout.assemble_prompt(str(root), NOW, characters=characters)
     assert len(made.text) <= characters
     assert len(made.text) > 0.9 * min(characters, 32_000) or characters <= 1_000
-    both = prompt.assemble_prompt(str(root), NOW, 500, characters=characters)
+    both = layout.assemble_prompt(str(root), NOW, 500, characters=characters)
     assert len(both.text) <= characters
     assert both.tokens <= 500
 
@@ -97,7 +97,7 @@ def test_a_limit_of_characters_is_kept_and_used(root: Path, characters: int) -> 
 def test_reference_has_a_limit_in_all(root: Path) -> None:
     for number in range(6):
         (root / f"reference/f{number}.md").write_text("line\n" * 1_600)
-    made = prompt.assemble_prompt(str(root), NOW)
+    made = layout.assemble_prompt(str(root), NOW)
     parts = [part for part in made.parts if part.path.startswith("reference/")]
     assert sum(line.characters for line in parts) <= 32_000
     assert parts[-1].left_out
@@ -107,7 +107,7 @@ def test_reference_has_a_limit_in_all(root: Path) -> None:
 @pytest.mark.parametrize("budget", [1, 20, 50, 100, 1_000])
 def test_a_budget_of_tokens_is_kept(root: Path, budget: int) -> None:
     (root / "reference/long.md").write_text("several words in a line\n" * 400)
-    made = prompt.assemble_prompt(str(root), NOW, budget)
+    made = layout.assemble_prompt(str(root), NOW, budget)
     assert count_tokens(made.text) <= budget
     assert made.tokens == count_tokens(made.text)
     assert len(made.parts) == 5
@@ -118,7 +118,7 @@ def test_the_older_layout_fills_in_what_reference_lacks(root: Path) -> None:
     old.mkdir()
     (old / "standing-orders.md").write_text("Never ping.\n")
     (old / "contacts.md").write_text("outdated\n")
-    made = prompt.assemble_prompt(str(root), NOW)
+    made = layout.assemble_prompt(str(root), NOW)
     assert "Never ping." in made.text
     assert "outdated" not in made.text
 
@@ -126,8 +126,8 @@ def test_the_older_layout_fills_in_what_reference_lacks(root: Path) -> None:
 def test_symlinks_are_ignored_and_an_empty_notebook_gives_an_empty_prompt(root: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("secret")
     (root / "reference/link.md").symlink_to(tmp_path / "secret.md")
-    assert "secret" not in prompt.assemble_prompt(str(root), NOW).text
-    assert prompt.assemble_prompt(str(tmp_path / "missing"), NOW) == ("", (), 0)
+    assert "secret" not in layout.assemble_prompt(str(root), NOW).text
+    assert layout.assemble_prompt(str(tmp_path / "missing"), NOW) == ("", (), 0)
 
 
 def test_where_not_all_fits_every_file_gets_its_share(root: Path) -> None:
@@ -135,7 +135,7 @@ def test_where_not_all_fits_every_file_gets_its_share(root: Path) -> None:
     (root / "reference/standing-orders.md").write_text("## Standing Orders\n- Never ping before 9am\n")
     (root / "reference/preferences.md").write_text("## Preferences\n- Tea\n")
     for budget in (200, 1_000, 2_400):
-        made = prompt.assemble_prompt(str(root), NOW, budget)
+        made = layout.assemble_prompt(str(root), NOW, budget)
         assert "Never ping before 9am" in made.text
         assert "Tea" in made.text
         assert "# 2026-04-25" in made.text
@@ -148,7 +148,7 @@ def test_where_not_all_fits_every_file_gets_its_share(root: Path) -> None:
 def test_omitted_files_are_named(root: Path) -> None:
     for number in range(20):
         (root / f"reference/f{number:02}.md").write_text("several words in a line\n" * 100)
-    made = prompt.assemble_prompt(str(root), NOW, 150)
+    made = layout.assemble_prompt(str(root), NOW, 150)
     assert "[… no room for " in made.text
     assert made.tokens <= 150
 
@@ -157,7 +157,7 @@ def test_the_limit_of_reference_is_shared_out_too(root: Path) -> None:
     for number in range(6):
         (root / f"reference/f{number}.md").write_text("line\n" * 1_600)
     (root / "reference/standing-orders.md").write_text("Never ping.\n")
-    made = prompt.assemble_prompt(str(root), NOW)
+    made = layout.assemble_prompt(str(root), NOW)
     assert "Never ping." in made.text
     messages = [part.characters for part in made.parts if part.path.startswith("reference/f")]
     assert min(messages) > 5_000
@@ -166,7 +166,7 @@ def test_the_limit_of_reference_is_shared_out_too(root: Path) -> None:
 
 def test_binary_content_is_left_out(root: Path) -> None:
     (root / "reference/bin.md").write_bytes(bytes(range(256)) * 4)
-    assert "bin.md" not in prompt.assemble_prompt(str(root), NOW).text
+    assert "bin.md" not in layout.assemble_prompt(str(root), NOW).text
 
 
 @pytest.mark.parametrize(
@@ -180,4 +180,4 @@ def test_binary_content_is_left_out(root: Path) -> None:
     ],
 )
 def test_the_modest_get_all_they_want(wants: list[int], total: int, given: list[int]) -> None:
-    assert prompt.fair_shares(wants, total) == given
+    assert layout.fair_shares(wants, total) == given

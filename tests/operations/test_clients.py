@@ -9,8 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from quaid.app import Brain
-from quaid.clients import CLIENTS
-from quaid.clients.config_files import launch_command
+from quaid.clients import CLIENTS, launch_command
 from quaid.config import Settings
 from quaid.errors import ClientFile, InvalidArgument
 from quaid.model import plain_text

@@ -9,7 +9,7 @@ import pytest
 from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.errors import GapResolved, InvalidArgument, NotAllowed, NotFound, PageNotFound, WrongQuestion
-from quaid.model.similarity import question_hash
+from quaid.model.plain_text import question_hash
 from quaid.operations import dispatch, pages
 from quaid.operations.dispatch import json_value
 from quaid.operations.query import GapRecord

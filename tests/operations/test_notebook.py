@@ -10,7 +10,7 @@ from tests import commands
 
 from quaid.app import Brain
 from quaid.errors import FileTrouble, InvalidArgument, NoNotebook
-from quaid.mcp import resources
+from quaid.mcp import tools
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
 from quaid.storage import chunks
@@ -180,7 +180,7 @@ def test_the_prompt_is_a_resource_too_and_needs_no_database(brain: Brain, notebo
     text = call(brain, "memory_context")["text"]
     assert "- I prefer tea" in text
     assert "Lunch" in text
-    assert resources.read_resource(brain, "memory://context")["contents"][0]["text"] == text
+    assert tools.read_resource(brain, "memory://context")["contents"][0]["text"] == text
     with Brain(brain.settings._replace(db_path=str(notebook.parent / "deleted.db"))) as other:
         assert "- I prefer tea" in call(other, "memory_context")["text"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.spaces.laptops import Laptop
 
-from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.hub.store import SqliteHubStore
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 from tests.spaces.laptops import Laptop, bundles, settle_all
 
 from quaid.errors import HubUnreachable
-from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.hub.store import SqliteHubStore
 from quaid.model.bundle import Bundle, digest, encode
-from quaid.spaces.credentials import new_key
 from quaid.spaces.protocol import Change, ChangePage, Push
+from quaid.spaces.replica import new_key
 from quaid.storage.sqlite.connection import Database
 
 Make = Callable[[str, str], Laptop]

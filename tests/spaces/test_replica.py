@@ -10,7 +10,7 @@ import pytest
 from tests.spaces.laptops import NOON, Laptop, bundles, settle_all
 
 from quaid.errors import PageNotFound
-from quaid.hub.sqlite_store import SqliteHubStore
+from quaid.hub.store import SqliteHubStore
 from quaid.spaces import replica
 from quaid.storage import vectors
 

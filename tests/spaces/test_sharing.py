@@ -27,14 +27,12 @@ from quaid.errors import (
     UntrustworthyHub,
 )
 from quaid.hub.direct import StoreHub
-from quaid.hub.sqlite_store import SqliteHubStore
-from quaid.hub.store import OPERATOR
+from quaid.hub.store import OPERATOR, SqliteHubStore
 from quaid.model.bundle import digest
 from quaid.operations import dispatch, spaces
-from quaid.spaces import credentials
-from quaid.spaces.credentials import new_key
+from quaid.spaces import replica
 from quaid.spaces.protocol import Caller, Push, Space, SpaceKind
-from quaid.spaces.replica import SyncedSpace
+from quaid.spaces.replica import SyncedSpace, new_key
 from quaid.storage import spaces as store
 from quaid.storage.leases import is_leased
 from quaid.storage.spaces import LEASE
@@ -642,4 +640,4 @@ def test_keys_that_two_processes_add_at_once_are_all_kept(memory: Make) -> None:
         thread.join(60)
     for other in memories:
         other.close()
-    assert len(credentials.read(mira.brain.db.path).keys) == 40
+    assert len(replica.read_credentials(mira.brain.db.path).keys) == 40

@@ -16,8 +16,8 @@ from tests import commands
 from tests.faults import old_schema
 
 from quaid.errors import DiskFull, MigrationFailed
+from quaid.model.page import ALL_BY_PERSON, DERIVED, IMPORTED, PERSON, WEB, LineTrust
 from quaid.model.slug import fold_name
-from quaid.model.trust import ALL_BY_PERSON, DERIVED, IMPORTED, PERSON, WEB, LineTrust
 from quaid.storage import SCHEMA_VERSION, checks, collections, history, migrations, pages, trust
 from quaid.storage.migrations import uuid_of_v5_page
 from quaid.storage.sqlite.connection import Database, Transaction

@@ -23,8 +23,7 @@ from quaid.http_server import (
     stopping_on_signals,
     uvicorn_config,
 )
-from quaid.hub.direct import StoreHub, open_store
-from quaid.hub.replicas import SpaceCopies
+from quaid.hub.direct import SpaceCopies, StoreHub, open_store
 from quaid.hub.server import MAX_CONNECTIONS, build_app
 from quaid.hub.store import OPERATOR, HubStore
 from quaid.spaces.protocol import RIGHTS, InvitationLink, Right, format_link, to_json

@@ -23,6 +23,7 @@ from quaid.folders.indexer import SpooledFile
 from quaid.folders.scanner import FILE_FLAGS, FileNote, Folder, Progress, printable
 from quaid.folders.sync import FolderRun
 from quaid.formats import foreign_notes, markdown
+from quaid.formats.documents import MAX_UNPACKED_BYTES, BrokenArchive, ZipReader, check_sizes
 from quaid.formats.foreign_notes import (
     CONVERSATION_SOURCES,
     ForeignFact,
@@ -32,12 +33,10 @@ from quaid.formats.foreign_notes import (
     InputFile,
     Item,
 )
-from quaid.formats.zip_archive import MAX_UNPACKED_BYTES, BrokenArchive, ZipReader, check_sizes
 from quaid.model import slug as slugs
 from quaid.model.dates import timestamp
-from quaid.model.page import Page
+from quaid.model.page import IMPORTED, Page
 from quaid.model.sync_plan import FileSignature, ScannedFile, SkippedEntry, path_key
-from quaid.model.trust import IMPORTED
 from quaid.storage import collections, history, page_edits, pages, trust
 from quaid.storage.history import ImportedFile
 from quaid.storage.pages import PageRow

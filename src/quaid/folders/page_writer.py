@@ -30,9 +30,8 @@ from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, Progress
 from quaid.formats import markdown, org
 from quaid.model import page as page_model, slug as slugs
-from quaid.model.page import Page
+from quaid.model.page import Page, line_keys
 from quaid.model.sync_plan import LastSeenFile, ScannedFile
-from quaid.model.trust import line_keys
 from quaid.storage import collections, erase as erasure, history, page_edits, pages, trust
 from quaid.storage.collections import Collection, PageFile
 from quaid.storage.page_edits import SaveResult

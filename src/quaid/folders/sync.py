@@ -29,7 +29,7 @@ from quaid.folders.scanner import (
     page_endings,
 )
 from quaid.model import dates, slug as slugs, sync_plan
-from quaid.model.page import Page
+from quaid.model.page import DERIVED, IMPORTED, PERSON, Page
 from quaid.model.sync_plan import (
     RACY_NS,
     FilesToRead,
@@ -40,7 +40,6 @@ from quaid.model.sync_plan import (
     SyncPlan,
     copied_path,
 )
-from quaid.model.trust import DERIVED, IMPORTED, PERSON
 from quaid.storage import collections, erase as erasure, history, links, page_edits, pages, trust
 from quaid.storage.collections import Collection, FileStamp
 from quaid.storage.page_edits import NewPage

@@ -39,7 +39,7 @@ def exported_conversations(file: BinaryIO, is_archive: bool) -> Iterator[Any]:
 
 
 def _read_archive(file: BinaryIO) -> Iterator[Any]:
-    from quaid.formats.zip_archive import BrokenArchive, ZipReader, check_sizes
+    from quaid.formats.documents import BrokenArchive, ZipReader, check_sizes
 
     try:
         archive = ZipReader(file)

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from quaid.formats import front_matter, markdown
+from quaid.formats import markdown
 from quaid.formats.foreign_notes import (
     FACTS_BEGIN,
     FACTS_END,
@@ -203,7 +203,7 @@ def org_page(note: Note, resolve: Resolve) -> str:
             written = (
                 str(value)
                 if isinstance(value, str | int | float)
-                else front_matter.dump_yaml({key: value}).strip()
+                else markdown.dump_yaml({key: value}).strip()
             )
             properties.setdefault(re.sub(r"\W+", "_", key).upper(), " ".join(written.split()))
     lines = [":PROPERTIES:", *(f":{key}: {value}" for key, value in properties.items() if value), ":END:"]
@@ -357,7 +357,7 @@ def okf_index(
 
 
 def _okf_version_block(is_root: bool) -> str:
-    return f"---\n{front_matter.dump_yaml({'okf_version': OKF_VERSION}).strip()}\n---\n\n" if is_root else ""
+    return f"---\n{markdown.dump_yaml({'okf_version': OKF_VERSION}).strip()}\n---\n\n" if is_root else ""
 
 
 # Names

@@ -40,8 +40,7 @@ from quaid.errors import (
     WrongMethod,
 )
 from quaid.http_server import MAX_HEAD, RequestLimits, ServerAddress
-from quaid.hub.direct import NOBODY, StoreHub
-from quaid.hub.replicas import SpaceCopies
+from quaid.hub.direct import NOBODY, SpaceCopies, StoreHub
 from quaid.hub.store import HubStore
 from quaid.spaces.protocol import HUB_ID_HEADER, REQUESTS, Caller, from_json, hash_secret, to_json, types_of
 

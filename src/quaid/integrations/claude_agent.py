@@ -3,8 +3,8 @@
 from typing import Any
 
 import quaid
+from quaid import integrations
 from quaid.errors import MissingFramework
-from quaid.integrations import calls
 from quaid.library import Memory
 
 try:
@@ -18,18 +18,18 @@ def mcp_server(memory: Memory, tools: str = "core", *, name: str = "quaid") -> M
 
     `memory` must be opened with the name of an agent, or read-only.
     """
-    entries = [_tool(memory, entry) for entry in calls.list_tools(memory, tools)]
+    entries = [_tool(memory, entry) for entry in integrations.list_tools(memory, tools)]
     return create_sdk_mcp_server(name, quaid.__version__, entries)
 
 
 def allowed_tools(memory: Memory, tools: str = "core", *, name: str = "quaid") -> list[str]:
     """Return the names of the tools for ClaudeAgentOptions(allowed_tools=...)."""
-    return [f"mcp__{name}__{entry['name']}" for entry in calls.list_tools(memory, tools)]
+    return [f"mcp__{name}__{entry['name']}" for entry in integrations.list_tools(memory, tools)]
 
 
 def _tool(memory: Memory, entry: dict[str, Any]) -> SdkMcpTool[Any]:
     async def handle(arguments: dict[str, Any]) -> dict[str, Any]:
-        text, failed = await calls.call_tool(memory, entry["name"], arguments)
+        text, failed = await integrations.call_tool(memory, entry["name"], arguments)
         return {"content": [{"type": "text", "text": text}], "is_error": failed}
 
     hints = ToolAnnotations(**entry["annotations"])

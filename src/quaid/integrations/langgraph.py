@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Event
 from typing import Any
 
+from quaid import integrations
 from quaid.errors import Cancelled, InvalidArgument, MissingFramework, PageNotFound, VersionConflict
-from quaid.integrations import calls
 from quaid.library import Memory
 from quaid.operations.dispatch import MAX_INTEGER
 
@@ -65,7 +65,7 @@ class QuaidStore(BaseStore):
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
         """Execute operations on a thread. A cancelled batch stops before its next operation."""
         batch = list(ops)
-        return await calls.in_thread(lambda stop: self._run(batch, stop))
+        return await integrations.in_thread(lambda stop: self._run(batch, stop))
 
     def _run(self, ops: Iterable[Any], stop: Event) -> list[Any]:
         results: list[Any] = []
@@ -119,7 +119,7 @@ class QuaidStore(BaseStore):
     def _search(self, op: SearchOp) -> list[SearchItem]:
         prefix = tuple(op.namespace_prefix)
         if op.query:
-            answer = calls.query(
+            answer = integrations.query(
                 self._memory, op.query, type=ITEM, limit=MAX_RESULTS, depth="summary", token_budget=10**6
             )
             scores: dict[str, float | None] = {result.slug: result.score for result in answer.results}
@@ -165,15 +165,15 @@ class QuaidRetriever(BaseRetriever):
         return self._find(query)
 
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:  # noqa: ARG002
-        return await calls.in_thread(lambda stop: self._find(query, stop))
+        return await integrations.in_thread(lambda stop: self._find(query, stop))
 
     def _find(self, question: str, stop: Event | None = None) -> list[Document]:
-        answer = calls.query(self.memory, question, stop, **self.options)
+        answer = integrations.query(self.memory, question, stop, **self.options)
         return [
             Document(
                 page_content=result.text,
                 id=f"{result.collection}::{result.slug}",
-                metadata=calls.metadata(result),
+                metadata=integrations.metadata(result),
             )
             for result in answer.results
         ]

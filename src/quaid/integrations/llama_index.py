@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from quaid import integrations
 from quaid.errors import MissingFramework
-from quaid.integrations import calls
 from quaid.library import Memory
 from quaid.operations import conversations
 from quaid.operations.conversations import SessionTurn
@@ -29,13 +29,13 @@ class QuaidNodeRetriever(BaseRetriever):
         self._memory, self._options = memory, options
 
     def _retrieve(self, query_bundle: QueryBundle, stop: Any = None) -> list[NodeWithScore]:
-        answer = calls.query(self._memory, query_bundle.query_str, stop, **self._options)
+        answer = integrations.query(self._memory, query_bundle.query_str, stop, **self._options)
         return [
             NodeWithScore(
                 node=TextNode(
                     text=result.text,
                     id_=f"{result.collection}::{result.slug}",
-                    metadata=calls.metadata(result),
+                    metadata=integrations.metadata(result),
                 ),
                 score=result.score,
             )
@@ -43,7 +43,7 @@ class QuaidNodeRetriever(BaseRetriever):
         ]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await calls.in_thread(lambda stop: self._retrieve(query_bundle, stop))
+        return await integrations.in_thread(lambda stop: self._retrieve(query_bundle, stop))
 
 
 class QuaidMemoryBlock(BaseMemoryBlock[str]):
@@ -65,8 +65,8 @@ class QuaidMemoryBlock(BaseMemoryBlock[str]):
         question = questions[-1] if questions else None
         if not question:
             return ""
-        answer = await calls.in_thread(
-            lambda stop: calls.query(self.memory, question, stop, token_budget=self.token_budget)
+        answer = await integrations.in_thread(
+            lambda stop: integrations.query(self.memory, question, stop, token_budget=self.token_budget)
         )
         texts = [*answer.facts, *(result.text for result in answer.results if answer.strength != "none")]
         return "\n\n".join(texts)
@@ -80,6 +80,8 @@ class QuaidMemoryBlock(BaseMemoryBlock[str]):
 
         def work(_: Any) -> None:
             for session, turns in sessions.items():
-                calls.session_work(self.memory, conversations.add_session_turns, CLIENT, session, turns)
+                integrations.session_work(
+                    self.memory, conversations.add_session_turns, CLIENT, session, turns
+                )
 
-        await calls.in_thread(work)
+        await integrations.in_thread(work)

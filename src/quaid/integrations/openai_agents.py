@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
+from quaid import integrations
 from quaid.errors import MissingFramework
-from quaid.integrations import calls
 from quaid.library import Memory
 from quaid.operations import conversations
 from quaid.operations.conversations import SessionTurn
@@ -21,7 +21,7 @@ CLIENT = "openai-agents"
 
 def function_tools(memory: Memory, tools: str = "core") -> list[FunctionTool]:
     """Return tools for an Agent. `memory` must be opened with the name of an agent, or read-only."""
-    return [_function_tool(memory, entry) for entry in calls.list_tools(memory, tools)]
+    return [_function_tool(memory, entry) for entry in integrations.list_tools(memory, tools)]
 
 
 def _function_tool(memory: Memory, entry: dict[str, Any]) -> FunctionTool:
@@ -32,7 +32,7 @@ def _function_tool(memory: Memory, entry: dict[str, Any]) -> FunctionTool:
             values = None
         if not isinstance(values, dict):
             return "The arguments are not a JSON object. Send them again as one."
-        text, _ = await calls.call_tool(memory, entry["name"], values)
+        text, _ = await integrations.call_tool(memory, entry["name"], values)
         return text  # the error message if the call failed, because it tells the model what to do
 
     return FunctionTool(
@@ -75,8 +75,8 @@ class QuaidSession:
 
     async def _work(self, work: Any, *args: Any, scope: Any = "write") -> Any:
         where = (CLIENT, self.session_id)
-        return await calls.in_thread(
-            lambda _: calls.session_work(self._memory, work, *where, *args, scope=scope)
+        return await integrations.in_thread(
+            lambda _: integrations.session_work(self._memory, work, *where, *args, scope=scope)
         )
 
 

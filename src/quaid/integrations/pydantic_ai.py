@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from quaid import integrations
 from quaid.errors import MissingFramework
-from quaid.integrations import calls
 from quaid.library import Memory
 
 try:
@@ -20,7 +20,7 @@ class QuaidToolset(AbstractToolset[Any]):
 
     def __init__(self, memory: Memory, tools: str = "core", *, id: str | None = "quaid") -> None:
         self._memory, self._id = memory, id
-        self._entries = calls.list_tools(memory, tools)
+        self._entries = integrations.list_tools(memory, tools)
 
     @property
     def id(self) -> str | None:
@@ -52,7 +52,7 @@ class QuaidToolset(AbstractToolset[Any]):
         tool: ToolsetTool[Any],  # noqa: ARG002
     ) -> str:
         """Call a tool. If the call fails, the result is the error message with its remedy."""
-        text, failed = await calls.call_tool(self._memory, name, tool_args)
+        text, failed = await integrations.call_tool(self._memory, name, tool_args)
         if failed:
             raise ToolFailed(text)
         return text

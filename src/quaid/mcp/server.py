@@ -24,7 +24,7 @@ import quaid
 from quaid.app import Brain, Progress, new_calls
 from quaid.config import Settings
 from quaid.errors import Cancelled, Defect, FileTrouble, MissingDatabase, QuaidError, UnknownTool
-from quaid.mcp import jsonrpc, resources, tools
+from quaid.mcp import jsonrpc, tools
 from quaid.mcp.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -283,25 +283,25 @@ def _call_tool(call: MethodCall) -> dict[str, Any]:
 
 def _list_resources(call: MethodCall) -> dict[str, Any]:
     cursor = None if call.params.get("cursor") is None else _text_param(call.params, "cursor")
-    return resources.list_resources(call.brain, cursor)
+    return tools.list_resources(call.brain, cursor)
 
 
 def _list_templates(call: MethodCall) -> dict[str, Any]:
     _refuse_cursor(call.params)
-    return {"resourceTemplates": resources.TEMPLATES}
+    return {"resourceTemplates": tools.TEMPLATES}
 
 
 def _read_resource(call: MethodCall) -> dict[str, Any]:
-    return resources.read_resource(call.brain, _text_param(call.params, "uri"))
+    return tools.read_resource(call.brain, _text_param(call.params, "uri"))
 
 
 def _list_prompts(call: MethodCall) -> dict[str, Any]:
     _refuse_cursor(call.params)
-    return {"prompts": resources.PROMPTS}
+    return {"prompts": tools.PROMPTS}
 
 
 def _get_prompt(call: MethodCall) -> dict[str, Any]:
-    return resources.get_prompt(
+    return tools.get_prompt(
         call.brain, _text_param(call.params, "name"), _object_param(call.params, "arguments")
     )
 

@@ -10,8 +10,7 @@ from quaid.errors import InvalidArgument
 from quaid.model import dates, slug as slugs
 from quaid.model.dates import find_dates, whole_date
 from quaid.model.links import RELATED, GraphLink, normalize_relationship
-from quaid.model.plain_text import replace_wiki_links, shorten, strip_markdown
-from quaid.model.similarity import UNSPACED_LETTERS
+from quaid.model.plain_text import UNSPACED_LETTERS, replace_wiki_links, shorten, strip_markdown
 from quaid.model.slug import LONGEST_NAME, NAME_KINDS, fold_name
 
 ASSERTED_BY = ("agent", "manual", "import", "enrichment")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from quaid.errors import InvalidArgument
 from quaid.folders.page_writer import check_page_path
 from quaid.formats import sections
-from quaid.model import similarity, slug as slugs
+from quaid.model import plain_text, slug as slugs
 from quaid.notebook import classifier
 from quaid.notebook.changes import is_foreign_forget, is_foreign_reminder, strip_correction
 from quaid.notebook.layout import DAILY, LISTS, NOTEBOOK_FOLDERS, RememberedLine
@@ -715,7 +715,7 @@ def add_lines(text: str | None, goal: NoteTarget) -> UpdatedNote:
         existing = _find_existing_line(text, goal, line)
         if existing:
             remembered[line] = RememberedLine(existing.text, goal.path, existing.line, False)
-        elif not any(similarity.same_line(line, other) for other in new):
+        elif not any(plain_text.same_line(line, other) for other in new):
             new.append(line)
     if new:
         place = sections.find_section(text, goal.section)
@@ -749,7 +749,7 @@ def _find_existing_line(text: str, goal: NoteTarget, line: str) -> sections.List
         if (
             first <= item.line <= last
             and item.box in (None, " ")
-            and similarity.same_line(item.text, first_line)
+            and plain_text.same_line(item.text, first_line)
         ):
             below = every[item.line : item.line + len(more)]
             if [row.strip() for row in below] == [row.strip() for row in more]:

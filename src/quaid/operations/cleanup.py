@@ -16,8 +16,7 @@ from quaid.model import (
 )
 from quaid.model.links import rebase_relative_links
 from quaid.model.page import Page
-from quaid.model.plain_text import close_fence, count_noun
-from quaid.model.similarity import LEAST_THRESHOLD, TextSimilarity
+from quaid.model.plain_text import LEAST_THRESHOLD, TextSimilarity, close_fence, count_noun
 from quaid.operations import pages as editing
 from quaid.operations.pages import ExpiryDay, ForPeriod, PageVersion, Slug, requested_moment
 from quaid.operations.registry import Arg, op

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from difflib import unified_diff
 from typing import Annotated, Literal, NamedTuple
 
-from quaid import skills
+from quaid import clients as known_clients, skills
 from quaid.app import Brain
-from quaid.clients import CLIENTS, Client, ClientPaths, config_files, find_client
-from quaid.clients.config_files import ConfigChange, LaunchCommand, shell_quote
+from quaid.clients import CLIENTS, Client, ClientPaths, ConfigChange, LaunchCommand, find_client, shell_quote
 from quaid.errors import ClientFile, InvalidArgument, NotFound, QuaidError
 from quaid.formats.config_text import UnreadableConfig
 from quaid.operations.dispatch import suggestion
@@ -87,21 +86,21 @@ def connect(
     is_missing = not project and not _is_present(chosen, where)
     changes = [
         _change(
-            _server_file(chosen, where, project), lambda text: config_files.add_server(chosen, text, started)
+            _server_file(chosen, where, project), lambda text: known_clients.add_server(chosen, text, started)
         )
     ]
     hooks = chosen.project_hooks if project else chosen.hooks
     if hooks:
-        commands = config_files.hook_commands(started, shell_quote(where.platform), chosen.name)
-        changes.append(_change(where.path(hooks), lambda text: config_files.add_hooks(text, commands)))
+        commands = known_clients.hook_commands(started, shell_quote(where.platform), chosen.name)
+        changes.append(_change(where.path(hooks), lambda text: known_clients.add_hooks(text, commands)))
     # The instruction file of a project is shared with others, so it is changed only if asked for.
     if instructions or (chosen.instructions and not chosen.shows_instructions and not project):
         path = _instructions_file(chosen, where, project)
         body = instructions_for_file()
-        changes.append(_change(path, lambda text: config_files.add_instructions(text, body)))
+        changes.append(_change(path, lambda text: known_clients.add_instructions(text, body)))
     if kb:
         path = where.path(_rules_file(chosen, project))
-        changes.append(_change(path, lambda text: config_files.add_instructions(text, kb_rule(brain))))
+        changes.append(_change(path, lambda text: known_clients.add_instructions(text, kb_rule(brain))))
     record = _apply_changes(brain, chosen, changes, dry_run, connected=True)
     if is_missing and record.next_step:
         place = where.path(chosen.marks[0])
@@ -121,21 +120,21 @@ def disconnect(
     """Remove this memory from a client's settings: its server, hooks and instructions, and nothing else."""
     chosen, where = find_client(client), client_paths(brain)
     servers = _server_file(chosen, where, project)
-    before = config_files.text_before_install(
-        servers, lambda text: config_files.find_server(chosen, text) is not None
+    before = known_clients.text_before_install(
+        servers, lambda text: known_clients.find_server(chosen, text) is not None
     )
-    changes = [_change(servers, lambda text: config_files.remove_server(chosen, text, before))]
+    changes = [_change(servers, lambda text: known_clients.remove_server(chosen, text, before))]
     if hooks := chosen.project_hooks if project else chosen.hooks:
-        without = config_files.text_before_install(
-            where.path(hooks), lambda text: bool(config_files.installed_hooks(text))
+        without = known_clients.text_before_install(
+            where.path(hooks), lambda text: bool(known_clients.installed_hooks(text))
         )
-        changes.append(_change(where.path(hooks), lambda text: config_files.remove_hooks(text, without)))
+        changes.append(_change(where.path(hooks), lambda text: known_clients.remove_hooks(text, without)))
     own = (
         (chosen.project_instructions, chosen.project_rules)
         if project
         else (chosen.instructions, chosen.rules)
     )
-    changes += [_change(where.path(path), config_files.remove_instructions) for path in own if path]
+    changes += [_change(where.path(path), known_clients.remove_instructions) for path in own if path]
     return _apply_changes(brain, chosen, changes, dry_run, connected=False)
 
 
@@ -149,7 +148,7 @@ def _rules_file(client: Client, project: bool) -> str:
 
 
 def _launch_command(brain: Brain) -> LaunchCommand:
-    return config_files.launch_command(brain.settings.db_path, brain.settings.environ)
+    return known_clients.launch_command(brain.settings.db_path, brain.settings.environ)
 
 
 def _server_file(client: Client, where: ClientPaths, project: bool) -> str:
@@ -172,7 +171,7 @@ def _instructions_file(client: Client, where: ClientPaths, project: bool) -> str
 
 
 def _change(path: str, edit: Callable[[str], str]) -> ConfigChange:
-    before = config_files.read_config(path)
+    before = known_clients.read_config(path)
     try:
         return ConfigChange(path, before, edit(before or ""))
     except UnreadableConfig as error:
@@ -205,7 +204,7 @@ def _write_change(brain: Brain, change: ConfigChange, dry_run: bool) -> FileReco
     outcome: Literal["made", "changed"] = "made" if change.before is None else "changed"
     if dry_run:
         return FileRecord(change.path, outcome, None, _unified_difference(change))
-    return FileRecord(change.path, outcome, config_files.write_config(change, brain.now()), "")
+    return FileRecord(change.path, outcome, known_clients.write_config(change, brain.now()), "")
 
 
 def _unified_difference(change: ConfigChange) -> str:
@@ -222,9 +221,11 @@ def _client_record(brain: Brain, client: Client) -> ClientRecord:
         return ClientRecord(client.name, client.title, state, reading, detail)  # type: ignore[arg-type]
 
     try:
-        entry = config_files.find_server(client, config_files.read_config(path) or "")
+        entry = known_clients.find_server(client, known_clients.read_config(path) or "")
         reading = where.path(client.hooks) if client.hooks else path
-        hooks = config_files.installed_hooks(config_files.read_config(reading) or "") if client.hooks else []
+        hooks = (
+            known_clients.installed_hooks(known_clients.read_config(reading) or "") if client.hooks else []
+        )
         reading = path
     except (QuaidError, UnreadableConfig) as error:
         facts = error.facts if isinstance(error, QuaidError) else {}
@@ -234,7 +235,7 @@ def _client_record(brain: Brain, client: Client) -> ClientRecord:
         ours = isinstance(args, list) and args[-1:] == [started.db]
         if not ours:
             return record("another memory", str((args or ["?"])[-1]))
-        complete = len(hooks) == len(config_files.HOOK_EVENTS) or not client.hooks
+        complete = len(hooks) == len(known_clients.HOOK_EVENTS) or not client.hooks
         return record("connected", "" if complete else "some hooks are missing")
     return record("not connected" if _is_present(client, where) else "not installed")
 

@@ -5,7 +5,7 @@ import shlex
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.clients.config_files import launch_command
+from quaid.clients import launch_command
 from quaid.errors import GitFailed, InvalidArgument, QuaidError
 from quaid.folders import atomic_write, indexer
 from quaid.folders.scanner import Folder

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from quaid.app import Brain
 from quaid.errors import CollectionReadOnly, InvalidArgument, NotFound, PartOfOrgFile, QuaidError
 from quaid.folders import page_writer
-from quaid.model import corrections as model, dates, facts as fact_model, similarity, slug as slugs, timeline
+from quaid.model import corrections as model, dates, facts as fact_model, plain_text, slug as slugs, timeline
 from quaid.model.corrections import StatementPlace, Wording
 from quaid.model.english import split_sentences
 from quaid.model.page import Page
@@ -405,7 +405,7 @@ class _Finder:
         was, matches = self.wording.was, []
         for line in lines:
             if line.part == "timeline":
-                is_match = similarity.same_line(line.text, was)
+                is_match = plain_text.same_line(line.text, was)
             else:
                 has_words = line.part == "truth" and model.has_value(line.text, was)
                 is_match = has_words or self._rewritten(line) is not None
@@ -430,7 +430,7 @@ class _Finder:
             if value not in (fold_name(was), fold_name(model.split_label(was, self.names, key)[1])):
                 return None
             return f"{key}: {model.split_label(now, self.names, key)[1]}" if now else ""
-        if line.part == "timeline" and similarity.same_line(line.text, was):
+        if line.part == "timeline" and plain_text.same_line(line.text, was):
             return now
         return model.rewrite(line.text, was, now, f"{self.names} {line.page.title}")
 
@@ -896,7 +896,7 @@ def _quoted(lines: Iterable[StoredStatement], sentence: str) -> list[StoredState
     """Return the statements that equal this sentence; [] if it has fewer than MIN_QUOTED_WORDS words."""
     if len(sentence.split()) < MIN_QUOTED_WORDS:
         return []
-    return [line for line in lines if line.part != "field" and similarity.same_line(line.text, sentence)]
+    return [line for line in lines if line.part != "field" and plain_text.same_line(line.text, sentence)]
 
 
 # Subjects and their facts

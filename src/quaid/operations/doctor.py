@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import quaid
 from quaid import config
 from quaid.app import Brain, sqlite_version
-from quaid.clients.config_files import newest_backup, shell_quote
+from quaid.clients import newest_backup, shell_quote
 from quaid.errors import (
     Busy,
     DamagedDatabase,

@@ -88,7 +88,7 @@ class KindCount(NamedTuple):
 
 class DreamRecord(NamedTuple):
     kinds: tuple[KindCount, ...]
-    agents: tuple[int, ...]
+    proposals: tuple[int, ...]
     """Ids of the new proposals that need a decision."""
     waiting: int
     """Number of all open proposals."""

@@ -14,8 +14,7 @@ from quaid.app import Brain
 from quaid.errors import Cancelled, FileTrouble, GoldenFails, InvalidArgument, QuaidError
 from quaid.model import slug as slugs
 from quaid.model.chunker import split_statements
-from quaid.model.plain_text import count_noun, strip_markdown, visible_text
-from quaid.model.similarity import fold_question, question_hash
+from quaid.model.plain_text import count_noun, fold_question, question_hash, strip_markdown, visible_text
 from quaid.operations.pages import get, require_page
 from quaid.operations.query import open_words, query as ask, seal_words
 from quaid.operations.registry import Arg, Named, op

@@ -10,8 +10,7 @@ from quaid.errors import InvalidArgument, NotFound
 from quaid.folders import indexer
 from quaid.formats import markdown
 from quaid.model import dates, timeline
-from quaid.model.page import Page
-from quaid.model.trust import CLASSES, IMPORTED, PERSON, TrustName
+from quaid.model.page import CLASSES, IMPORTED, PERSON, Page, TrustName
 from quaid.operations import pages
 from quaid.operations.pages import Slug
 from quaid.operations.registry import Arg, op

@@ -36,9 +36,8 @@ from quaid.folders import attachments, documents, importer, page_writer
 from quaid.formats import markdown
 from quaid.formats.sections import one_line, without_controls
 from quaid.model import dates, page as page_model, slug as slugs, timeline
-from quaid.model.page import EntryInput, LinkInput, Page, PageChange
+from quaid.model.page import EntryInput, LinkInput, Page, PageChange, class_of_source
 from quaid.model.plain_text import count_noun, shorten
-from quaid.model.trust import class_of_source
 from quaid.operations import facts, pages
 from quaid.operations.dispatch import MAX_TEXT
 from quaid.operations.facts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement

@@ -5,8 +5,9 @@ import shutil
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
+from quaid import clients
 from quaid.app import Brain
-from quaid.clients import CLIENTS, ClientPaths, config_files
+from quaid.clients import CLIENTS, ClientPaths
 from quaid.config import Settings
 from quaid.errors import FileTrouble, InvalidArgument, QuaidError, StoreLocked, StoreMissing
 from quaid.formats.config_text import UnreadableConfig
@@ -682,10 +683,10 @@ def _client_checks(brain: Brain) -> list[KbCheck]:
     where, checks = client_paths(brain), []
     for client in CLIENTS.values():
         rule = where.path(client.rules) if client.rules else ""
-        text = config_files.read_config(rule) if rule else None
+        text = clients.read_config(rule) if rule else None
         path = where.path(client.servers)
         try:
-            entry = config_files.find_server(client, config_files.read_config(path) or "")
+            entry = clients.find_server(client, clients.read_config(path) or "")
         except (QuaidError, UnreadableConfig):
             entry = None  # `quaid connect` reports unreadable settings
         has_tools = isinstance(entry, dict) and "kb" in _tools_argument(entry.get("args")).split(",")
@@ -712,7 +713,7 @@ def client_paths(brain: Brain) -> ClientPaths:
 
 def kb_rule(brain: Brain) -> str:
     """Return the knowledge base rule that is written into a client's rules file."""
-    return config_files.kb_instructions(kb_root(brain), brain.settings.user_home)
+    return clients.kb_instructions(kb_root(brain), brain.settings.user_home)
 
 
 def _tools_argument(args: object) -> str:
@@ -723,7 +724,7 @@ def _tools_argument(args: object) -> str:
 
 def _is_outdated(text: str, rule: str) -> bool:
     try:
-        return config_files.add_instructions(text, rule) != text
+        return clients.add_instructions(text, rule) != text
     except UnreadableConfig:
         return True
 
@@ -839,7 +840,7 @@ def kb_install_timer(brain: Brain) -> KbTimerReport:
     """Push the knowledge base every 15 minutes, with a systemd user timer, launchd, or a line for cron."""
     settings = brain.settings
     git = open_store(brain)
-    started = config_files.launch_command(settings.db_path, settings.environ)
+    started = clients.launch_command(settings.db_path, settings.environ)
     command = ["env", f"AI_KB_DIR={git.root}", started.command, *started.args, "kb", "push"]
     return setup.install_timer(command, settings.environ, settings.user_home, settings.platform)
 

@@ -14,10 +14,16 @@ from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.sync import changed_paths, sync_collection
 from quaid.formats import markdown
 from quaid.model import chunker, dates
-from quaid.model.trust import ALL_BY_PERSON, PERSON, LineTrust
+from quaid.model.page import ALL_BY_PERSON, PERSON, LineTrust
 from quaid.notebook import layout
-from quaid.notebook.layout import MigratedFile, RecallResult, SessionPrompt
-from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
+from quaid.notebook.layout import (
+    LEGACY_FOLDER,
+    MigratedFile,
+    PromptLimits,
+    RecallResult,
+    SessionPrompt,
+    assemble_prompt,
+)
 from quaid.operations import background
 from quaid.operations.registry import Arg, op
 from quaid.storage import chunks, collections, expiry as expired, trust

@@ -8,7 +8,7 @@ from quaid.app import Brain
 from quaid.embedding.registry import DEFAULT_MODEL
 from quaid.errors import CollectionReadOnly, InvalidArgument, QuaidError
 from quaid.formats import sections
-from quaid.model import corrections as model, dates, facts as fact_model, similarity
+from quaid.model import corrections as model, dates, facts as fact_model, plain_text
 from quaid.model.corrections import Wording
 from quaid.model.plain_text import shorten
 from quaid.model.slug import fold_name
@@ -278,7 +278,7 @@ def _similar_lines(
     (new,) = lines
     others = [line for line in statements if (line.path, line.place.line) != (new.path, new.line)]
     clashing = changes.find_corrected(new.text, others)
-    near = [line for line in others if line not in clashing and similarity.is_near_line(new.text, line.text)]
+    near = [line for line in others if line not in clashing and plain_text.is_near_line(new.text, line.text)]
     return (
         tuple(map(_show_line, near[:MAX_SIMILAR_LINES])),
         tuple(map(corrections.candidate, clashing[:MAX_SIMILAR_LINES])),
@@ -313,7 +313,7 @@ def _apply_sentence(brain: Brain, content: str, category: str) -> RememberRecord
     if not task and category not in ("removal", "correction") and not changes.names_new_value(content):
         return None
     book = corrections.notebook_statements(brain)
-    if any(similarity.same_line(line.text, content) for line in book):
+    if any(plain_text.same_line(line.text, content) for line in book):
         return None  # the sentence repeats a line and changes nothing
     if task:
         text, explicit, verb = task

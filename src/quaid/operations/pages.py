@@ -24,11 +24,10 @@ from quaid.errors import (
     TagInText,
     VersionConflict,
 )
-from quaid.formats import front_matter, markdown, sections
+from quaid.formats import markdown, sections
 from quaid.model import dates, page as page_model, slug as slugs, timeline
-from quaid.model.page import EntryInput, Page
+from quaid.model.page import CLASSES, EntryInput, Page, TrustName
 from quaid.model.plain_text import close_fence
-from quaid.model.trust import CLASSES, TrustName
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, expiry, history, pages, questions, trust
 from quaid.storage.collections import Collection
@@ -349,7 +348,7 @@ def removed_front(old: PageRow | None, new: Page) -> tuple[tuple[str, ...], tupl
 
 def with_front_matter_keys(front: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
     """Return front matter with some keys set. None removes a key."""
-    plain = front_matter.plain_values(keys)
+    plain = markdown.plain_values(keys)
     changed = {**front, **plain}
     return {key: value for key, value in changed.items() if value is not None or key not in plain}
 

@@ -11,14 +11,14 @@ from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
 from quaid.folders.sync import changed_paths
 from quaid.kb.layout import default_store_root
 from quaid.model import dates
-from quaid.model.similarity import (
+from quaid.model.page import CLASSES
+from quaid.model.plain_text import (
     LONGEST_GAP_CONTEXT,
     fold_question,
     is_question,
     question_hash,
     reveals_question,
 )
-from quaid.model.trust import CLASSES
 from quaid.notebook import layout, recall as notebook_recall
 from quaid.notebook.layout import RecallResult
 from quaid.operations import background, notebook
@@ -61,7 +61,7 @@ GapId = Annotated[int, Arg("The gap's number, as `quaid gaps` shows it.", positi
 
 
 class GapsRecord(NamedTuple):
-    questions: tuple[Gap, ...]
+    gaps: tuple[Gap, ...]
     total: int
 
 

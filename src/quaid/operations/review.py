@@ -27,7 +27,7 @@ from quaid.model.slug import aliases, fold_name
 from quaid.notebook import layout
 from quaid.operations import cleanup, corrections, dispatch, golden, history, pages
 from quaid.operations.registry import Arg, Operation, op
-from quaid.storage import agents, agents as store, collections, pages as page_store, trust
+from quaid.storage import agents, collections, pages as page_store, trust
 from quaid.storage.agents import AgentSession, CallFilter, ChangedRow, ProposalRow, StoredCall
 from quaid.storage.sqlite.connection import Transaction
 
@@ -119,7 +119,7 @@ class OpenConflict(NamedTuple):
 
 
 class ReviewRecord(NamedTuple):
-    agents: tuple[OpenProposal, ...]
+    proposals: tuple[OpenProposal, ...]
     """The open proposals, oldest first. If an id was given, only that proposal."""
     total: int
     decided: tuple[Decision, ...] = ()
@@ -815,7 +815,7 @@ def activity(
             listed = _agent_call(brain, call, budget > 0)
             budget -= sum(bool(page.diff) for page in listed.written)
             by_session.setdefault(call.session, []).append(listed)
-        names = tuple(store.calling_clients(brain.db))
+        names = tuple(agents.calling_clients(brain.db))
     return ActivityRecord(
         tuple(row._replace(calls=tuple(by_session.get(row.session, ()))) for row in rows),
         *(total, names),
@@ -873,7 +873,7 @@ def activity_accept(
         ids = [_require_write(brain, id).id]
     else:
         calls = CallFilter(session=session, writes=True)
-        ids = [call.id for call in calls.calls(brain.db, [session or ""], store.MAX_CALLS)]
+        ids = [call.id for call in calls.calls(brain.db, [session or ""], agents.MAX_CALLS)]
         if not ids:
             raise NotFound(what="session", name=session, hint=" `quaid activity --writes` lists them.")
     lines = [added for call_id in ids for added in _added_lines(brain, call_id)]
@@ -881,14 +881,14 @@ def activity_accept(
     def work(tx: Transaction) -> int:
         for page_id, text, first, last in lines:
             trust.accept(tx, page_id, text, first, last)
-        return store.decide_calls(tx, ids, "accepted")
+        return agents.decide_calls(tx, ids, "accepted")
 
     return ActivityDecision(brain.db.write(work))
 
 
 def _added_lines(brain: Brain, call_id: int) -> Iterator[tuple[int, str, int, int]]:
     """Yield page id, added lines, first version and last version for each page that a call wrote."""
-    call = store.find_call(brain.db, call_id)
+    call = agents.find_call(brain.db, call_id)
     for page in call.pages if call else ():
         if page.first_version is None or page.last_version is None:
             continue
@@ -938,12 +938,12 @@ def activity_undo(
         before = history.change_of_version(brain, page.slug, first or 1, False).before
         history.revert(brain, page.slug, before or 1, expected_version=stored.version)
         undone.append(page.slug)
-    brain.db.write(lambda tx: store.decide_calls(tx, [id], "undone"))
+    brain.db.write(lambda tx: agents.decide_calls(tx, [id], "undone"))
     return ActivityDecision(0, tuple(undone), created)
 
 
 def _require_write(brain: Brain, call_id: int) -> StoredCall:
-    call = store.find_call(brain.db, call_id)
+    call = agents.find_call(brain.db, call_id)
     if call is None or not call.is_write or call.outcome != "done":
         raise NotFound(what="write", name=call_id, hint=" `quaid activity --writes` lists them.")
     return call

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import NotFound
-from quaid.model.trust import parse_class
+from quaid.model.page import parse_class
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.search.text import PageHit

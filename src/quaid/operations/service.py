@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from quaid import clients
 from quaid.app import Brain
-from quaid.clients import config_files
-from quaid.clients.config_files import ConfigChange
+from quaid.clients import ConfigChange
 from quaid.config import Settings
 from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument, NoService, NotFound, ServiceMissing
 from quaid.formats import config_text
@@ -99,10 +99,10 @@ def daemon_install(
     """Install a service for the browser pages and HTTP: a systemd user unit or a launchd agent."""
     _ = brain.db
     manager = _service_manager(brain)
-    before = config_files.read_config(manager.path)
+    before = clients.read_config(manager.path)
     change = ConfigChange(manager.path, before, unit_text(brain, manager, port, check_host_name(host_name)))
     if change.needed:
-        config_files.write_config(change, brain.now())
+        clients.write_config(change, brain.now())
     return _run_steps(brain, manager, "installed", change.needed)
 
 
@@ -193,7 +193,7 @@ def daemon_logs(
 def unit_text(brain: Brain, manager: ServiceManager, port: int, host_name: str = "") -> str:
     """Return the text of the unit file or property list."""
     environ = brain.settings.environ
-    started = config_files.launch_command(brain.settings.db_path, environ)
+    started = clients.launch_command(brain.settings.db_path, environ)
     command = (started.command, *started.args, "--db", started.db, "serve", "--http", "--port", str(port))
     command += ("--host-name", host_name) if host_name else ()
     passed = {name: environ[name] for name in PASSED_VARIABLES if environ.get(name)}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from quaid import skills
 from quaid.app import SCHEMA_VERSION, Brain, local_offset, schema_version_of
-from quaid.clients import CLIENTS, Client, ClientPaths
+from quaid.clients import CLIENTS, Client, ClientPaths, find_server
 from quaid.config import Settings
 from quaid.embedding import registry as embedders
 from quaid.errors import MissingDatabase, QuaidError
@@ -75,11 +75,7 @@ def _has_entry(client: Client, path: str) -> bool:
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        if "quaid" not in text:  # the parsers are imported only for a file that may have an entry
-            return False
-        from quaid.clients import config_files
-
-        return isinstance(config_files.find_server(client, text), dict)
+        return "quaid" in text and isinstance(find_server(client, text), dict)
     except (OSError, ValueError, QuaidError):
         return False
 

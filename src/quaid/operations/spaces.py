@@ -28,8 +28,6 @@ from quaid.model import bundle as bundles
 from quaid.model.plain_text import count_noun
 from quaid.operations import collections as folders
 from quaid.operations.registry import Arg, Named, op
-from quaid.spaces import credentials
-from quaid.spaces.credentials import Credentials, HubToken, Seal
 from quaid.spaces.protocol import (
     Device,
     HubConnection,
@@ -45,7 +43,17 @@ from quaid.spaces.protocol import (
     new_token,
     parse_link,
 )
-from quaid.spaces.replica import Replica, SyncedSpace
+from quaid.spaces.replica import (
+    Credentials,
+    HubToken,
+    Replica,
+    Seal,
+    SyncedSpace,
+    credentials_path,
+    new_key,
+    read_credentials,
+    write_credentials,
+)
 from quaid.storage import collections, erase as erasure, spaces as store, vectors
 from quaid.storage.collections import DEFAULT_COLLECTION, Collection
 from quaid.storage.leases import Lease
@@ -137,7 +145,7 @@ def connect(url: str, token: str = "", hub_id: str = "") -> HubConnection:
 
 def connect_space(brain: Brain, space: SpaceRow) -> HubConnection:
     """Return a connection to the hub of a space, with the token of this device."""
-    known = credentials.read(brain.db.path).hubs.get(space.hub_id)
+    known = read_credentials(brain.db.path).hubs.get(space.hub_id)
     if known is None:
         hint = f" Ask for a new invitation, and run `quaid join LINK --as {space.collection}`."
         raise NotFound(what="token", name=f"for {space.hub_url}", hint=hint)
@@ -173,7 +181,7 @@ def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace
 def _seal_of(brain: Brain, space: SpaceRow) -> Seal | None:
     if not space.sealed:
         return None
-    return Seal(credentials.read(brain.db.path).keys.get(space.space_id, ""), space.name)
+    return Seal(read_credentials(brain.db.path).keys.get(space.space_id, ""), space.name)
 
 
 def _model(brain: Brain) -> tuple[str, int] | None:
@@ -240,7 +248,7 @@ def share(
             problem = f"it made the space {'un' if sealed else ''}sealed, which was not asked for"
             raise UntrustworthyHub(hub=link.hub, problem=problem)
         if sealed:
-            keep_key(brain, space.id, credentials.new_key())
+            keep_key(brain, space.id, new_key())
         return _first_sync(brain, connection, attach_space(brain, connection, link.hub, space, chosen))
 
 
@@ -334,7 +342,7 @@ def _other_space(brain: Brain, hub: HubConnection, sealed: bool) -> Space | None
 def _join_known(brain: Brain, name: str, as_: str | None) -> JoinRecord:
     """Join a space of a known hub by its name."""
     names = []
-    for hub_id, hub in credentials.read(brain.db.path).hubs.items():
+    for hub_id, hub in read_credentials(brain.db.path).hubs.items():
         if not hub.device:  # its invitation was not redeemed
             continue
         with closing(connect(hub.url, hub.token, hub_id)) as connection:
@@ -349,14 +357,14 @@ def _join_known(brain: Brain, name: str, as_: str | None) -> JoinRecord:
 def join_space(
     brain: Brain, hub: HubConnection, link: InvitationLink, space: Space, as_: str | None
 ) -> JoinRecord:
-    known_key = credentials.read(brain.db.path).keys.get(space.id, "")
+    known_key = read_credentials(brain.db.path).keys.get(space.id, "")
     if (link.key or known_key) and not space.sealed:  # pages would be sent without encryption
         raise SealKey(space=space.name, problem="it has a key, but the hub says that it is not sealed")
     here = [
         row for row in store.list_spaces(brain.db) if (row.hub_id, row.space_id) == (hub.hub_id, space.id)
     ]
     if link.key and known_key not in ("", link.key) and here and here[0].synced_at:
-        problem = f"the link has another key than {credentials.credentials_path(brain.db.path)}"
+        problem = f"the link has another key than {credentials_path(brain.db.path)}"
         raise SealKey(space=space.name, problem=problem)
     if link.key:
         keep_key(brain, space.id, link.key)
@@ -443,7 +451,7 @@ def _enter(
         brain.db.write(lambda tx: collections.set_setting(tx, "device_name", device))
     with closing(connect(link.hub)) as connection:
         hub_id = connection.about().hub_id
-        known = credentials.read(brain.db.path)
+        known = read_credentials(brain.db.path)
         hub = known.hubs.get(hub_id)
         if (hub is None or not hub.device) and not link.code:
             problem = "contains no invitation code; ask for an invitation link, as in https://HUB/join#CODE"
@@ -452,7 +460,7 @@ def _enter(
             # A malicious hub could claim the id of another hub to obtain the token of this device.
             problem = (
                 f"{link.hub} says that it is the hub at {hub.url}; the token for that was not sent."
-                f" If the hub has moved, change its url in {credentials.credentials_path(brain.db.path)}"
+                f" If the hub has moved, change its url in {credentials_path(brain.db.path)}"
             )
             raise InvalidArgument(name="link", problem=problem)
         token = hub.token if hub else new_token()
@@ -479,7 +487,7 @@ def _enter(
 def _redeem(
     brain: Brain, hub: HubConnection, link: InvitationLink, hub_id: str, person: str, token: str
 ) -> Joined:
-    known = credentials.read(brain.db.path).hubs.get(hub_id)
+    known = read_credentials(brain.db.path).hubs.get(hub_id)
     if known is None or known.token != token:
         _keep_token(brain, hub_id, HubToken(link.hub, token, person, ""))
     return hub.redeem(link.code, person, brain.device, hash_secret(token))
@@ -499,7 +507,7 @@ def _drop_token(brain: Brain, hub_id: str) -> None:
 def _change_credentials(brain: Brain, change: Callable[[Credentials], Credentials]) -> None:
     """Change the credentials while holding the memory's write lock, so that no concurrent change is lost."""
     path = brain.db.path
-    brain.db.write(lambda _: credentials.write(path, change(credentials.read(path))))
+    brain.db.write(lambda _: write_credentials(path, change(read_credentials(path))))
 
 
 # Sync
@@ -700,7 +708,7 @@ def space_invite(
 ) -> InviteRecord:
     """Invite a person, an agent or your next device to a shared space. The link works once, for 24 hours."""
     row = store.require_space(brain.db, space)
-    key = credentials.read(brain.db.path).keys.get(row.space_id, "") if row.sealed else ""
+    key = read_credentials(brain.db.path).keys.get(row.space_id, "") if row.sealed else ""
     with closing(connect_space(brain, row)) as hub:
         code = hub.invite(row.space_id, right, person, agent)
     link = format_link(InvitationLink(row.hub_url, code.code, key))
@@ -839,8 +847,8 @@ def leave(
             default.update(tx, is_write_target=True)
 
     brain.db.write(work)
-    known = credentials.read(brain.db.path)
+    known = read_credentials(brain.db.path)
     keys = {space_id: key for space_id, key in known.keys.items() if space_id != row.space_id}
     if keys != known.keys:
-        credentials.write(brain.db.path, known._replace(keys=keys))
+        write_credentials(brain.db.path, known._replace(keys=keys))
     return record

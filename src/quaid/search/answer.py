@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.embedding.registry import Embedder
 from quaid.errors import InvalidArgument
 from quaid.model.chunker import split_statements
+from quaid.model.page import CLASSES, LineTrust, quotes_instructions
 from quaid.model.plain_text import count_tokens
 from quaid.model.slug import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
-from quaid.model.trust import CLASSES, LineTrust, quotes_instructions
 from quaid.search import text as text_search
 from quaid.search.candidates import FUSION_STRATEGIES, RRF_K, RankedQuestion, rank_question
 from quaid.search.facts import OutdatedCheck, OutdatedValue

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.embedding.registry import Embedder
-from quaid.model.plain_text import one_line, shorten
-from quaid.model.similarity import fold_question
-from quaid.model.trust import CLASSES
+from quaid.model.page import CLASSES
+from quaid.model.plain_text import fold_question, one_line, shorten
 from quaid.search.candidates import (
     EDGE,
     STANDING_FAVOUR,

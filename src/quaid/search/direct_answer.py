@@ -21,9 +21,9 @@ from quaid.model.facts import (
     object_key,
     person_name_parts,
 )
+from quaid.model.page import CLASSES, PERSON, WEB, TrustName
 from quaid.model.plain_text import RuleFile, one_line, shorten
 from quaid.model.slug import address, fold_name
-from quaid.model.trust import CLASSES, PERSON, WEB, TrustName
 from quaid.search.facts import pages_by_part
 from quaid.storage import facts, links, pages, trust
 

@@ -13,8 +13,8 @@ from quaid.model.facts import (
     person_name_parts,
     predicate_spellings,
 )
+from quaid.model.page import CLASSES, PERSON
 from quaid.model.slug import SPELLED_LETTERS, fold_name
-from quaid.model.trust import CLASSES, PERSON
 from quaid.search import text as text_search
 from quaid.search.candidates import RankedQuestion
 from quaid.search.question import VAGUE_WORDS, name_spans, names_asked, sought

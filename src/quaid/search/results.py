@@ -14,17 +14,17 @@ from quaid.model.chunker import (
     without_struck,
 )
 from quaid.model.dates import DAY_WORD, find_dates, fold_days
-from quaid.model.page import CLOSED_STATUSES
-from quaid.model.slug import address, fold_name
-from quaid.model.trust import (
+from quaid.model.page import (
     ALL_BY_PERSON,
     CLASSES,
+    CLOSED_STATUSES,
     PERSON,
     LineTrust,
     TrustName,
     escape_delimiters,
     is_superseded,
 )
+from quaid.model.slug import address, fold_name
 from quaid.search import text as text_search
 from quaid.search.candidates import MEANING_SHARE, MeaningLane, RankedQuestion
 from quaid.search.question import names_asked, sought

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from quaid.model.dates import fold_days
+from quaid.model.page import ALL_BY_PERSON, CLASSES, TrustName
 from quaid.model.plain_text import cjk_bigrams, count_tokens, has_cjk, split_cjk
-from quaid.model.trust import ALL_BY_PERSON, CLASSES, TrustName
 from quaid.storage import chunks, pages, text_index, trust
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters, Stemmer, TextIndex

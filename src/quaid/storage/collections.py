@@ -215,7 +215,7 @@ class Collection(NamedTuple):
 
     def quarantined_files(self, db: "Database") -> "list[LastSeenFile]":
         """Return the files of quarantined pages. If a file reappears, perhaps elsewhere, its page is restored."""
-        from quaid.model.sync_plan import FileSignature, LastSeenFile  # imported late, for a fast start
+        from quaid.model.sync_plan import FileSignature, LastSeenFile
 
         rows = db.rows(
             "SELECT r.file_path, r.content_hash, p.id, p.uuid FROM pages p JOIN raw_imports r ON r.page_id = p.id"
@@ -530,7 +530,7 @@ def file_of_page(db: "Database", page_id: int) -> "tuple[LastSeenFile | None, st
 
 
 def _last_seen_files(db: "Database", where: str, values: tuple[object, ...]) -> "list[LastSeenFile]":
-    from quaid.model.sync_plan import FileSignature, LastSeenFile  # imported late, for a fast start
+    from quaid.model.sync_plan import FileSignature, LastSeenFile
 
     rows = db.rows(
         "SELECT f.relative_path, f.path_key, f.size_bytes, f.mtime_ns, f.ctime_ns, f.inode, f.content_hash,"  # noqa: S608

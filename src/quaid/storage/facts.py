@@ -27,9 +27,9 @@ from quaid.model.facts import (
     resolve_name,
 )
 from quaid.model.links import MENTIONS
+from quaid.model.page import CLASSES, DERIVED, IMPORTED, PERSON, TrustName
 from quaid.model.plain_text import replace_wiki_links
 from quaid.model.slug import aliases, fold_name
-from quaid.model.trust import CLASSES, DERIVED, IMPORTED, PERSON, TrustName
 from quaid.storage import collections, links, pages, trust
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class FactRow(NamedTuple):
     created_at: str
     author: str = ""
     trust: int = PERSON
-    """The trust class, as in quaid.model.trust."""
+    """The trust class, as in quaid.model.page."""
 
     def end(self, tx: "Transaction", day: str) -> bool:
         """End a fact on a day, but not before it began. Return True if the row changed.

@@ -22,10 +22,9 @@ from quaid.errors import (
 )
 from quaid.model import dates
 from quaid.model.links import GraphLink, join_spans
-from quaid.model.page import DerivedData, derive_data
+from quaid.model.page import DerivedData, LineTrust, derive_data
 from quaid.model.slug import names_of
 from quaid.model.timeline import summary_hash
-from quaid.model.trust import LineTrust
 from quaid.storage import as_json, chunks, history, links, questions, text_index, trust
 from quaid.storage.pages import require_collection_id, slug_of
 from quaid.storage.sqlite.connection import Transaction, next_row_id

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import NotFound
 from quaid.model.bundle import Bundle, BundleFact, BundleLink, BundleRaw
+from quaid.model.page import DERIVED
 from quaid.model.slug import fold_name
-from quaid.model.trust import DERIVED
 from quaid.storage import trust, vectors
 
 if TYPE_CHECKING:

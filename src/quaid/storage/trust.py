@@ -1,4 +1,4 @@
-"""Store the trust classes of pages and their lines (see quaid.model.trust).
+"""Store the trust classes of pages and their lines (see quaid.model.page).
 
 A page without a row in page_trust has only lines of class PERSON. A class with a lower number is trusted more and is
 called higher.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.errors import TextOfPerson
 from quaid.model import dates
-from quaid.model.trust import (
+from quaid.model.page import (
     ALL_BY_PERSON,
     DERIVED,
     IMPORTED,

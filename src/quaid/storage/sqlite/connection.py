@@ -73,7 +73,7 @@ class Transaction(apsw.Connection):
     agent = ""
     """The program recorded for page versions; "" for a person."""
     trust = 0
-    """The trust class of written pages and facts (see quaid.model.trust); 0 for a person."""
+    """The trust class of written pages and facts (see quaid.model.page); 0 for a person."""
     guarded = False
     """True while an agent must not change text written by a person; see quaid.storage.trust.guard."""
     device = ""

@@ -18,8 +18,7 @@ from quaid.errors import InvalidArgument, PageOfFolder, QuaidError, VersionConfl
 from quaid.model import slug as slugs
 from quaid.model.bundle import json_text
 from quaid.model.dates import is_date
-from quaid.model.plain_text import count_noun, shorten
-from quaid.model.similarity import question_hash
+from quaid.model.plain_text import count_noun, question_hash, shorten
 from quaid.web.pages import base, markdown as markdowns
 from quaid.web.pages.base import (
     FlashMessage,

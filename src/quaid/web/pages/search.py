@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from quaid.errors import QuaidError
 from quaid.model import slug as slugs, timeline
-from quaid.model.similarity import is_question
+from quaid.model.plain_text import is_question
 from quaid.operations.overview import LINK_FIELDS, MapRecord
 from quaid.web.pages import base
 from quaid.web.pages.base import (
