@@ -13,23 +13,12 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import quaid
+from quaid import errors
 from quaid.app import SCHEMA_VERSION, Brain, schema_version_of, sqlite_version, version_problem
 from quaid.cli.hook import run_hook
 from quaid.cli.main import format_record, main, passphrase_prompt, print_notice
 from quaid.cli.parser import CommandLine, generated_file, load_settings
 from quaid.config import Settings
-from quaid.errors import (
-    AlreadyExists,
-    Defect,
-    FileChanged,
-    FileTrouble,
-    InvalidArgument,
-    LineTooLarge,
-    MissingDatabase,
-    PageNotFound,
-    QuaidError,
-    VersionConflict,
-)
 from quaid.formats import markdown
 from quaid.mcp import jsonrpc, tools
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, OversizedLine
@@ -58,7 +47,7 @@ def _init(line: CommandLine, arguments: dict[str, Any]) -> int:
     path = settings.db_path
     if "path" in arguments:
         if arguments["path"] in ("", "-"):
-            raise InvalidArgument(name="path", problem="must be the name of a file, as in memory.db")
+            raise errors.InvalidArgument(name="path", problem="must be the name of a file, as in memory.db")
         path = settings.path(arguments["path"])
     created = not os.path.exists(path)
     former = ""
@@ -66,7 +55,7 @@ def _init(line: CommandLine, arguments: dict[str, Any]) -> int:
         if created:
             former = brain.create_memory(path)
         elif os.path.isdir(path):
-            raise AlreadyExists(path=path, hint="It is a folder; name a file in it, as in memory.db.")
+            raise errors.AlreadyExists(path=path, hint="It is a folder; name a file in it, as in memory.db.")
         else:
             _ = brain.db
     if line.as_json:
@@ -103,9 +92,9 @@ def _schema_state(path: str) -> tuple[int | None, str]:
     """Return the schema version of a database file, None if unreadable, and a description of its state."""
     try:
         schema = schema_version_of(path)
-    except MissingDatabase:
+    except errors.MissingDatabase:
         return None, "not made yet"
-    except QuaidError as error:
+    except errors.QuaidError as error:
         return None, f"cannot be used: {error.facts.get('problem') or error.code}"
     if problem := version_problem(schema):
         return schema, f"schema {schema}: {problem}"
@@ -118,7 +107,7 @@ def _serve(line: CommandLine, arguments: dict[str, Any]) -> int:
         return _serve_http(line, arguments)
     others = set(arguments) - {"tools", "only"}
     if others:
-        raise InvalidArgument(name="--" + min(others), problem="belongs to --http")
+        raise errors.InvalidArgument(name="--" + min(others), problem="belongs to --http")
     from quaid.mcp.server import serve
 
     return serve(_bound_settings(line, arguments), arguments.get("tools") or "core")
@@ -153,11 +142,11 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
     settings = _bound_settings(line, arguments)
     port = arguments.get("port", server.ServerOptions().port)
     if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65_535:
-        raise InvalidArgument(name="--port", problem=f"must be from 0 to 65535, not {port}")
+        raise errors.InvalidArgument(name="--port", problem=f"must be from 0 to 65535, not {port}")
     tool_set = arguments.get("tools") or "core"
     tools.selected_tools(tool_set)
     if "lan" not in arguments and (extra := {"lan_address", "insecure"} & arguments.keys()):
-        raise InvalidArgument(name="--" + min(extra).replace("_", "-"), problem="belongs to --lan")
+        raise errors.InvalidArgument(name="--" + min(extra).replace("_", "-"), problem="belongs to --lan")
     options = server.ServerOptions(
         port,
         **listen_options(settings, arguments),
@@ -219,12 +208,12 @@ def _text_to_edit(brain: Brain, name: str) -> tuple[str, str, int]:
     """Return the address, text and version of a page: for a new page, a heading and version 0."""
     try:
         page = _read_page(brain, name)
-    except PageNotFound as error:
+    except errors.PageNotFound as error:
         hint = error.facts.get("hint")
         if hint:  # the page was merged, erased or quarantined, or another one has a similar name
             if "Did you mean" in hint and "/" in name:
                 error.facts["hint"] = f"{hint} `quaid put {name}` creates it."
-                raise PageNotFound(**error.facts) from None
+                raise errors.PageNotFound(**error.facts) from None
             raise
         title = name.rpartition("/")[2].rpartition("::")[2].replace("-", " ")
         return name, f"# {title[:1].upper()}{title[1:]}\n\n", 0
@@ -257,10 +246,12 @@ def _edit_until_saved(brain: Brain, slug: str, path: str, text: str, version: in
         if edited == text:
             return None
         if CONFLICT_START in edited and CONFLICT_START not in text:
-            raise InvalidArgument(name="text", problem=f"still has lines that start with {CONFLICT_START}")
+            raise errors.InvalidArgument(
+                name="text", problem=f"still has lines that start with {CONFLICT_START}"
+            )
         try:
             return _save_edited(brain, slug, edited, version)
-        except (VersionConflict, FileChanged):
+        except (errors.VersionConflict, errors.FileChanged):
             _, theirs, version = _text_to_edit(brain, slug)
             merged = markdown.merge_files(text, edited, theirs)
             if merged is None:
@@ -273,7 +264,7 @@ def _edit_until_saved(brain: Brain, slug: str, path: str, text: str, version: in
             return _save_edited(brain, slug, draft, version)
         if not sys.stdin.isatty():
             problem = "has conflicts with a change of the page in the meantime; they are marked"
-            raise InvalidArgument(name="text", problem=problem)
+            raise errors.InvalidArgument(name="text", problem=problem)
         print_notice(f"{slug} was changed in the meantime; the editor shows the passages to decide")
 
 
@@ -291,20 +282,22 @@ def _run_editor(settings: Settings, path: str, text: str) -> None:
     environ = settings.environ
     command = environ.get("VISUAL") or environ.get("EDITOR")
     if not command and not sys.stdin.isatty():
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="EDITOR",
             problem="is not set, and standard input is not a terminal; `quaid put` takes a text from it",
         )
     command = command or next(filter(which, ("nano", "vi")), "")
     if not command:
-        raise InvalidArgument(name="EDITOR", problem="is not set, and neither nano nor vi is installed")
+        raise errors.InvalidArgument(
+            name="EDITOR", problem="is not set, and neither nano nor vi is installed"
+        )
     try:
         status = call([*split(command), path])
     except (OSError, ValueError) as error:
         problem = f"cannot be started: {getattr(error, 'strerror', '') or error}"
-        raise FileTrouble(path=f"the editor {command}", problem=problem) from None
+        raise errors.FileTrouble(path=f"the editor {command}", problem=problem) from None
     if status:
-        raise FileTrouble(path=f"the editor {command}", problem=f"ended with status {status}")
+        raise errors.FileTrouble(path=f"the editor {command}", problem=f"ended with status {status}")
 
 
 def _read_edited(path: str) -> str:
@@ -312,7 +305,7 @@ def _read_edited(path: str) -> str:
         with open(path, encoding="utf-8", newline="") as file:
             return file.read()
     except UnicodeDecodeError:
-        raise FileTrouble(path=path, problem="is not UTF-8 text") from None
+        raise errors.FileTrouble(path=path, problem="is not UTF-8 text") from None
 
 
 def _is_unchanged(path: str, text: str) -> bool:
@@ -405,22 +398,24 @@ def _answer_pipe_line(brain: Brain, line: bytes | OversizedLine) -> dict[str, An
     try:
         if isinstance(line, OversizedLine):
             request = line.messages[0] if line.messages and not line.is_list else {}
-            raise LineTooLarge(limit=MAX_LINE_BYTES)
+            raise errors.LineTooLarge(limit=MAX_LINE_BYTES)
         request = _parse_object(line.decode("utf-8", "replace"))
         tool, arguments = request.get("tool"), request.get("arguments", request.get("input", {}))
         if not isinstance(tool, str):
-            raise InvalidArgument(name="tool", problem='is missing; write {"tool": NAME, "arguments": {...}}')
+            raise errors.InvalidArgument(
+                name="tool", problem='is missing; write {"tool": NAME, "arguments": {...}}'
+            )
         if not isinstance(arguments, dict):
-            raise InvalidArgument(name="arguments", problem="must be an object")
+            raise errors.InvalidArgument(name="arguments", problem="must be an object")
         answer: dict[str, Any] = {"result": _tool_result(brain, tool, arguments)}
-    except QuaidError as error:
+    except errors.QuaidError as error:
         answer = _error_object(error)
     except Exception as error:  # an invalid line must not end the loop, even if the cause is a bug in Quaid
-        answer = _error_object(Defect(problem=type(error).__name__))
+        answer = _error_object(errors.Defect(problem=type(error).__name__))
     return {"id": request["id"], **answer} if "id" in request else answer
 
 
-def _error_object(error: QuaidError) -> dict[str, Any]:
+def _error_object(error: errors.QuaidError) -> dict[str, Any]:
     facts = {key: value for key, value in error.facts.items() if isinstance(value, str | int | float)}
     return {"error": {"code": error.code, "message": str(error), **facts}}
 
@@ -433,9 +428,9 @@ def _parse_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidArgument(name="JSON", problem=f"cannot be read: {error}") from None
+        raise errors.InvalidArgument(name="JSON", problem=f"cannot be read: {error}") from None
     if not isinstance(value, dict):
-        raise InvalidArgument(name="JSON", problem="must be an object in braces")
+        raise errors.InvalidArgument(name="JSON", problem="must be an object in braces")
     return value
 
 
@@ -455,7 +450,9 @@ def _completion(line: CommandLine, arguments: dict[str, Any]) -> int:
         print(generated_file(f"quaid.{kind}"), end="")
         return 0
     if kind not in COMPLETION_KINDS:
-        raise InvalidArgument(name="shell", problem=f"must be one of {', '.join(SHELLS)}, not {kind!r}")
+        raise errors.InvalidArgument(
+            name="shell", problem=f"must be one of {', '.join(SHELLS)}, not {kind!r}"
+        )
     try:
         with open(os.devnull, "w") as null, redirect_stderr(null):  # warnings would garble the command line
             names = complete_names(load_settings(line), kind, arguments.get("start") or "")
@@ -671,11 +668,11 @@ def run_demo(settings: Settings, folder: str | None, whole: bool, as_json: bool)
     Without a folder, a temporary folder is used and removed afterwards.
     """
     if as_json:
-        raise InvalidArgument(name="--json", problem="does not work with demo, which is for people")
+        raise errors.InvalidArgument(name="--json", problem="does not work with demo, which is for people")
     if folder is not None:
         place = settings.path(folder)
         if os.path.exists(place) and (not os.path.isdir(place) or os.listdir(place)):
-            raise AlreadyExists(path=place, hint="It is not an empty folder; name a new one, or none.")
+            raise errors.AlreadyExists(path=place, hint="It is not an empty folder; name a new one, or none.")
         os.makedirs(place, mode=0o700, exist_ok=True)
         status = _run_questions(place, whole)
         _remove_model_copy(place)

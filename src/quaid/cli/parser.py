@@ -10,17 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid import config
-from quaid.errors import (
-    FileTrouble,
-    InputTooLarge,
-    InvalidArgument,
-    InvalidDate,
-    InvalidPageDate,
-    TooLarge,
-    WrongOption,
-    WrongUsage,
-)
+from quaid import config, errors
 from quaid.operations import dispatch, index
 from quaid.operations.dispatch import MAX_TEXT, inline_suggestion
 from quaid.operations.registry import DEPRECATED_NAMES, SUBJECTS, Operation, Param, current_name
@@ -55,7 +45,9 @@ def load_settings(line: CommandLine) -> config.Settings:
     try:
         cwd = os.getcwd()
     except FileNotFoundError:
-        raise FileTrouble(path="The current folder", problem="is gone; change to another one") from None
+        raise errors.FileTrouble(
+            path="The current folder", problem="is gone; change to another one"
+        ) from None
     tolerant = line.command in COMMANDS_TOLERATING_BAD_CONFIG
     settings = config.read_settings(line.db, os.environ, cwd, line.config, forgiving=tolerant)
     if line.config:
@@ -92,11 +84,11 @@ def split_command_line(words: Sequence[str]) -> CommandLine:
     except argparse.ArgumentError as error:
         name = str(error.argument_name)
         problem = f"needs the path of {COMMON_OPTIONS[name]}" if COMMON_OPTIONS[name] else "takes no value"
-        raise InvalidArgument(name=name, problem=problem) from None
+        raise errors.InvalidArgument(name=name, problem=problem) from None
     for name in ("db", "config"):
         if getattr(common, name) == "":
             problem = f"is empty; give it the path of {COMMON_OPTIONS['--' + name]}"
-            raise InvalidArgument(name=f"--{name}", problem=problem)
+            raise errors.InvalidArgument(name=f"--{name}", problem=problem)
     command, rest = _split_command([*rest, *words[end:]])
     return CommandLine(command, rest, common.db, common.json, common.help, common.config, common.no_pager)
 
@@ -122,7 +114,9 @@ def _split_command(words: list[str]) -> tuple[str, list[str]]:
         if name not in index.NO_OPERATIONS and name != "--":
             name = name.partition("=")[0]
             options = {*COMMON_OPTIONS, *(word for word in index.NO_OPERATIONS if word[0] == "-")}
-            raise WrongOption(name=name, problem=f"there is no such option{inline_suggestion(name, options)}")
+            raise errors.WrongOption(
+                name=name, problem=f"there is no such option{inline_suggestion(name, options)}"
+            )
         return {"--version": "version"}.get(name, name), rest
     while rest and not rest[0].startswith("-") and is_group(name):
         name, rest = f"{name} {rest[0]}", rest[1:]
@@ -143,8 +137,8 @@ def line_arguments(line: CommandLine, params: Sequence[Param]) -> dict[str, Any]
     """Parse the arguments of a command. Errors name the command, so that its help page can be suggested."""
     try:
         return parse_arguments(line.rest, params)
-    except InvalidArgument as error:
-        raise WrongUsage(command=line.command, **error.facts) from None
+    except errors.InvalidArgument as error:
+        raise errors.WrongUsage(command=line.command, **error.facts) from None
 
 
 def name_options(text: str, params: Sequence[Param]) -> str:
@@ -154,9 +148,9 @@ def name_options(text: str, params: Sequence[Param]) -> str:
     return text
 
 
-def as_typed(error: InvalidArgument | InvalidDate, operation: Operation) -> InvalidArgument | InvalidDate:
+def as_typed(error: errors.QuaidError, operation: Operation) -> errors.QuaidError:
     """Return an error of an operation with argument names in their command-line form."""
-    if isinstance(error, InvalidPageDate):  # names a field of a page, not an argument
+    if isinstance(error, errors.InvalidPageDate):  # names a field of a page, not an argument
         return error
     names = {param.name: _typed_name(param) for param in operation.params}
     facts = {**error.facts, "name": names.get(str(error.facts["name"]), error.facts["name"])}
@@ -185,20 +179,20 @@ def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, 
         has_value = name in words[: end - 1]  # the word after the option starts with a dash
         hint = f"; one that starts with a dash is written {name}=VALUE" if has_value else ""
         problem = "takes no value" if "explicit" in error.message else f"needs a value{hint}"
-        raise InvalidArgument(name=name, problem=problem) from None
+        raise errors.InvalidArgument(name=name, problem=problem) from None
     takes_text = any(param.arg.any_text for param in params)
     for word in others:
         if word.startswith("--"):
             name = word.partition("=")[0]
             if any(param.arg.positional and param.flag == name for param in params):
-                raise InvalidArgument(name=name, problem="is not an option; write the value alone")
+                raise errors.InvalidArgument(name=name, problem="is not an option; write the value alone")
             flags = [*(param.flag for param in params if not param.arg.positional), *COMMON_OPTIONS]
-            raise InvalidArgument(
+            raise errors.InvalidArgument(
                 name=name, problem=f"there is no such option{inline_suggestion(name, flags)}"
             )
         if len(word) == 2 and word[0] == "-" and word[1].isalpha() and not takes_text:
             problem = f"there is no such option; for the letters themselves write `-- {word}`"
-            raise InvalidArgument(name=word, problem=problem)
+            raise errors.InvalidArgument(name=word, problem=problem)
     arguments: dict[str, Any] = {}
     values = vars(options) | _positional_values([*others, *words[end + 1 :]], params, vars(options))
     for param in params:
@@ -206,7 +200,7 @@ def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, 
             arguments[param.name] = _convert(param, values[param.name])
         elif param.required and not param.arg.file:
             name = param.name.upper() if param.arg.positional else param.flag
-            raise InvalidArgument(name=name, problem="is missing")
+            raise errors.InvalidArgument(name=name, problem="is missing")
     missing = _missing_file_argument(arguments, params)
     if missing:
         if sys.stdin.isatty():
@@ -237,7 +231,7 @@ def _positional_values(
         elif lists := [param.name for param in params if param.kind == "array" and param.name in options]:
             values[lists[0]] = [*options[lists[0]], *words[len(slots) :]]  # as in --expect ONE OTHER
         else:
-            raise InvalidArgument(name=repr(words[len(slots)]), problem="unexpected argument")
+            raise errors.InvalidArgument(name=repr(words[len(slots)]), problem="unexpected argument")
     return values
 
 
@@ -263,7 +257,7 @@ def _parse_json(param: Param, word: str) -> Any:
     except (ValueError, RecursionError):
         kind = {"integer": "a whole number", "number": "a number"}.get(param.kind, "JSON")
         name = param.name.upper() if param.arg.positional else param.flag
-        raise InvalidArgument(name=name, problem=f"must be {kind}, not {word!r}") from None
+        raise errors.InvalidArgument(name=name, problem=f"must be {kind}, not {word!r}") from None
 
 
 def _repair_unicode(word: str) -> str:
@@ -298,16 +292,16 @@ def _read_text(name: str) -> str:
                 data = file.read(MAX_TEXT + 1)
     except OSError as error:
         hint = "; - reads the text from standard input" if isinstance(error, FileNotFoundError) else ""
-        raise FileTrouble(path=name, problem=f"cannot be read: {error.strerror}{hint}") from None
+        raise errors.FileTrouble(path=name, problem=f"cannot be read: {error.strerror}{hint}") from None
     if len(data) > MAX_TEXT:
         if name == "-":  # the total size of standard input is unknown
-            raise InputTooLarge(limit=MAX_TEXT)
-        raise TooLarge(what=name, size=os.path.getsize(os.path.expanduser(name)), limit=MAX_TEXT)
+            raise errors.InputTooLarge(limit=MAX_TEXT)
+        raise errors.TooLarge(what=name, size=os.path.getsize(os.path.expanduser(name)), limit=MAX_TEXT)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         where = "standard input" if name == "-" else name
-        raise FileTrouble(path=where, problem=f"is not UTF-8 text (byte {error.start})") from None
+        raise errors.FileTrouble(path=where, problem=f"is not UTF-8 text (byte {error.start})") from None
 
 
 HELP_WIDTH = 100

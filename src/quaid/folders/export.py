@@ -12,15 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from quaid.errors import (
-    DamagedDatabase,
-    FileTrouble,
-    InvalidArgument,
-    LinkOverlaps,
-    NotFound,
-    QuaidError,
-    RawNeedsImport,
-)
+from quaid import errors
 from quaid.folders import attachments, indexer, scanner
 from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.scanner import Folder, Progress
@@ -186,9 +178,9 @@ def _parse_records(
         where = f"{name}[{number}]"
         try:
             if not isinstance(record, dict):
-                raise InvalidArgument(name=where, problem="is no object")
+                raise errors.InvalidArgument(name=where, problem="is no object")
             parsed.append(understand(record, where))
-        except QuaidError as error:
+        except errors.QuaidError as error:
             parsed.append(None)
             problems.append(_problem_text(error, where))
     return parsed
@@ -205,10 +197,12 @@ def _parse_link(record: dict[str, Any], where: str) -> ImportedLink:
         _text_field(record, "relationship", where, FACT_TEXT_LIMITS["predicate"])
     )
     if not relationship:
-        raise InvalidArgument(name=f"{where}.relationship", problem="is missing")
+        raise errors.InvalidArgument(name=f"{where}.relationship", problem="is missing")
     since, until = (_date_field(record, name, where) for name in ("valid_from", "valid_until"))
     if since and until and until < since:
-        raise InvalidArgument(name=f"{where}.valid_until", problem=f"{until} is before valid_from, {since}")
+        raise errors.InvalidArgument(
+            name=f"{where}.valid_until", problem=f"{until} is before valid_from, {since}"
+        )
     context = _text_field(record, "context", where, MAX_JOINED_LENGTH).replace("\0", " ")
     return ImportedLink(
         _address_field(record, "from", where),
@@ -226,24 +220,24 @@ def _parse_fact(record: dict[str, Any], where: str) -> ImportedFact:
     values = {name: record.get(name) for name in _FACT_FIELDS}
     for name, value in values.items():
         if isinstance(value, str) and "\0" in value:
-            raise InvalidArgument(name=f"{where}.{name}", problem="holds a NUL character")
+            raise errors.InvalidArgument(name=f"{where}.{name}", problem="holds a NUL character")
     fact = check_fact({**values, "source_ref": "", "evidence_text": ""}, where)._replace(
         source_ref=_text_field(record, "source_ref", where, MAX_JOINED_LENGTH),
         evidence_text=_text_field(record, "evidence_text", where, MAX_JOINED_LENGTH),
     )
     supersedes = record.get("supersedes")
     if supersedes is not None and (isinstance(supersedes, bool) or not isinstance(supersedes, int)):
-        raise InvalidArgument(name=f"{where}.supersedes", problem="must be the place of another fact")
+        raise errors.InvalidArgument(name=f"{where}.supersedes", problem="must be the place of another fact")
     return ImportedFact(page, fact, _timestamp_field(record), supersedes)
 
 
 def _text_field(record: dict[str, Any], name: str, where: str, longest: int) -> str:
     value = record.get(name) or ""
     if not isinstance(value, str):
-        raise InvalidArgument(name=f"{where}.{name}", problem="must be text")
+        raise errors.InvalidArgument(name=f"{where}.{name}", problem="must be text")
     if len(value) > longest:
         problem = f"has {len(value):,} characters; {longest:,} is the most"
-        raise InvalidArgument(name=f"{where}.{name}", problem=problem)
+        raise errors.InvalidArgument(name=f"{where}.{name}", problem=problem)
     return value.strip()
 
 
@@ -267,7 +261,7 @@ def _address_field(record: dict[str, Any], name: str, where: str) -> str:
     """
     value = _text_field(record, name, where, 2 * slug.LONGEST + 2)
     if not value:
-        raise InvalidArgument(name=f"{where}.{name}", problem="is missing")
+        raise errors.InvalidArgument(name=f"{where}.{name}", problem="is missing")
     collection, address = slug.split_address(value)
     slug.check(address)
     if collection is not None:
@@ -354,7 +348,7 @@ class LinksAndFactsImport:
         if start is None or end is None or not (_is_selected(start, only) or _is_selected(end, only)):
             return
         if start[0] == end[0]:
-            raise InvalidArgument(name=where, problem="leads from a page to itself")
+            raise errors.InvalidArgument(name=where, problem="leads from a page to itself")
         created = self._created(link.created_at)
         if any(
             existing.valid_until == link.valid_until
@@ -375,8 +369,8 @@ class LinksAndFactsImport:
                 now=created,
                 beside_texts=True,
             )
-        except LinkOverlaps as error:
-            raise InvalidArgument(name=where, problem=f"is left out. {error}") from None
+        except errors.LinkOverlaps as error:
+            raise errors.InvalidArgument(name=where, problem=f"is left out. {error}") from None
         self.restored_ids.add(new)
         self.links += 1
         self.changed[start[0]] = start
@@ -418,7 +412,7 @@ def restore_links_and_facts(
         if len(data) > MAX_LINKS_AND_FACTS_BYTES:
             raise ValueError(f"it is too large: {MAX_LINKS_AND_FACTS_BYTES:,} bytes are allowed")
         contents = parse_links_and_facts(data)
-    except (OSError, QuaidError, ValueError) as error:
+    except (OSError, errors.QuaidError, ValueError) as error:
         return 0, 0, (f"not taken in: {error}".rstrip("."),)
 
     def path_of(address: str) -> str:
@@ -561,7 +555,7 @@ class _PageExport:
     def run(self, progress: Progress) -> None:
         self._read_links_and_facts()
         for name, _, page_slug in self.addresses if self.to != "markdown" else ():
-            with suppress(DamagedDatabase):
+            with suppress(errors.DamagedDatabase):
                 if stored := pages.find(self.db, page_slug, name):
                     self._name_page(stored)
         for done, (name, kind, page_slug) in enumerate(self.addresses):
@@ -569,7 +563,7 @@ class _PageExport:
             try:
                 stored = pages.find(self.db, page_slug, name)
                 data = pages.read_raw_data(self.db, stored.id) if stored else []
-            except DamagedDatabase:
+            except errors.DamagedDatabase:
                 self.unread.append(slug.address(name, page_slug))
                 continue
             if stored is not None:  # else it was deleted in the meantime
@@ -605,7 +599,7 @@ class _PageExport:
         """Read the links and facts that are not in the text of any page."""
         try:
             link_rows, fact_rows, lost_links, lost_facts = checks.readable_links_and_facts(self.db)
-        except DamagedDatabase as error:
+        except errors.DamagedDatabase as error:
             self.trouble = str(error)
             return
         self.links = [
@@ -637,7 +631,7 @@ class _PageExport:
         data = render_links_and_facts(self.links, self.facts, self.places)
         try:
             self.writer.write(path, data)
-        except FileTrouble as error:
+        except errors.FileTrouble as error:
             self.links, self.facts, self.trouble = [], [], str(error)
             return
         if len(data) > MAX_LINKS_AND_FACTS_BYTES:
@@ -693,7 +687,7 @@ class _PageExport:
                 inside = _attachments_folder(seen.path if seen else page.slug)
             else:
                 root, key = attachments.memory_folder(self.db.path), collections.read_image_key(self.db)
-            with suppress(NotFound, FileTrouble):
+            with suppress(errors.NotFound, errors.FileTrouble):
                 self.writer.write(beside + name, attachments.read(root, inside, name, key))
 
     def _render_note(self, stored: PageRow, address: str, inside: str) -> tuple[str, str]:
@@ -894,7 +888,7 @@ def _count_quarantined(db: Database, collection: str | None) -> int:
     try:
         hidden = collections.page_counts(db)
         chosen = [candidate for candidate in collections.list_all(db) if collection in (None, candidate.name)]
-    except DamagedDatabase:
+    except errors.DamagedDatabase:
         return 0
     return sum(hidden.get(candidate.id, (0, 0))[1] for candidate in chosen)
 
@@ -905,10 +899,10 @@ def export_raw(
     """Export the files of one import, byte for byte."""
     batches = history.list_imports(db)
     if import_id is None:
-        raise RawNeedsImport(hint=_import_hint(batches))
+        raise errors.RawNeedsImport(hint=_import_hint(batches))
     batch = next((batch for batch in batches if batch.import_id == import_id), None)
     if batch is None:
-        raise NotFound(what="import", name=import_id, hint=_import_hint(batches))
+        raise errors.NotFound(what="import", name=import_id, hint=_import_hint(batches))
     with_data: list[str] = []
     with FolderWriter(target, force=force) as writer:
         for done, (path, data) in enumerate(history.read_import_files(db, import_id)):

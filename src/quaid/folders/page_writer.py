@@ -10,21 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from typing import NamedTuple
 
-from quaid.errors import (
-    Cancelled,
-    CollectionReadOnly,
-    FileChanged,
-    FileTrouble,
-    IdsStopped,
-    InvalidArgument,
-    InvalidFrontMatter,
-    NoSuchVersion,
-    PageExists,
-    PartOfOrgFile,
-    QuaidError,
-    TooLarge,
-    VersionConflict,
-)
+from quaid import errors
 from quaid.folders import atomic_write, indexer, scanner
 from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, Progress
@@ -146,7 +132,7 @@ def save_page(
     history.record_author(tx, saved.id, saved.version, source)
     if collection.root is not None:
         if indexed is None and heading_of is not None:
-            raise PartOfOrgFile(slug=new.slug, path=heading_of)
+            raise errors.PartOfOrgFile(slug=new.slug, path=heading_of)
         _write_page_file(db, tx, collection, indexed, new, saved, now, uuid, data)
     elif old is not None:
         keep_old_version(tx, collection.id, old, now, uuid)
@@ -192,7 +178,7 @@ def _write_page_file(
             atomic_write.replace_file(folder, path, data, indexed.content_hash, uuid)
         written = folder.look(path)
     if not isinstance(written, ScannedFile):
-        raise FileChanged(path=path)
+        raise errors.FileChanged(path=path)
     digest = indexer.digest(data)
     version = (saved.id, saved.version, path, data, digest)
     history.keep_versions(tx, collection.id, [version], now, f"edit-{uuid}", trim=True)
@@ -220,7 +206,7 @@ def move_page_file(
         atomic_write.remove_file(folder, indexed.path, indexed.content_hash, token)
         written = folder.look(path)
     if not isinstance(written, ScannedFile):
-        raise FileChanged(path=path)
+        raise errors.FileChanged(path=path)
     collection.forget_files(tx, indexed.path, page_id)
     collection.record_files(tx, [(written, indexed.content_hash, page_id, None)], now)
 
@@ -248,10 +234,10 @@ def _read_unchanged(folder: Folder, path: str, content_hash: str) -> bytes:
         data = folder.read(path)
     except OSError as problem:
         if isinstance(problem, FileNotFoundError | NotADirectoryError):
-            raise FileChanged(path=path) from None
-        raise FileTrouble(path=path, problem="cannot be read; it was not written") from None
+            raise errors.FileChanged(path=path) from None
+        raise errors.FileTrouble(path=path, problem="cannot be read; it was not written") from None
     if indexer.digest(data) != content_hash:
-        raise FileChanged(path=path)
+        raise errors.FileChanged(path=path)
     return data
 
 
@@ -282,12 +268,12 @@ def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
                 text = org.remove_property(text, key.upper())
             else:
                 text = org.set_property(text, key.upper(), str(value))
-    except InvalidArgument as problem:
-        raise PartOfOrgFile(slug=new.slug, path=path) from problem
+    except errors.InvalidArgument as problem:
+        raise errors.PartOfOrgFile(slug=new.slug, path=path) from problem
     changed = text.encode()
     page = indexer.parse_file(path, changed).page
     if (page.frontmatter, page.truth, page.timeline) != (new.frontmatter, new.truth, new.timeline):
-        raise PartOfOrgFile(slug=new.slug, path=path)
+        raise errors.PartOfOrgFile(slug=new.slug, path=path)
     return changed
 
 
@@ -295,7 +281,7 @@ def require_writable(collection: Collection) -> None:
     """Raise CollectionReadOnly if the files of a collection may not be changed."""
     if not collection.writable or collection.state != "active":
         why = "is read-only" if collection.state == "active" else f"is {collection.state}"
-        raise CollectionReadOnly(name=collection.name, why=why)
+        raise errors.CollectionReadOnly(name=collection.name, why=why)
 
 
 def _refuse_hidden(collection: Collection, path: str, what: str) -> None:
@@ -304,12 +290,12 @@ def _refuse_hidden(collection: Collection, path: str, what: str) -> None:
         scanner.ignore_matcher(collection.ignore_patterns, collection.kind), path
     ):
         problem = f"is left out of {collection.name} by its ignore rules; choose another {what}"
-        raise FileTrouble(path=path, problem=problem)
+        raise errors.FileTrouble(path=path, problem=problem)
 
 
 def _refuse_large(path: str, data: bytes) -> None:
     if len(data) > LARGEST_FILE:
-        raise TooLarge(what=path, size=len(data), limit=LARGEST_FILE)
+        raise errors.TooLarge(what=path, size=len(data), limit=LARGEST_FILE)
 
 
 def _undo(root: str, path: str, before: bytes | None, after: bytes | None, token: str) -> Callable[[], None]:
@@ -320,7 +306,7 @@ def _undo(root: str, path: str, before: bytes | None, after: bytes | None, token
 
     def undo() -> None:
         # If this fails, the next sync indexes the file as it is.
-        with suppress(QuaidError), Folder(root) as folder:
+        with suppress(errors.QuaidError), Folder(root) as folder:
             if after is None:
                 atomic_write.create_file(folder, path, before or b"", token)
             elif before is None:
@@ -368,7 +354,7 @@ def check_page_path(path: str, name: str = "path") -> str:
     """Return the path. Raise InvalidArgument unless it is a relative .md path like reference/contacts.md."""
     problem = _path_problem(path)
     if problem:
-        raise InvalidArgument(name=name, problem=f"{scanner.printable(path)[:100]!r} {problem}")
+        raise errors.InvalidArgument(name=name, problem=f"{scanner.printable(path)[:100]!r} {problem}")
     return path
 
 
@@ -430,7 +416,7 @@ def edit_file(
                 old = _read_text(folder, path)
                 if not attempt and old and not db.rehearsal and not _is_indexed(db, collection, path, old):
                     # First index the changes of other programs as a separate version.
-                    raise FileChanged(path=path)
+                    raise errors.FileChanged(path=path)
                 if expected_version is not None:
                     _check_version(db, collection, path, expected_version, old)
                 new = change(old.text if old else None)
@@ -442,7 +428,7 @@ def edit_file(
                 elif changed:
                     _write_text(folder, path, old, new, new_uuid())
             break
-        except FileChanged:
+        except errors.FileChanged:
             if attempt == EDIT_ATTEMPTS - 1:
                 raise
             if expected_version is not None or not attempt:
@@ -465,14 +451,14 @@ def _read_text(folder: Folder, path: str) -> FileText | None:
             return None
         if not isinstance(file, ScannedFile):
             reason = "a link; links are not followed" if file.reason == scanner.SYMLINK else file.reason
-            raise FileTrouble(path=path, problem=f"cannot be read or written here: it is {reason}")
+            raise errors.FileTrouble(path=path, problem=f"cannot be read or written here: it is {reason}")
         data = folder.read(path)
     except FileNotFoundError:
         return None
     except OSError as problem:
         raise os_error(path, problem) from None
     if len(data) > LARGEST_FILE:
-        raise TooLarge(what=path, size=file.stat.size, limit=LARGEST_FILE)
+        raise errors.TooLarge(what=path, size=file.stat.size, limit=LARGEST_FILE)
     return _decode_text(path, data)
 
 
@@ -480,7 +466,9 @@ def _decode(path: str, data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise FileTrouble(path=path, problem="is not UTF-8; convert it before you change it here") from None
+        raise errors.FileTrouble(
+            path=path, problem="is not UTF-8; convert it before you change it here"
+        ) from None
 
 
 def _decode_text(path: str, data: bytes) -> FileText:
@@ -514,11 +502,11 @@ def _check_version(
     if old is None and not expected:
         return
     if old is None:
-        raise NoSuchVersion(slug=path, expected=expected, current_version=0)
+        raise errors.NoSuchVersion(slug=path, expected=expected, current_version=0)
     if indexed is None or indexed.version is None or indexed.content_hash != old.content_hash:
-        raise FileChanged(path=path)  # the file was changed since it was indexed; the caller retries
+        raise errors.FileChanged(path=path)  # the file was changed since it was indexed; the caller retries
     if indexed.version != expected:
-        kind = VersionConflict if expected else PageExists
+        kind = errors.VersionConflict if expected else errors.PageExists
         raise kind(slug=path, expected=expected, current_version=indexed.version)
 
 
@@ -564,11 +552,11 @@ def write_ids(
                     if not dry_run:
                         _write_id(db, collection, page_file, now(), new_uuid())
                     written += 1
-                except (_SkipFile, FileChanged, InvalidFrontMatter) as reason:
+                except (_SkipFile, errors.FileChanged, errors.InvalidFrontMatter) as reason:
                     left.append(FileNote(str(page_file.path), str(reason)))
         progress(len(todo), len(todo), "Writing ids")
-    except (KeyboardInterrupt, Cancelled):
-        raise IdsStopped(done=written + had, total=len(todo), name=collection.name) from None
+    except (KeyboardInterrupt, errors.Cancelled):
+        raise errors.IdsStopped(done=written + had, total=len(todo), name=collection.name) from None
     return IdsReport(collection.name, written, had, tuple(left), dry_run)
 
 
@@ -602,7 +590,7 @@ def _needs_id(folder: Folder, file: PageFile) -> bool:
         new = markdown.patch(
             text, {**document.frontmatter, ID_KEY: file.uuid}, document.truth, document.timeline
         )
-    except InvalidFrontMatter as error:
+    except errors.InvalidFrontMatter as error:
         raise _SkipFile(str(error.facts["problem"])) from None
     if not _is_pure_insertion(text, new):
         raise _SkipFile("cannot carry an id without changing more of it")
@@ -628,9 +616,9 @@ def _write_id(db: Database, collection: Collection, file: PageFile, now: str, to
 
     try:
         db.write(work)
-    except (FileChanged, InvalidFrontMatter, Cancelled):
+    except (errors.FileChanged, errors.InvalidFrontMatter, errors.Cancelled):
         raise
-    except QuaidError as error:
+    except errors.QuaidError as error:
         if (
             error.exit_status == 5 or error.code == "collection_read_only"
         ):  # an error of the disk or the database affects all files

@@ -23,22 +23,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from quaid.errors import (
-    BodyRefused,
-    Defect,
-    DifferentHub,
-    InvalidArgument,
-    InvitationRefused,
-    NoSuchAddress,
-    NotLoggedIn,
-    QuaidError,
-    ServerBusy,
-    TooLarge,
-    TooMany,
-    TooSlow,
-    WrongHost,
-    WrongMethod,
-)
+from quaid import errors
 from quaid.http_server import MAX_HEAD, RequestLimits, ServerAddress
 from quaid.hub.direct import NOBODY, SpaceCopies, StoreHub
 from quaid.hub.store import HubStore
@@ -90,7 +75,7 @@ class HubLimits(RequestLimits):
     def slot(self, who: str, kind: str, limit: int) -> Iterator[None]:
         """Occupy one of `limit` slots of a device during a request. Raise TooMany if none is free."""
         if self._busy[who, kind] >= limit:
-            raise TooMany(limit=limit, what=f"{kind} of this device at one time")
+            raise errors.TooMany(limit=limit, what=f"{kind} of this device at one time")
         self._busy[who, kind] += 1
         try:
             yield
@@ -105,8 +90,8 @@ class HubLimits(RequestLimits):
         with self.reserve_body(who, MAX_DEVICE_BODIES, MAX_BODIES) as reserve:
             try:
                 reserve(size)
-            except ServerBusy:  # devices retry a request after status 429
-                raise TooMany(limit=MAX_BODIES, what="bytes in requests at one time") from None
+            except errors.ServerBusy:  # devices retry a request after status 429
+                raise errors.TooMany(limit=MAX_BODIES, what="bytes in requests at one time") from None
             yield
 
     def check_codes(self) -> None:
@@ -114,7 +99,7 @@ class HubLimits(RequestLimits):
         now = self._clock()
         self._refused = [at for at in self._refused if at > now - 60]
         if len(self._refused) >= REFUSED_CODES_PER_MINUTE:
-            raise TooMany(limit=REFUSED_CODES_PER_MINUTE, what="refused invitations in a minute")
+            raise errors.TooMany(limit=REFUSED_CODES_PER_MINUTE, what="refused invitations in a minute")
 
     def code_refused(self) -> None:
         self._refused.append(self._clock())
@@ -176,7 +161,7 @@ class Hub:
             for space in spaces:
                 try:
                     await self.run(partial(copies.refresh, space))
-                except QuaidError as error:
+                except errors.QuaidError as error:
                     self.log(str(error))
 
     def wake(self, space: str) -> None:
@@ -236,7 +221,7 @@ def build_app(
             Route("/hub/v1/{request}", _call, methods=["POST"]),
         ],
         lifespan=lifespan,
-        exception_handlers={QuaidError: _refuse, HTTPException: _refuse},
+        exception_handlers={errors.QuaidError: _refuse, HTTPException: _refuse},
     )
     app.router.redirect_slashes = False
     app.state.hub = hub
@@ -272,7 +257,7 @@ class HubGuard:
 
         try:
             self._check_head(Headers(scope=scope))
-        except QuaidError as error:
+        except errors.QuaidError as error:
             await _error_answer(error)(scope, receive, send_limited)
             return
         try:
@@ -284,15 +269,15 @@ class HubGuard:
                 raise
             # The message of the exception may contain text of a page.
             self._hub.log(f"internal error: {type(error).__name__}")
-            await _error_answer(Defect(problem=type(error).__name__))(scope, receive, send_limited)
+            await _error_answer(errors.Defect(problem=type(error).__name__))(scope, receive, send_limited)
 
     def _check_head(self, headers: Headers) -> None:
         size = sum(len(name) + len(value) for name, value in headers.raw)
         if size > MAX_HEAD:
-            raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
+            raise errors.TooLarge(what="The head", size=size, limit=MAX_HEAD)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._address.hosts:
-            raise WrongHost(host=", ".join(hosts)[:100], address=self._address.url)
+            raise errors.WrongHost(host=", ".join(hosts)[:100], address=self._address.url)
 
 
 async def _send_in_parts(message: Message, send: Send) -> None:
@@ -323,7 +308,7 @@ async def _call(request: Request) -> Response:
     """Answer a request by calling a method of HubConnection."""
     name = request.path_params["request"]
     if name not in REQUESTS:
-        raise NoSuchAddress(path=request.url.path[:200])
+        raise errors.NoSuchAddress(path=request.url.path[:200])
     admitted = await _admit(request, is_public=name in PUBLIC_REQUESTS)
     hub = admitted.hub
     arguments: dict[str, Any] | None = None
@@ -341,7 +326,7 @@ async def _call(request: Request) -> Response:
 
         try:
             body = await hub.run(work)
-        except InvitationRefused:
+        except errors.InvitationRefused:
             hub.limits.code_refused()
             raise
     return Response(body, media_type="application/json")
@@ -352,7 +337,7 @@ async def _read(request: Request) -> Response:
     admitted = await _admit(request)
     hub, params = admitted.hub, request.path_params
     if hub.copies is None:
-        raise NoSuchAddress(path=request.url.path[:200])
+        raise errors.NoSuchAddress(path=request.url.path[:200])
     with hub.limits.slot(admitted.token_hash, "requests", MAX_AT_ONCE):
         arguments = await _json_object(request, MAX_QUESTION)
         read = partial(hub.copies.call, admitted.caller, params["space"], params["operation"], arguments)
@@ -402,7 +387,7 @@ async def _events(request: Request) -> Response:
                     return
                 try:
                     seq = await _next_seq(admitted, space, seen, HEARTBEAT)
-                except QuaidError:
+                except errors.QuaidError:
                     return
                 if seq is not None:
                     seen = seq
@@ -420,7 +405,7 @@ async def _admit(request: Request, is_public: bool = False) -> Admitted:
     hub: Hub = request.app.state.hub
     expected = request.headers.get(HUB_ID_HEADER)
     if expected and expected != hub.store.hub_id:
-        raise DifferentHub(hub=request.url.netloc, actual=hub.store.hub_id, expected=expected[:64])
+        raise errors.DifferentHub(hub=request.url.netloc, actual=hub.store.hub_id, expected=expected[:64])
     header = request.headers.get("authorization", "")
     if not header and is_public:
         return Admitted(hub, NOBODY, "")
@@ -432,7 +417,7 @@ async def _admit(request: Request, is_public: bool = False) -> Admitted:
         caller = await hub.run(lambda: hub.store.authenticate(token_hash))
     if caller is None:
         problem = "The token is not valid, has expired or was revoked"
-        raise NotLoggedIn(problem=problem, remedy="Ask for an invitation and run `quaid join`")
+        raise errors.NotLoggedIn(problem=problem, remedy="Ask for an invitation and run `quaid join`")
     return Admitted(hub, caller, token_hash)
 
 
@@ -444,11 +429,11 @@ async def _arguments(request: Request, name: str, limit: int) -> dict[str, Any]:
     types = {key: hint for key, hint in types_of(name).items() if key != "return"}
     unknown = sorted(set(values) - set(types))
     if unknown:
-        raise InvalidArgument(name=unknown[0][:100], problem=f"is not an argument of {name}")
+        raise errors.InvalidArgument(name=unknown[0][:100], problem=f"is not an argument of {name}")
     arguments = {key: from_json(types[key], value, key) for key, value in values.items()}
     missing = [key for key in types if key not in arguments and key not in _defaults(name)]
     if missing:
-        raise InvalidArgument(name=missing[0], problem="is missing")
+        raise errors.InvalidArgument(name=missing[0], problem="is missing")
     return arguments
 
 
@@ -457,9 +442,9 @@ async def _json_object(request: Request, limit: int) -> dict[str, Any]:
     try:
         values = json.loads(body or b"{}")
     except (ValueError, RecursionError):
-        raise BodyRefused(problem="it is not JSON") from None
+        raise errors.BodyRefused(problem="it is not JSON") from None
     if not isinstance(values, dict):
-        raise BodyRefused(problem="it is not a JSON object")
+        raise errors.BodyRefused(problem="it is not a JSON object")
     return values
 
 
@@ -478,7 +463,7 @@ async def _read_body(request: Request, limit: int) -> bytes:
     if "transfer-encoding" in request.headers:
         size = limit
     if size > limit:
-        raise TooLarge(what="The body", size=size, limit=limit)
+        raise errors.TooLarge(what="The body", size=size, limit=limit)
     received = bytearray()
     with hub.limits.body(getattr(request.state, "token_hash", ""), size):
         parts = request.stream().__aiter__()
@@ -488,12 +473,12 @@ async def _read_body(request: Request, limit: int) -> bytes:
             except StopAsyncIteration:
                 return bytes(received)
             except TimeoutError:
-                raise TooSlow(seconds=round(BODY_TIMEOUT)) from None
+                raise errors.TooSlow(seconds=round(BODY_TIMEOUT)) from None
             if len(received) > limit:
-                raise TooLarge(what="The body", size=len(received), limit=limit)
+                raise errors.TooLarge(what="The body", size=len(received), limit=limit)
 
 
-def _error_answer(error: QuaidError) -> Response:
+def _error_answer(error: errors.QuaidError) -> Response:
     """Return an error as JSON. A body that was not read cannot be skipped, so the connection is closed.
 
     Problems of the hub itself are described without details, which may contain paths or addresses.
@@ -503,8 +488,10 @@ def _error_answer(error: QuaidError) -> Response:
         message, facts = f"The hub has a problem ({error.code}). Its operator finds details in its log.", {}
     facts = {key: value for key, value in facts.items() if isinstance(value, str | int | float)}
     body = {"error": {"code": error.code, "message": message, "facts": facts}}
-    headers = {"retry-after": "1"} if isinstance(error, TooMany) else {}
-    if isinstance(error, BodyRefused | TooLarge | TooSlow | TooMany | NotLoggedIn):
+    headers = {"retry-after": "1"} if isinstance(error, errors.TooMany) else {}
+    if isinstance(
+        error, errors.BodyRefused | errors.TooLarge | errors.TooSlow | errors.TooMany | errors.NotLoggedIn
+    ):
         headers["connection"] = "close"
     return JSONResponse(body, error.http_status, headers)
 
@@ -515,9 +502,11 @@ async def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         method = request.method[:20]
         return _error_answer(
-            WrongMethod(path=path, method=method) if error.status_code == 405 else NoSuchAddress(path=path)
+            errors.WrongMethod(path=path, method=method)
+            if error.status_code == 405
+            else errors.NoSuchAddress(path=path)
         )
-    assert isinstance(error, QuaidError)
+    assert isinstance(error, errors.QuaidError)
     if error.http_status >= 500:
         request.app.state.hub.log(str(error))
     return _error_answer(error)

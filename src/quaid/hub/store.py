@@ -17,17 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import apsw
 
-from quaid.errors import (
-    AlreadyExists,
-    Busy,
-    DeviceRevoked,
-    InvalidArgument,
-    NewerDatabase,
-    NotADatabase,
-    NotAllowed,
-    NotFound,
-    QuaidError,
-)
+from quaid import errors
 from quaid.hub.revisions import (
     CHANGE_COLUMNS,
     MOST_ANSWER_BYTES,
@@ -236,7 +226,7 @@ class HubStore(ABC):
         """Read the id of the hub, and upgrade its tables. Refuse the database of a newer Quaid."""
         [(self.hub_id, version)] = tx.rows("SELECT id, schema_version FROM hub")
         if version > SCHEMA_VERSION:
-            raise NewerDatabase(path=place, version=version, supported=SCHEMA_VERSION)
+            raise errors.NewerDatabase(path=place, version=version, supported=SCHEMA_VERSION)
         for target in range(version + 1, SCHEMA_VERSION + 1):
             execute(MIGRATIONS[target])
             tx.many("UPDATE hub SET schema_version = ?", [(target,)])
@@ -278,19 +268,19 @@ class HubStore(ABC):
     def _judge(self, row: Row | None, caller: Caller, space: str, *, as_admin: bool = False) -> Access:
         """Compute the access of the caller to a space from a row of _access_rows()."""
         if row is None:
-            raise NotFound(what="space", name=space, hint="")
+            raise errors.NotFound(what="space", name=space, hint="")
         id, name, kind, sealed, last_seq, own, agents, joined, device, person, revoked, expires = row
         if caller.device or not caller.is_admin:
             self._check_device(device if person == caller.person else None, revoked, expires)
         right = "read" if caller == NODE else right_in_space(caller, kind, own, agents)
         if right is None and not (as_admin and caller.is_admin):
-            raise NotFound(what="space", name=space, hint="")
+            raise errors.NotFound(what="space", name=space, hint="")
         found = Space(id, name, kind, bool(sealed), last_seq, right or "read")
         return Access(found, own is not None, joined is not None or caller == NODE)
 
     def _check_device(self, device: str | None, revoked: str | None, expires: str | None) -> None:
         if device is None or revoked or (expires and expires <= self._now()):
-            raise DeviceRevoked(hub=self.hub_id)
+            raise errors.DeviceRevoked(hub=self.hub_id)
 
     def _check_caller(self, tx: HubTransaction, caller: Caller) -> None:
         """Raise DeviceRevoked if the device of the caller is unknown, revoked or expired."""
@@ -304,7 +294,7 @@ class HubStore(ABC):
         """Check that the caller has the needed right in a space, and limit the transaction to the space."""
         access = self._access(tx, caller, space)
         if not allows(access.space.right, needed):
-            raise NotAllowed(name=act, needed=needed, granted=access.space.right)
+            raise errors.NotAllowed(name=act, needed=needed, granted=access.space.right)
         tx.enter(space)
         return access
 
@@ -315,7 +305,7 @@ class HubStore(ABC):
         access = self._access(tx, caller, space, as_admin=True)
         may_manage = caller.is_admin or access.space.right == "owner" or (own and access.is_member)
         if not may_manage:
-            raise NotAllowed(name=act, needed="owner", granted=access.space.right)
+            raise errors.NotAllowed(name=act, needed="owner", granted=access.space.right)
         tx.enter(space)
         return access
 
@@ -329,7 +319,7 @@ class HubStore(ABC):
         _check_name("person", name)
         sql = "INSERT INTO people (name, is_admin, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING name"
         if not tx.rows(sql, (name, int(is_admin), self._now())):
-            raise AlreadyExists(path=f"The person {name}", hint="Choose another name.")
+            raise errors.AlreadyExists(path=f"The person {name}", hint="Choose another name.")
 
     def people(self, caller: Caller) -> list[Person]:
         """Return all people if the caller is an admin, otherwise the people who share a space with the caller."""
@@ -358,7 +348,7 @@ class HubStore(ABC):
     ) -> str:
         with self._write() as tx:
             if not tx.one("SELECT name FROM people WHERE name = ?", (person,)):
-                raise NotFound(what="person", name=person, hint="")
+                raise errors.NotFound(what="person", name=person, hint="")
             device = self._insert_device(tx, person, name, token_hash, agent, limit, expires_at)
             self._log(tx, "", OPERATOR, "add device", f"{device} {person}")
         return device
@@ -385,7 +375,7 @@ class HubStore(ABC):
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id",
             (device, person, agent, name, token_hash, limit, self._now(), expires_at),
         ):
-            raise AlreadyExists(path="A device with this token", hint="Make a new token.")
+            raise errors.AlreadyExists(path="A device with this token", hint="Make a new token.")
         return device
 
     def authenticate(self, token_hash: str) -> Caller | None:
@@ -412,7 +402,7 @@ class HubStore(ABC):
             row = tx.one("SELECT person FROM devices WHERE id = ?", (device,))
             own = row is not None and row[0] == caller.person and not caller.agent
             if row is None or not (own or caller.is_admin):
-                raise NotFound(what="device", name=device, hint="")
+                raise errors.NotFound(what="device", name=device, hint="")
             sql = "UPDATE devices SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
             tx.many(sql, [(self._now(), device)])
             tx.many("DELETE FROM invitations WHERE device = ? AND redeemed_at IS NULL", [(device,)])
@@ -448,17 +438,17 @@ class HubStore(ABC):
         """Create a space with the caller as owner. OPERATOR creates one without members."""
         _check_name("name", name)
         if kind not in KINDS:
-            raise InvalidArgument(name="kind", problem=f"{kind!r} is not one of {', '.join(KINDS)}")
+            raise errors.InvalidArgument(name="kind", problem=f"{kind!r} is not one of {', '.join(KINDS)}")
         if caller != OPERATOR and (caller.agent or caller.limit != "owner"):
             limit = lesser(caller.limit, "write") if caller.agent else caller.limit
-            raise NotAllowed(name="Creating a space", needed="owner", granted=limit)
+            raise errors.NotAllowed(name="Creating a space", needed="owner", granted=limit)
         id = secrets.token_hex(8)
         with self._write() as tx:
             self._check_caller(tx, caller)
             # This takes a lock, so that a person cannot get two spaces with the same name.
             ledger = self._ledger(tx, "")
             if any(space.name == name for space in self._spaces_of(tx, caller)):
-                raise AlreadyExists(path=f"The space {name}", hint="Choose another name.")
+                raise errors.AlreadyExists(path=f"The space {name}", hint="Choose another name.")
             tx.many(
                 "INSERT INTO spaces (id, name, kind, sealed, created_by, created_at, last_seq, last_proposal,"
                 " audit_number, audit_hash) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, '')",
@@ -500,7 +490,7 @@ class HubStore(ABC):
         with self._read() as tx:
             access = self._access(tx, caller, space, as_admin=True)
             if not access.is_member and not caller.is_admin:
-                raise NotAllowed(name="Listing the members", needed="a member's", granted="read")
+                raise errors.NotAllowed(name="Listing the members", needed="a member's", granted="read")
             sql = "SELECT person, agent, granted FROM members WHERE space = ? ORDER BY person, agent"
             return [Member(*row) for row in tx.rows(sql, (space,))]
 
@@ -518,9 +508,11 @@ class HubStore(ABC):
             access = self._manage(tx, caller, space, "Managing members", own=own)
             owned = access.space.right == "owner" or caller.is_admin
             if right and not owned and not allows(access.space.right, right):
-                raise NotAllowed(name=f"Giving the right {right}", needed=right, granted=access.space.right)
+                raise errors.NotAllowed(
+                    name=f"Giving the right {right}", needed=right, granted=access.space.right
+                )
             if agent and right == "owner":
-                raise InvalidArgument(name="right", problem="an agent cannot own a space")
+                raise errors.InvalidArgument(name="right", problem="an agent cannot own a space")
             ledger = self._ledger(tx, space)
             if right:
                 self._set_right(tx, access.space, person, agent, right)
@@ -545,7 +537,7 @@ class HubStore(ABC):
         )
         if not tx.rows(sql, (space.id, agent, right, person)):
             hint = "Invite the person; the invitation adds the name."
-            raise NotFound(what="person", name=person, hint=hint)
+            raise errors.NotFound(what="person", name=person, hint=hint)
 
     def _remove_member(self, tx: HubTransaction, space: str, person: str, agent: str) -> None:
         sql, params = "DELETE FROM members WHERE space = ? AND person = ?", (space, person)
@@ -565,7 +557,7 @@ class HubStore(ABC):
         rows = tx.rows("SELECT DISTINCT granted FROM members WHERE space = ?", (space,))
         if rows and ("owner",) not in [tuple(row) for row in rows]:
             problem = "the space would have no owner; make another member the owner first"
-            raise InvalidArgument(name="person", problem=problem)
+            raise errors.InvalidArgument(name="person", problem=problem)
 
     def invite(self, caller: Caller, code_hash: str, invitation: Invitation) -> None:
         """Store an invitation. Owners and admins invite others; every member can invite own devices and agents.
@@ -580,7 +572,7 @@ class HubStore(ABC):
             _check_name("person", person)
         if agent and (not person or right == "owner"):
             problem = "an agent needs a person who owns it, and cannot own a space"
-            raise InvalidArgument(name="agent", problem=problem)
+            raise errors.InvalidArgument(name="agent", problem=problem)
         with self._write() as tx:
             if space:
                 own = bool(person) and person == caller.person and not caller.agent
@@ -589,9 +581,11 @@ class HubStore(ABC):
                     person = person or caller.person
                     _check_only_person(caller.person, person)
                 if not caller.is_admin and not allows(access.space.right, right):
-                    raise NotAllowed(name=f"Inviting with {right}", needed=right, granted=access.space.right)
+                    raise errors.NotAllowed(
+                        name=f"Inviting with {right}", needed=right, granted=access.space.right
+                    )
             elif not caller.is_admin:
-                raise NotAllowed(name="Inviting to the hub", needed="owner", granted=caller.limit)
+                raise errors.NotAllowed(name="Inviting to the hub", needed="owner", granted=caller.limit)
             values = (code_hash, space, right, person, agent, expires_at)
             tx.many(
                 "INSERT INTO invitations (code_hash, space, granted, person, agent, expires_at, created_by, device,"
@@ -625,7 +619,7 @@ class HubStore(ABC):
                     tx, named or person, may_exist, device_name, token_hash, agent, right
                 )
             elif caller.agent or agent or named not in ("", caller.person):
-                raise InvalidArgument(
+                raise errors.InvalidArgument(
                     name="token", problem="the invitation is for another person or an agent"
                 )
             joined = self._join(tx, caller, space, right) if space else None
@@ -704,7 +698,7 @@ class HubStore(ABC):
                 with self._write() as tx:
                     for space in dict.fromkeys(call.space for call in calls):
                         self._put_into(tx, space, [call for call in calls if call.space == space])
-            except Busy:
+            except errors.Busy:
                 if attempt == self.ATTEMPTS:
                     raise
                 time.sleep(0.01 * 2**attempt)
@@ -719,7 +713,7 @@ class HubStore(ABC):
             try:
                 found = self._judge(rows.get(call.caller.device), call.caller, space).space
                 check_pushes(call.pushes, found.sealed)
-            except QuaidError as error:
+            except errors.QuaidError as error:
                 call.error = error
             else:
                 rights.append((call, found.right))
@@ -867,11 +861,11 @@ class HubStore(ABC):
             sql = f"SELECT {PROPOSAL_COLUMNS} FROM proposals WHERE space = ? AND id = ?"  # noqa: S608
             row = tx.one(sql, (space, proposal))
             if row is None:
-                raise NotFound(what="proposal", name=str(proposal), hint="")
+                raise errors.NotFound(what="proposal", name=str(proposal), hint="")
             found = _proposal_from(row)
             if found.decision not in ("", decision):
                 problem = f"{proposal} was already {found.decision} by {found.decided_by}"
-                raise InvalidArgument(name="proposal", problem=problem)
+                raise errors.InvalidArgument(name="proposal", problem=problem)
             writer = RevisionWriter(ledger)
             if accept:
                 author = Caller(found.person, found.agent, found.device)
@@ -894,11 +888,11 @@ class HubStore(ABC):
             sql = "SELECT revision, purged FROM heads WHERE space = ? AND uuid = ?"
             head = tx.one(sql, (space, uuid))
             if head is None:
-                raise NotFound(what="page", name=uuid, hint="")
+                raise errors.NotFound(what="page", name=uuid, hint="")
             sql = "SELECT 1 FROM revisions WHERE space = ? AND uuid = ? AND person <> ? LIMIT 1"
             foreign = tx.one(sql, (space, uuid, caller.person))
             if access.space.right != "owner" and (foreign or caller.agent):
-                raise NotAllowed(name="Erasing a page", needed="owner", granted=access.space.right)
+                raise errors.NotAllowed(name="Erasing a page", needed="owner", granted=access.space.right)
             if not head[1]:
                 writer = RevisionWriter(ledger)
                 seq = writer.purge(caller, uuid, head[0])
@@ -956,15 +950,15 @@ class HubStore(ABC):
         _check_name("model", model)
         if len(vectors) > MOST_VECTORS:
             problem = f"{len(vectors):,} at once are too many; send at most {MOST_VECTORS:,}"
-            raise InvalidArgument(name="vectors", problem=problem)
+            raise errors.InvalidArgument(name="vectors", problem=problem)
         if any(len(hash) > 64 or len(vector) > MOST_VECTOR_BYTES for hash, vector in vectors):
             problem = f"a hash has at most 64 bytes, a vector at most {MOST_VECTOR_BYTES:,}"
-            raise InvalidArgument(name="vectors", problem=problem)
+            raise errors.InvalidArgument(name="vectors", problem=problem)
         new = 0
         with self._write() as tx:
             access = self._enter(tx, caller, space, "append", "Storing vectors")
             if access.space.sealed:
-                raise InvalidArgument(name="vectors", problem="a sealed space has none on the hub")
+                raise errors.InvalidArgument(name="vectors", problem="a sealed space has none on the hub")
             for part in slices(vectors):
                 rows = ", ".join(["(?, ?, ?, ?)"] * len(part))
                 values = [value for hash, vector in part for value in (space, model, hash, vector)]
@@ -977,7 +971,7 @@ class HubStore(ABC):
     ) -> list[tuple[bytes, bytes]]:
         if len(hashes) > MOST_VECTORS:
             problem = f"{len(hashes):,} at once are too many; ask for at most {MOST_VECTORS:,}"
-            raise InvalidArgument(name="hashes", problem=problem)
+            raise errors.InvalidArgument(name="hashes", problem=problem)
         found: list[tuple[bytes, bytes]] = []
         with self._read() as tx:
             self._enter(tx, caller, space)
@@ -994,7 +988,7 @@ class HubStore(ABC):
             if space:
                 self._manage(tx, caller, space, "Reading the audit log")
             elif not caller.is_admin:
-                raise NotAllowed(name="Reading the audit log", needed="owner", granted=caller.limit)
+                raise errors.NotAllowed(name="Reading the audit log", needed="owner", granted=caller.limit)
             return self._audit_entries(tx, space, after, limit)
 
     def _audit_entries(self, tx: HubTransaction, space: str, after: int, limit: int) -> list[AuditEntry]:
@@ -1047,24 +1041,24 @@ def _proposal_from(row: Row) -> Proposal:
 def _check_name(name: str, value: str) -> None:
     if len(value) > LONGEST_NAME or not _NAME.fullmatch(value):
         problem = f"{value[:LONGEST_NAME]!r} is not a name of 1 to {LONGEST_NAME} characters on one line"
-        raise InvalidArgument(name=name, problem=problem)
+        raise errors.InvalidArgument(name=name, problem=problem)
 
 
 def _check_only_person(member: str, person: str) -> None:
     if person != member:
         problem = "a private space has one person; share a team space instead"
-        raise InvalidArgument(name="person", problem=problem)
+        raise errors.InvalidArgument(name="person", problem=problem)
 
 
 def _check_right(right: Any) -> None:
     if right not in RIGHTS:
-        raise InvalidArgument(name="right", problem=f"{right!r} is not one of {', '.join(RIGHTS)}")
+        raise errors.InvalidArgument(name="right", problem=f"{right!r} is not one of {', '.join(RIGHTS)}")
 
 
 def _check_time(value: str) -> None:
     if not is_timestamp(value):
         problem = f"{value!r} is not a time in UTC, as in 2026-04-25T12:00:00Z"
-        raise InvalidArgument(name="expires_at", problem=problem)
+        raise errors.InvalidArgument(name="expires_at", problem=problem)
 
 
 APPLICATION_ID = 0x51485542  # "QHUB"
@@ -1134,7 +1128,7 @@ class SqliteHubStore(HubStore):
         """Create the tables in an empty file, or upgrade them. Refuse a file of another program or a newer Quaid."""
         writer = self._writer
         if int(writer.pragma("application_id")) != APPLICATION_ID and writer.pragma("schema_version"):
-            raise NotADatabase(path=self.path, problem="it is not the database of a hub")
+            raise errors.NotADatabase(path=self.path, problem="it is not the database of a hub")
         writer.pragma("journal_mode", "wal")
         with self._write() as tx:
             if not int(writer.pragma("application_id")):

@@ -11,22 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.errors import (
-    CloneFailed,
-    DiskFull,
-    FileChanged,
-    GitFailed,
-    GitMissing,
-    InvalidArgument,
-    StagedBeside,
-    StoreDirty,
-    StoreDiverged,
-    StoreLocked,
-    StoreMissing,
-    StoreOccupied,
-    StoreUnfinished,
-    UnsafeStore,
-)
+from quaid import errors
 from quaid.kb import layout, repository
 from quaid.kb.repository import ALLOWED_PROTOCOLS, JournalEntries, RemoteEvent, TreeState
 from quaid.storage import files as durable_files
@@ -111,7 +96,7 @@ def git_program(environ: Mapping[str, str]) -> str:
     """Return the path of git. Raise GitMissing if it is not installed."""
     program = find_program("git.exe" if os.name == "nt" else "git", environ)
     if not program:
-        raise GitMissing()
+        raise errors.GitMissing()
     return program
 
 
@@ -264,7 +249,7 @@ class Git:
         """Return True if the store exists. Raise an error if it is unsafe to use."""
         try:
             repository.check_git_folder(self.root)
-        except StoreMissing:
+        except errors.StoreMissing:
             return False
         return True
 
@@ -352,7 +337,9 @@ class Git:
             done = run_command(command, self.root, self._environ | self._here, seconds=10)
             if done.status != 0:
                 remedy = "Clone it afresh with `ai-kb clone URL`"
-                raise UnsafeStore(path=self.root, problem="its git settings cannot be read", remedy=remedy)
+                raise errors.UnsafeStore(
+                    path=self.root, problem="its git settings cannot be read", remedy=remedy
+                )
             self._config = repository.check_config(done.out, self.root)
             self._config_mark = mark
         return self._config
@@ -387,12 +374,12 @@ class Git:
 
     def _failure(self, arguments: Sequence[str], done: CommandResult) -> Exception:
         if "No space left on device" in done.err or _is_disk_full(self.root):
-            return DiskFull(path=self.root)
+            return errors.DiskFull(path=self.root)
         if ".lock': File exists" in done.err:
             hint = " If no git is running there, wait a minute: a lock that was left behind is then removed."
-            return StoreLocked(path=self.root, holder="another git", hint=hint)
+            return errors.StoreLocked(path=self.root, holder="another git", hint=hint)
         verb = next((word for word in arguments if word[:1] != "-" and "=" not in word), "")
-        return GitFailed(verb=verb, path=self.root, problem=self._problem(done))
+        return errors.GitFailed(verb=verb, path=self.root, problem=self._problem(done))
 
     def _problem(self, done: CommandResult) -> str:
         return repository.mask_urls(repository.error_line(done.err)) if done.status else ""
@@ -437,9 +424,9 @@ class Git:
             try:
                 branch = f"init.defaultBranch={DEFAULT_BRANCH}"
                 git._plain("-c", branch, "clone", *options, seconds=CLONE_TIMEOUT)
-            except GitFailed as failure:
+            except errors.GitFailed as failure:
                 problem = failure.facts["problem"]
-                raise CloneFailed(url=repository.mask_urls(url), problem=problem) from failure
+                raise errors.CloneFailed(url=repository.mask_urls(url), problem=problem) from failure
             git.call("config", "core.symlinks", "false")
             if git.head() is None:  # the remote's HEAD names a branch that was never pushed, often master
                 git.call("symbolic-ref", "HEAD", f"refs/heads/{DEFAULT_BRANCH}")
@@ -481,7 +468,7 @@ class Git:
         remedy = "Name a folder that does not exist yet"
         if ".git" in names:
             remedy = "`ai-kb init` mends a knowledge base that is there; else name a folder that does not exist yet"
-        raise StoreOccupied(path=folder, detail=repository.shorten_paths(names), remedy=remedy)
+        raise errors.StoreOccupied(path=folder, detail=repository.shorten_paths(names), remedy=remedy)
 
     def fetch_latest(self, url: str) -> bool:
         """Fetch the latest commits of a remote into this temporary repository.
@@ -540,22 +527,22 @@ class Git:
         """
         branch, head = self.branch(), self.head()
         if branch is None:
-            raise InvalidArgument(name="branch", problem="none is checked out; `git switch main` does")
+            raise errors.InvalidArgument(name="branch", problem="none is checked out; `git switch main` does")
         remote_ref = f"refs/remotes/{REMOTE_NAME}/{branch}"
         target = repository.read_ref(self.folder, remote_ref)
         if target is None or target == head:
             return False
         tree = self.state()
         if tree.in_progress:
-            raise StoreUnfinished(path=self.root, act=tree.in_progress)
+            raise errors.StoreUnfinished(path=self.root, act=tree.in_progress)
         if tree.head is not None and tree.ahead:
             if tree.behind:
-                raise StoreDiverged(path=self.root, ahead=tree.ahead, behind=tree.behind)
+                raise errors.StoreDiverged(path=self.root, ahead=tree.ahead, behind=tree.behind)
             return False
         touched = self._differences(head, target)
         others = sorted({*tree.changed, *tree.untracked, *tree.conflicted} & set(touched))
         if others:
-            raise StoreDirty(path=self.root, detail=repository.shorten_paths(others))
+            raise errors.StoreDirty(path=self.root, detail=repository.shorten_paths(others))
         with self.changing(tuple(touched)):
             options = ("--ff-only", "--quiet", "--no-stat", "--no-autostash", "--no-verify-signatures")
             self.call("merge", *options, remote_ref)
@@ -588,10 +575,10 @@ class Git:
         branch, parent = self.branch(), self.head()
         begun = os.stat(self.folder).st_mtime_ns
         if branch is None:
-            raise InvalidArgument(name="branch", problem="none is checked out; `git switch main` does")
+            raise errors.InvalidArgument(name="branch", problem="none is checked out; `git switch main` does")
         act = repository.unfinished_act(self.folder)
         if act:
-            raise StoreUnfinished(path=self.root, act=act)
+            raise errors.StoreUnfinished(path=self.root, act=act)
         chosen = [self._plain_file(path) for path in paths]
         listed = b"".join(os.fsencode(path) + b"\0" for path in chosen)
         try:
@@ -618,7 +605,7 @@ class Git:
         """Verify an empty diff by comparing tree IDs: the diff also looks empty if git's output is lost."""
         if tree != self.call("rev-parse", f"{commit}^{{tree}}", reads=True).decode().strip():
             problem = "it told of no difference where there is one"
-            raise GitFailed(verb="diff-tree", path=self.root, problem=problem)
+            raise errors.GitFailed(verb="diff-tree", path=self.root, problem=problem)
 
     def restore(self, paths: Sequence[str]) -> None:
         """Reset these files to the last commit, on disk and in the index. Files that are not in it are deleted."""
@@ -722,14 +709,16 @@ class Git:
     ) -> None:
         others = sorted(set(changed) - set(chosen))
         if others:
-            raise StagedBeside(path=self.root, detail=repository.shorten_paths(others), first=others[0])
+            raise errors.StagedBeside(
+                path=self.root, detail=repository.shorten_paths(others), first=others[0]
+            )
         for path, data in expected.items():
             blob = changed.get(path)
             if blob is None:
                 continue
             judged = "0" * len(blob) if data is None else repository.blob_id(data, self._config.sha256)
             if blob != judged:
-                raise FileChanged(path=path)
+                raise errors.FileChanged(path=path)
 
     @property
     def has_identity(self) -> bool:
@@ -754,7 +743,7 @@ class Git:
         full = os.path.join(self.root, repository.check_tracked_path(path))
         if os.path.lexists(full) and (os.path.islink(full) or not os.path.isfile(full)):
             problem = f"{path} is not a plain file and cannot be committed; move it elsewhere"
-            raise InvalidArgument(name="path", problem=problem)
+            raise errors.InvalidArgument(name="path", problem=problem)
         return path
 
     def _remove(self, path: str) -> None:

@@ -22,18 +22,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from quaid.errors import (
-    DiskFull,
-    FileChanged,
-    GitFailed,
-    LintFailed,
-    RemoteOccupied,
-    StoreDirty,
-    StoreDiverged,
-    StoreForeign,
-    StoreLocked,
-    StoreUnfinished,
-)
+from quaid import errors
 from quaid.folders import atomic_write
 from quaid.folders.scanner import Folder
 from quaid.kb import catalog as catalogs, layout, node as nodes, repository
@@ -86,7 +75,7 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
         if not is_locked:
             name = _lock_holder(handle)[0]
             holder = f"{name} for more than {patience:g} s" if name else "another process"
-            raise StoreLocked(path=git.root, holder=holder, hint="")
+            raise errors.StoreLocked(path=git.root, holder=holder, hint="")
         git.keep = (handle,)
         # The locks are cleared before the holder is overwritten. If clearing them fails, the next writer still
         # sees the killed holder.
@@ -99,7 +88,7 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
             # If one of our git processes was killed, it may have left a lock file, which would make the next
             # command fail. The holder is cleared below, because a name left in the file marks a killed
             # writer.
-            if isinstance(error, (GitFailed, DiskFull, StoreLocked)):
+            if isinstance(error, (errors.GitFailed, errors.DiskFull, errors.StoreLocked)):
                 _remove_new_locks(git, before)
             _write_holder(handle, b"")
             raise
@@ -136,7 +125,7 @@ def _clear_git_locks(git: Git, left: tuple[str, float]) -> None:
             if time.monotonic() >= deadline:
                 name = os.path.relpath(path, git.root)
                 hint = f" Its lock is {name}; if no git is running there, it can be deleted."
-                raise StoreLocked(path=git.root, holder="another git", hint=hint)
+                raise errors.StoreLocked(path=git.root, holder="another git", hint=hint)
             time.sleep(LONGEST_LOCK_PAUSE)
 
 
@@ -431,7 +420,7 @@ def _refuse_fatal(findings: Iterable[LintFinding]) -> None:
     if len(fatal) > 3:
         texts.append(f"and {len(fatal) - 3} more")
     details = [finding._asdict() for finding in fatal]
-    raise LintFailed(count=len(fatal), detail="; ".join(texts), findings=details)
+    raise errors.LintFailed(count=len(fatal), detail="; ".join(texts), findings=details)
 
 
 def _linted_bytes(catalog: Catalog, changed: set[str]) -> dict[str, bytes | None]:
@@ -440,7 +429,7 @@ def _linted_bytes(catalog: Catalog, changed: set[str]) -> dict[str, bytes | None
     for path in changed & catalog.files.keys():
         data = layout.read_file(catalog.root, path)
         if catalogs.content_digest(data) != catalog.files[path].digest:
-            raise FileChanged(path=path)
+            raise errors.FileChanged(path=path)
         contents[path] = data
     for path in changed - catalog.files.keys():
         full = os.path.join(catalog.root, path)
@@ -466,7 +455,7 @@ def _settled_tree(git: Git) -> TreeState:
 
 def _refuse_unfinished(git: Git, tree: TreeState) -> None:
     if tree.in_progress or tree.conflicted:
-        raise StoreUnfinished(path=git.root, act=tree.in_progress or "merge")
+        raise errors.StoreUnfinished(path=git.root, act=tree.in_progress or "merge")
 
 
 def _refuse_dirty(git: Git, tree: TreeState) -> None:
@@ -482,7 +471,7 @@ def _refuse_dirty(git: Git, tree: TreeState) -> None:
     ]
     others += [path for path in tree.changed if not layout.is_store_file(path)]
     if others:
-        raise StoreDirty(path=git.root, detail=shorten_paths(others))
+        raise errors.StoreDirty(path=git.root, detail=shorten_paths(others))
 
 
 def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -> str:
@@ -491,7 +480,7 @@ def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = F
         return ""
     fetched, tree = fetch_store(git, now, before=tree, sparing=True)
     if tree.has_diverged:
-        raise StoreDiverged(path=git.root, ahead=tree.ahead, behind=tree.behind)
+        raise errors.StoreDiverged(path=git.root, ahead=tree.ahead, behind=tree.behind)
     if tree.head is None and not foreign:
         refuse_foreign_remote(git)
     if tree.behind or tree.head is None:  # a store without commits takes over the commits of the remote
@@ -591,7 +580,7 @@ def require_own_store(git: Git) -> Git:
     """
     files = foreign_store(git)
     if files:
-        raise StoreForeign(path=git.root, detail=files)
+        raise errors.StoreForeign(path=git.root, detail=files)
     return git
 
 
@@ -656,7 +645,7 @@ def _first_push_problem(git: Git, now: str, seconds: float) -> RemoteEvent | Non
         return RemoteEvent("unreachable", fetched.problem)
     try:
         refuse_foreign_remote(git)
-    except RemoteOccupied as error:
+    except errors.RemoteOccupied as error:
         return RemoteEvent("rejected", str(error).rstrip("."))
     return None
 
@@ -672,7 +661,7 @@ def refuse_foreign_remote(git: Git) -> None:
         remedy = (
             "Name another one with `ai-kb init --remote URL`; `ai-kb init --force` pushes beside these files"
         )
-        raise RemoteOccupied(url=mask_urls(url), detail=files, remedy=remedy)
+        raise errors.RemoteOccupied(url=mask_urls(url), detail=files, remedy=remedy)
 
 
 def url_hash(url: str) -> str:
@@ -734,7 +723,7 @@ def write_store_file(catalog: Catalog, path: str, data: bytes | None) -> None:
             return
         old = layout.read_file(catalog.root, path)
         if catalogs.content_digest(old) != catalog.files[path].digest:
-            raise FileChanged(path=path)
+            raise errors.FileChanged(path=path)
         expected = sha256(old).hexdigest()
         if data is None:
             atomic_write.remove_file(folder, path, expected, token)

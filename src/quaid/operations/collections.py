@@ -8,18 +8,8 @@ from contextlib import suppress
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+from quaid import errors
 from quaid.app import Brain
-from quaid.errors import (
-    AlreadyExists,
-    AmbiguousSlug,
-    Busy,
-    Cancelled,
-    FileTrouble,
-    InvalidArgument,
-    NotFound,
-    OnlyHere,
-    SyncStopped,
-)
 from quaid.folders import (
     atomic_write,
     documents as document_folders,
@@ -155,11 +145,11 @@ def collection_add(
 
     Links and facts in the .quaid/links-and-facts.json of an export are restored."""
     if read_only and writable:
-        raise InvalidArgument(name="writable", problem="is the opposite of --read-only; choose one")
+        raise errors.InvalidArgument(name="writable", problem="is the opposite of --read-only; choose one")
     if read_only and write_ids:
-        raise InvalidArgument(name="write_ids", problem="writes into the files; leave out --read-only")
+        raise errors.InvalidArgument(name="write_ids", problem="writes into the files; leave out --read-only")
     if kind == "documents" and (writable or write_ids):
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="kind", problem="documents are never written; leave out --writable and --write-ids"
         )
     is_writable = not read_only and kind != "documents"
@@ -197,7 +187,7 @@ def attach_folder(
             existing.update(tx, **columns)
 
     if not os.path.isdir(root):
-        raise FileTrouble(path=path, problem="is not a folder; name the folder that holds your files")
+        raise errors.FileTrouble(path=path, problem="is not a folder; name the folder that holds your files")
     brain.db.write(work)
     collections.write_folder_list(brain.db)
     report = _sync(brain, collections.require(brain.db, name), retry=True)
@@ -252,7 +242,7 @@ def collection_sync(
     chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
     folders = [collection for collection in chosen if collection.is_attached]
     if name and not folders:
-        raise InvalidArgument(name="name", problem=f"{name} has no folder that could be synced")
+        raise errors.InvalidArgument(name="name", problem=f"{name} has no folder that could be synced")
     syncs = tuple(_sync(brain, folder, retry=True, confirm_deletes=confirm_deletes) for folder in folders)
     return Named("syncs", syncs, "No folder is attached. `quaid collection add NAME FOLDER` attaches one.")
 
@@ -338,14 +328,14 @@ def collection_folders(
     relative = path[len(root) :].strip(os.sep)
     names = relative.split(os.sep) if relative else []
     if not root or any(name.startswith(".") for name in names) or "\0" in path:
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="under", problem="is not a folder below the home folder or an attached folder"
         )
     try:
         with Folder(root) as folder, os.scandir(folder.enter("/".join(names))) as listing:
             entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing]
     except OSError as error:
-        raise FileTrouble(path=path, problem=f"cannot be read ({error.strerror})") from None
+        raise errors.FileTrouble(path=path, problem=f"cannot be read ({error.strerror})") from None
     shown = [
         FolderEntry(name, os.path.join(path, name))
         for name, is_folder in sorted(entries, key=lambda entry: entry[0].casefold())
@@ -362,7 +352,7 @@ def collection_target(brain: Brain, name: CollectionName) -> Named[tuple[Collect
     """Set the collection for new pages whose address names none."""
     collection = collections.require(brain.db, name)
     if collection.root is not None and (not collection.writable or collection.state != "active"):
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="name", problem=f"{name} is {collection.state if collection.writable else 'read-only'}"
         )
     brain.db.write(lambda tx: collection.update(tx, is_write_target=True))
@@ -383,14 +373,17 @@ def _sync(brain: Brain, collection: Collection, **options: Any) -> SyncReport:
         )
         chunks.cut_pages(brain.db, brain.progress)
         return report
-    except (KeyboardInterrupt, Cancelled):  # files are committed in batches, so finished batches are kept
+    except (
+        KeyboardInterrupt,
+        errors.Cancelled,
+    ):  # files are committed in batches, so finished batches are kept
         pages = count_noun(_collection_record(brain, collection).pages, "page")
-        raise SyncStopped(name=collection.name, detail=pages) from None
+        raise errors.SyncStopped(name=collection.name, detail=pages) from None
 
 
 def check_collection_name(name: str) -> None:
     if not COLLECTION_NAME.fullmatch(name):
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="name",
             problem=f"{name!r} is not allowed: use up to 63 of a-z, 0-9, '-' and '_'",
         )
@@ -400,9 +393,9 @@ def _check_new_collection(brain: Brain, name: str, root: str) -> None:
     check_collection_name(name)
     for collection in collections.list_all(brain.db):
         if collection.name == name and (collection.state != "detached" or collection.root is None):
-            raise AlreadyExists(path=f"The collection {name}", hint="Choose another name.")
+            raise errors.AlreadyExists(path=f"The collection {name}", hint="Choose another name.")
         if collection.root and collection.name != name and folders_overlap(collection.root, root):
-            raise AlreadyExists(
+            raise errors.AlreadyExists(
                 path=root,
                 hint=f"The collection {collection.name} ({collection.root}) has these files; two cannot.",
             )
@@ -412,7 +405,7 @@ def _require_folder(brain: Brain, name: str, problem: str) -> Collection:
     """Return the collection `name`. Raise InvalidArgument with `problem` if it has no folder."""
     collection = collections.require(brain.db, name)
     if collection.root is None:
-        raise InvalidArgument(name="name", problem=f"{name} {problem}")
+        raise errors.InvalidArgument(name="name", problem=f"{name} {problem}")
     return collection
 
 
@@ -486,7 +479,7 @@ def watch_folders(
         nonlocal owners, due
         if time.monotonic() >= due:
             due = time.monotonic() + pace.look
-            with suppress(Busy):  # retried after `pace.look` seconds
+            with suppress(errors.Busy):  # retried after `pace.look` seconds
                 before, owners = owners, take_watch_leases(brain, held, name)
                 if owners and owners != before:
                     tell(WatchStandby(owners))
@@ -550,10 +543,10 @@ def watchable_collections(brain: Brain, name: str | None) -> frozenset[int]:
         if collection.is_attached and name in (None, collection.name)
     )
     if not ids and name:
-        raise InvalidArgument(name="name", problem=f"{name} has no folder that could be watched")
+        raise errors.InvalidArgument(name="name", problem=f"{name} has no folder that could be watched")
     if not ids:
         hint = " `quaid collection add NAME FOLDER` attaches one."
-        raise NotFound(what="folder", name="to watch", hint=hint)
+        raise errors.NotFound(what="folder", name="to watch", hint=hint)
     return ids
 
 
@@ -608,7 +601,7 @@ def ignore_add(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> Ig
     stripped = pattern.strip()
     problem = scanner.pattern_problem(stripped)
     if problem:
-        raise InvalidArgument(name="pattern", problem=f"{pattern!r} {problem}")
+        raise errors.InvalidArgument(name="pattern", problem=f"{pattern!r} {problem}")
     return _change_patterns(brain, name, lambda text: scanner.add_pattern(text, stripped))
 
 
@@ -621,7 +614,7 @@ def ignore_remove(brain: Brain, name: CollectionName, pattern: IgnorePattern) ->
         new = scanner.remove_pattern(text, stripped)
         if new == text:
             hint = f" `quaid collection ignore list {name}` shows them."
-            raise NotFound(what="pattern", name=pattern, hint=hint)
+            raise errors.NotFound(what="pattern", name=pattern, hint=hint)
         return new
 
     return _change_patterns(brain, name, without)
@@ -658,16 +651,18 @@ def _rewrite_ignore_file(collection: Collection, change: scanner.IgnoreEdit, tok
         except FileNotFoundError:
             data = None
         except OSError as error:
-            raise FileTrouble(path=scanner.IGNORE_FILE, problem=f"cannot be read: {error.strerror}") from None
+            raise errors.FileTrouble(
+                path=scanner.IGNORE_FILE, problem=f"cannot be read: {error.strerror}"
+            ) from None
         _, invalid = scanner.parse_rules(data, "")
         if invalid:
             problem = f"cannot be used: {invalid}; mend it with an editor first"
-            raise FileTrouble(path=scanner.IGNORE_FILE, problem=problem)
+            raise errors.FileTrouble(path=scanner.IGNORE_FILE, problem=problem)
         text = data.decode("utf-8") if data is not None else ""
         new = change(text)
         problem = scanner.patterns_problem(new) or ""
         if problem:
-            raise InvalidArgument(name="pattern", problem=f"the file cannot have it: {problem}")
+            raise errors.InvalidArgument(name="pattern", problem=f"the file cannot have it: {problem}")
         if new != text and data is None:
             atomic_write.create_file(folder, scanner.IGNORE_FILE, new.encode(), token)
         elif new != text and data is not None:
@@ -748,7 +743,7 @@ def quarantine_export(
     """Export quarantined pages as their original files, with links, facts and raw data as JSON."""
     chosen = erasure.quarantined_pages(brain.db) if slug is None else [_require_quarantined(brain, slug)]
     if not chosen:
-        raise NotFound(what="page", name="in quarantine", hint=" Nothing was written.")
+        raise errors.NotFound(what="page", name="in quarantine", hint=" Nothing was written.")
     return restore.export_quarantined(brain.db, chosen, brain.settings.path(path), force, brain.now())
 
 
@@ -770,7 +765,7 @@ def quarantine_discard(
 ) -> QuarantineDiscardRecord:
     """Delete quarantined pages permanently. Data that no file contains must be exported first."""
     if expired == bool(slug):
-        raise InvalidArgument(name="slug", problem="is required, or --expired, and not both")
+        raise errors.InvalidArgument(name="slug", problem="is required, or --expired, and not both")
     today = brain.now()[:10]
     if slug:
         chosen = [_require_quarantined(brain, slug)]
@@ -778,7 +773,7 @@ def quarantine_discard(
         chosen = [page for page in erasure.quarantined_pages(brain.db) if _expiry(page) <= today]
     left = [candidate for candidate in chosen if not (candidate.is_safe or force)]
     if slug and left:
-        raise OnlyHere(detail=f"{slug} holds")
+        raise errors.OnlyHere(detail=f"{slug} holds")
     going = [candidate for candidate in chosen if candidate not in left]
     done = yes and not dry_run
     if done:
@@ -818,9 +813,9 @@ def _require_quarantined(brain: Brain, address: str) -> QuarantinedPage:
     ]
     if len(matches) > 1:
         candidates = ", ".join(sorted(f"{page.collection}::{page.slug}" for page in matches))
-        raise AmbiguousSlug(slug=name, candidates=candidates)
+        raise errors.AmbiguousSlug(slug=name, candidates=candidates)
     if not matches:
-        raise NotFound(what="quarantined page", name=address, hint=QUARANTINE_HINT)
+        raise errors.NotFound(what="quarantined page", name=address, hint=QUARANTINE_HINT)
     return matches[0]
 
 
@@ -849,7 +844,7 @@ def collection_restore(
     for row in collections.list_all(brain.db):
         if row.root and folders_overlap(row.root, place) and not (row.name == name and row.root == place):
             hint = f"It lies in the folder of {row.name} ({row.root}), or around it; choose another."
-            raise AlreadyExists(path=target, hint=hint)
+            raise errors.AlreadyExists(path=target, hint=hint)
     done = restore.restore_collection(
         brain.db, collection, place, now=brain.now(), token=brain.new_uuid(), progress=brain.progress
     )
@@ -998,13 +993,13 @@ def _import(
         taken = document_folders.DocumentFolder(root, (*MARKDOWN, *DOCUMENT_KINDS)) if documents else None
         report = importer.import_folder(brain.db, path, folder=taken, **run)
     elif documents:
-        raise InvalidArgument(name="documents", problem="does not go with --from")
+        raise errors.InvalidArgument(name="documents", problem="does not go with --from")
     else:
         report, unread, reasons = importer.import_foreign(brain.db, path, from_, **run)
         talks = _import_conversations(brain, path, from_, force)
     imported = _cpu_seconds()
     with suppress(
-        KeyboardInterrupt, Cancelled
+        KeyboardInterrupt, errors.Cancelled
     ):  # the pages are imported; the next query creates the remaining chunks
         chunks.cut_pages(brain.db, brain.progress)
     finished = _cpu_seconds()
@@ -1081,15 +1076,15 @@ def export(
     written to .quaid/links-and-facts.json, which `quaid import` reads. Quarantined pages are omitted:
     `quaid collection quarantine export` writes them."""
     if import_id is not None and not raw:
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="import_id", problem="goes with --raw; other exports write what is there now"
         )
     target = brain.settings.path(dir)
     if to is not None and raw:
-        raise InvalidArgument(name="to", problem="does not go with --raw, which writes original files")
+        raise errors.InvalidArgument(name="to", problem="does not go with --raw, which writes original files")
     if raw:
         if collection is not None:
-            raise InvalidArgument(
+            raise errors.InvalidArgument(
                 name="collection", problem="does not go with --raw, which writes one import"
             )
         return exporter.export_raw(brain.db, import_id, target, force=force, progress=brain.progress)
@@ -1149,7 +1144,7 @@ def sample_remove(brain: Brain) -> SampleRemoveRecord:
     folder = _sample_folder(brain)
     attached = collections.find(brain.db, SAMPLE)
     if attached is None or attached.state == "detached" or attached.root != folder:
-        raise NotFound(what="collection", name=SAMPLE, hint="`quaid sample add` adds it.")
+        raise errors.NotFound(what="collection", name=SAMPLE, hint="`quaid sample add` adds it.")
     removed = collection_remove(brain, SAMPLE, yes=True)
     waiting = [page for page in erasure.quarantined_pages(brain.db) if page.collection == SAMPLE]
 

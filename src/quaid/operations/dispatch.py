@@ -9,18 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from quaid import errors
 from quaid.app import Brain
-from quaid.errors import (
-    Cancelled,
-    InvalidArgument,
-    MissingDatabase,
-    NoNotebook,
-    NotAllowed,
-    QuaidError,
-    TooLarge,
-    UnknownCommand,
-    UnknownTool,
-)
 from quaid.model import dates
 from quaid.operations import index
 from quaid.operations.registry import (
@@ -58,7 +48,7 @@ def find_command(name: str) -> Operation:
     if name not in index.COMMANDS:
         names = {*index.COMMANDS, *index.NO_OPERATIONS}
         same = COMMAND_SYNONYMS.get(name, "")
-        raise UnknownCommand(
+        raise errors.UnknownCommand(
             name=name, hint=f" Did you mean {same!r}?" if same in names else suggestion(name, names)
         )
     return operation_by_key(index.COMMANDS[name][0])
@@ -67,16 +57,16 @@ def find_command(name: str) -> Operation:
 def find_tool(name: str) -> Operation:
     """Return the operation for a tool name, as used by MCP, `quaid call` and `quaid pipe`. Raises UnknownTool."""
     if name not in index.TOOLS:
-        raise UnknownTool(name=name, hint=suggestion(name, index.TOOLS))
+        raise errors.UnknownTool(name=name, hint=suggestion(name, index.TOOLS))
     return operation_by_key(index.TOOLS[name])
 
 
 def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope: Scope) -> Any:
     """Check the caller's scope and arguments, run the operation and return its result."""
     if SCOPES.index(operation.scope) > SCOPES.index(scope):
-        raise NotAllowed(name=operation.tool, needed=operation.scope, granted=scope)
+        raise errors.NotAllowed(name=operation.tool, needed=operation.scope, granted=scope)
     if brain.settings.only and operation.scope == "owner":
-        raise NotAllowed(name=operation.tool, needed="owner", granted="part of the memory")
+        raise errors.NotAllowed(name=operation.tool, needed="owner", granted="part of the memory")
     checked = check_arguments(operation, arguments, scope)
     brain.leaves_marks = scope != "read"
     brain.may_overwrite = scope == "owner"
@@ -96,7 +86,7 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
             return recorded(brain, operation, run)
         return run()
     except KeyboardInterrupt:
-        raise Cancelled from None
+        raise errors.Cancelled from None
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else brain.settings.db_path
         raise os_error(where, error) from error
@@ -171,7 +161,7 @@ def store_calls(brain: Brain) -> None:
             calls.append(brain.calls.popleft())
         oldest = dates.shift_date(brain.now()[:10], -agents.KEPT_DAYS)
         brain.db.write(lambda tx: agents.record_calls(tx, calls, oldest))
-    except QuaidError:
+    except errors.QuaidError:
         pass  # a full disk or a damaged file is reported by the next write
 
 
@@ -185,10 +175,10 @@ def _run_or_create(brain: Brain, operation: Operation, arguments: dict[str, Any]
     for _ in range(2):  # the memory and the notebook may both be missing
         try:
             return _run(brain, operation, arguments)
-        except MissingDatabase:
+        except errors.MissingDatabase:
             if not creates or not brain.create_if_missing():
                 raise
-        except NoNotebook:
+        except errors.NoNotebook:
             if not creates:
                 raise
             made = find_command("notebook init").function(brain)
@@ -214,7 +204,7 @@ def _with_current_names(arguments: Mapping[str, Any], params: Mapping[str, Any])
         if name == ours or ours not in params:
             continue
         if ours in spelled:
-            raise InvalidArgument(
+            raise errors.InvalidArgument(
                 name=name, problem=f"is another name of {ours}, which is given too; use one"
             )
         spelled[ours] = spelled.pop(name)
@@ -230,7 +220,7 @@ def check_arguments(operation: Operation, arguments: Mapping[str, Any], scope: S
     arguments = _with_current_names(arguments, params)
     for name in arguments:
         if name not in params:
-            raise InvalidArgument(
+            raise errors.InvalidArgument(
                 name=name, problem=f"{operation.tool} has no such argument{_argument_hint(name, params)}"
             )
     checked: dict[str, Any] = {}
@@ -255,7 +245,7 @@ def _default_of(param: Param, scope: Scope) -> Any:
     Only the owner may omit the page version.
     """
     if param.required or (param.arg.version == "page" and scope != "owner"):
-        raise InvalidArgument(name=param.name, problem="is required")
+        raise errors.InvalidArgument(name=param.name, problem="is required")
     return param.default
 
 
@@ -290,26 +280,28 @@ def _string(param: Param, value: Any) -> str:
     if param.name == "id" and type(value) is int:
         value = str(value)  # tools show ids of facts as numbers
     if not isinstance(value, str):
-        raise InvalidArgument(name=param.name, problem=f"must be text, not {_type_name(value)}")
+        raise errors.InvalidArgument(name=param.name, problem=f"must be text, not {_type_name(value)}")
     text: str = value
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
         if not param.arg.any_text:
-            raise InvalidArgument(name=param.name, problem="holds text that is not valid Unicode") from None
+            raise errors.InvalidArgument(
+                name=param.name, problem="holds text that is not valid Unicode"
+            ) from None
         text = text.encode("utf-8", "replace").decode()
         size = len(text.encode())
     if size > (limit := param.arg.maximum or MAX_TEXT):
-        raise TooLarge(what=param.name, size=size, limit=limit)
+        raise errors.TooLarge(what=param.name, size=size, limit=limit)
     if param.arg.question and size > MAX_QUESTION:
         problem = f"has {size:,} bytes and {MAX_QUESTION:,} are allowed; ask in fewer words"
-        raise InvalidArgument(name=param.name, problem=problem)
+        raise errors.InvalidArgument(name=param.name, problem=problem)
     if "\0" in text and not param.arg.any_text:
-        raise InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
+        raise errors.InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
     if not text and (param.arg.path or (param.default is None and not param.required and not param.arg.file)):
-        raise InvalidArgument(name=param.name, problem="is empty; leave it out or give it a value")
+        raise errors.InvalidArgument(name=param.name, problem="is empty; leave it out or give it a value")
     if param.choices and text not in param.choices:
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name=param.name, problem=f"must be one of {', '.join(param.choices)}, not {text!r}"
         )
     return text
@@ -321,24 +313,28 @@ def _integer(param: Param, value: Any) -> int:
     if isinstance(value, str) and len(value) < 20 and value.isascii() and value.removeprefix("-").isdigit():
         value = int(value)  # models often send numbers as strings
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidArgument(name=param.name, problem=f"must be a whole number, not {_type_name(value)}")
+        raise errors.InvalidArgument(
+            name=param.name, problem=f"must be a whole number, not {_type_name(value)}"
+        )
     low = -MAX_INTEGER if param.arg.minimum is None else param.arg.minimum
     high = MAX_INTEGER if param.arg.maximum is None else param.arg.maximum
     if not low <= value <= high:
         allowed = f"{low} or more" if high == MAX_INTEGER and value < low else f"from {low} to {high}"
-        raise InvalidArgument(name=param.name, problem=f"must be {allowed}, not {value}")
+        raise errors.InvalidArgument(name=param.name, problem=f"must be {allowed}, not {value}")
     return value
 
 
 def _number(param: Param, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise InvalidArgument(name=param.name, problem=f"must be a number, not {_type_name(value)}")
+        raise errors.InvalidArgument(name=param.name, problem=f"must be a number, not {_type_name(value)}")
     return float(value)
 
 
 def _boolean(param: Param, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise InvalidArgument(name=param.name, problem=f"must be true or false, not {_type_name(value)}")
+        raise errors.InvalidArgument(
+            name=param.name, problem=f"must be true or false, not {_type_name(value)}"
+        )
     return value
 
 
@@ -346,17 +342,17 @@ def _array(param: Param, value: Any) -> list[Any]:
     if isinstance(value, str) and param.items == "string":
         value = _list_of_text(value)
     if not isinstance(value, list):
-        raise InvalidArgument(name=param.name, problem=f"must be a list, not {_type_name(value)}")
+        raise errors.InvalidArgument(name=param.name, problem=f"must be a list, not {_type_name(value)}")
     if param.items == "string":
         return [_string(param, item) for item in value]
     for place, item in enumerate(value, 1):
         if not isinstance(item, dict):
-            raise InvalidArgument(
+            raise errors.InvalidArgument(
                 name=param.name, problem=f"must hold objects, but item {place} is {_type_name(item)}"
             )
     _check_json(param, value)
     if _holds_nul(value):
-        raise InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
+        raise errors.InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
     return list(value)
 
 
@@ -374,7 +370,7 @@ def _list_of_text(text: str) -> Any:
 
 def _object(param: Param, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidArgument(name=param.name, problem=f"must be an object, not {_type_name(value)}")
+        raise errors.InvalidArgument(name=param.name, problem=f"must be an object, not {_type_name(value)}")
     _check_json(param, value)
     return dict(value)
 
@@ -384,13 +380,13 @@ def _check_json(param: Param, value: Any) -> None:
     try:
         size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except (ValueError, RecursionError):
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name=param.name, problem="holds text or numbers that JSON cannot carry"
         ) from None
     if size > MAX_TEXT:
-        raise TooLarge(what=param.name, size=size, limit=MAX_TEXT)
+        raise errors.TooLarge(what=param.name, size=size, limit=MAX_TEXT)
     if _is_deeper(value, MAX_DEPTH):
-        raise InvalidArgument(name=param.name, problem=f"is nested more than {MAX_DEPTH} levels deep")
+        raise errors.InvalidArgument(name=param.name, problem=f"is nested more than {MAX_DEPTH} levels deep")
 
 
 def _is_deeper(value: Any, limit: int) -> bool:

@@ -8,20 +8,9 @@ from shutil import disk_usage
 from typing import Annotated, Any, Literal, NamedTuple
 
 import quaid
-from quaid import config
+from quaid import config, errors
 from quaid.app import Brain, sqlite_version
 from quaid.clients import newest_backup, shell_quote
-from quaid.errors import (
-    Busy,
-    DamagedDatabase,
-    MissingDatabase,
-    NoCipher,
-    NoNotebook,
-    NotADatabase,
-    NotFound,
-    PageNotFound,
-    QuaidError,
-)
 from quaid.folders import attachments
 from quaid.model import dates
 from quaid.model.plain_text import count_noun
@@ -53,7 +42,7 @@ def plan_recovery(brain: Brain, *, reads: bool) -> tuple[str, str, tuple[str, ..
     `reads` means that some of the damaged memory can still be read.
     """
     folders = _attached_collections(brain) if reads else []
-    with suppress(QuaidError):
+    with suppress(errors.QuaidError):
         # Closing the last connection removes the WAL file, so the steps name only files that remain.
         brain.close()
     path = brain.settings.db_path
@@ -92,7 +81,7 @@ def plan_recovery(brain: Brain, *, reads: bool) -> tuple[str, str, tuple[str, ..
 
 def _attached_collections(brain: Brain) -> list[Collection]:
     """Return the collections other than the default one, or [] if they cannot be read."""
-    with suppress(QuaidError):
+    with suppress(errors.QuaidError):
         return [row for row in collections.list_all(brain.db) if row.name != collections.DEFAULT_COLLECTION]
     return []
 
@@ -236,7 +225,7 @@ def check_memory(brain: Brain) -> Iterator[DoctorFinding]:
     path = brain.settings.db_path
     try:
         version = connection.read_header(os.path.realpath(path)).version
-    except MissingDatabase:
+    except errors.MissingDatabase:
         attached = collections.read_folder_list(os.path.realpath(path))
         if attached is None:
             yield DoctorFinding("memory", "wrong", f"there is none at {path}", "quaid init")
@@ -245,14 +234,14 @@ def check_memory(brain: Brain) -> Iterator[DoctorFinding]:
             detail = f"{path} was deleted; the next question rebuilds it from {folders}"
             yield DoctorFinding("memory", "wrong", detail, "quaid query QUESTION")
         return
-    except NoCipher as error:
+    except errors.NoCipher as error:
         detail = f"{path} is encrypted, and the installed apsw cannot decrypt"
         yield DoctorFinding("memory", "wrong", detail, str(error.facts["install"]))
         return
-    except DamagedDatabase as error:  # only an encrypted memory is decrypted to read its header
+    except errors.DamagedDatabase as error:  # only an encrypted memory is decrypted to read its header
         yield from _recovery_findings(brain, f"{path} is damaged: {error.facts['problem']}")
         return
-    except NotADatabase as error:
+    except errors.NotADatabase as error:
         yield from _not_a_memory(brain, path, str(error.facts["problem"]))
         return
     if version > SCHEMA_VERSION:
@@ -267,7 +256,7 @@ def check_memory(brain: Brain) -> Iterator[DoctorFinding]:
         return
     try:
         _ = brain.db
-    except (DamagedDatabase, NotADatabase) as error:
+    except (errors.DamagedDatabase, errors.NotADatabase) as error:
         yield from _recovery_findings(brain, f"{path} is damaged: {error.facts['problem']}")
         return
     encrypted = ", encrypted" if brain.db.cipher else ""
@@ -447,9 +436,9 @@ def _run_checks(brain: Brain, checks: "dict[str, Check]") -> list[DoctorFinding]
     for name, check in checks.items():
         try:
             findings.extend(check(brain))
-        except DamagedDatabase as error:
+        except errors.DamagedDatabase as error:
             findings.append(DoctorFinding(DAMAGE, "wrong", name, details=(str(error.facts["problem"]),)))
-        except QuaidError as error:
+        except errors.QuaidError as error:
             findings.append(DoctorFinding(name, "wrong", str(error)))
         except OSError as error:
             problem = f"{error.filename or name}: {error.strerror or error}"
@@ -683,7 +672,7 @@ TOOL_TRIALS: dict[str, dict[str, Any]] = {
 }
 """Arguments with which the tools listed by default are tried."""
 
-_HARMLESS = (NotFound, PageNotFound, NoNotebook, Busy)
+_HARMLESS = (errors.NotFound, errors.PageNotFound, errors.NoNotebook, errors.Busy)
 """Errors that do not mean that a tool is faulty.
 
 There is no page doctor/trial, the first note creates a missing notebook, and another process may be writing.
@@ -711,7 +700,7 @@ def _tool_problem(brain: Brain, name: str) -> str:
             brain.db.rehearse(lambda _: operation.function(brain, **arguments))
     except _HARMLESS:
         pass
-    except QuaidError as error:
+    except errors.QuaidError as error:
         return str(error)
     finally:
         brain.leaves_marks = marks

@@ -12,26 +12,8 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from quaid import errors
 from quaid.app import Brain
-from quaid.errors import (
-    AlreadyExists,
-    AmbiguousSlug,
-    ContentChanged,
-    FileTrouble,
-    InputTooLarge,
-    InvalidArgument,
-    InvalidFrontMatter,
-    InvalidSlug,
-    LinkOverlaps,
-    NoSuchVersion,
-    NotFound,
-    PageExists,
-    PageMoved,
-    PageNotFound,
-    TooLarge,
-    VersionConflict,
-    VersionConflicts,
-)
 from quaid.folders import attachments, documents, importer, page_writer
 from quaid.formats import markdown
 from quaid.formats.sections import one_line, without_controls
@@ -250,7 +232,9 @@ class Ingestion:
                 entries=(entry,) if self.date else (),
                 title=self.source.ref,
             )
-        raise InvalidArgument(name="source", problem="has too many different texts; choose another name")
+        raise errors.InvalidArgument(
+            name="source", problem="has too many different texts; choose another name"
+        )
 
     def _is_edition(self, old: PageRow, truth: str) -> bool:
         """Return True if the page is an unedited earlier edition of this source with mostly equal words."""
@@ -268,14 +252,14 @@ class Ingestion:
 
     def _check_versions(self, stored: list[PageRow | None]) -> None:
         """Check all versions and report all conflicts in one error, so that the caller can merge them in one pass."""
-        conflicts: list[VersionConflict] = []
+        conflicts: list[errors.VersionConflict] = []
         for change, old in zip(self.changes, stored, strict=True):
             current = old.version if old else 0
             expected = change.expected_version
             facts = {"slug": change.address, "expected": expected, "current_version": current}
             kind = _conflict_kind(change, old)
             if old and old.slug != change.slug:
-                conflicts.append(PageMoved(target=old.slug, **facts))
+                conflicts.append(errors.PageMoved(target=old.slug, **facts))
             elif kind is not None:
                 conflicts.append(kind(**{**facts, "expected": change.content_hash or expected}))
         rows = {change.address: old for change, old in zip(self.changes, stored, strict=True)}
@@ -288,7 +272,7 @@ class Ingestion:
         if conflicts:
             facts_of_all = [dict(conflict.facts) for conflict in conflicts]
             detail = ", ".join(map(_version_text, facts_of_all))
-            raise VersionConflicts(count=len(conflicts), detail=detail, conflicts=facts_of_all)
+            raise errors.VersionConflicts(count=len(conflicts), detail=detail, conflicts=facts_of_all)
 
     def _draft(self, change: PageChange, old: PageRow | None) -> tuple[Page, PageOutcome]:
         """Build the new page, and count the entries and tags that the change adds."""
@@ -298,8 +282,8 @@ class Ingestion:
                 *(change.content, change.compiled_truth, None, change.frontmatter),
                 prefix=f"{change.where}.",
             )
-        except InvalidFrontMatter as error:
-            raise InvalidFrontMatter(problem=f"{change.address}, {error.facts['problem']}") from None
+        except errors.InvalidFrontMatter as error:
+            raise errors.InvalidFrontMatter(problem=f"{change.address}, {error.facts['problem']}") from None
         # The text is added only once, even if the source is ingested again.
         if change.timeline_append is not None:
             added = timeline.append_text(lines, markdown.normalize_part(change.timeline_append))
@@ -324,7 +308,7 @@ class Ingestion:
             front = pages.with_tags(front, [*labels, *missing])
         if not truth and not lines:
             problem = "has no text; a new page needs content, compiled_truth or timeline_entries"
-            raise InvalidArgument(name=change.where, problem=problem)
+            raise errors.InvalidArgument(name=change.where, problem=problem)
         made = pages.build_checked_page(change.slug, front, truth, lines, old, change.title)
         fresh = timeline.entry_keys(lines) - timeline.entry_keys(old.timeline if old else "")
         lost = ((), ()) if change.content is None else pages.removed_front(old, made)
@@ -337,7 +321,7 @@ class Ingestion:
     def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
         """Refuse to replace a page that was not created from this file or that was edited since then."""
         if (history.newest_source(self.brain.db, old.id) or ())[:2] != (self.source.ref, old.version):
-            raise AlreadyExists(
+            raise errors.AlreadyExists(
                 path=change.address,
                 hint="It was not created from this file, or was edited since: --force replaces its text and keeps"
                 " its timeline, --slug NAME creates another page.",
@@ -402,16 +386,18 @@ class Ingestion:
         address = name if collection in (None, "default") else link.to
         try:
             to_id = self.ids.get(address) or pages.open_page(self.brain, link.to).id
-        except (PageNotFound, InvalidSlug, AmbiguousSlug, NotFound) as error:
+        except (errors.PageNotFound, errors.InvalidSlug, errors.AmbiguousSlug, errors.NotFound) as error:
             why = f"There is no such page. {error.facts.get('hint') or ''}".strip()
             self.links_skipped.append(SkippedLink(change.address, link.to, why))
             return False
         if to_id == saved.id:
-            raise InvalidArgument(name=f"{link.where}.to", problem="is the same page; name another one")
+            raise errors.InvalidArgument(
+                name=f"{link.where}.to", problem="is the same page; name another one"
+            )
         if saved.created:
             try:
                 return self._add_link(saved.id, to_id, link)
-            except LinkOverlaps:
+            except errors.LinkOverlaps:
                 # The link exists, from the page's text or from this ingest; its dates are compared below.
                 pass
         for row in links.between(self.brain.db, saved.id, to_id, link.relationship):
@@ -474,23 +460,23 @@ def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[s
     return pages.with_tags(old.frontmatter, [*named, *more]) if more else old.frontmatter
 
 
-def _conflict_kind(change: PageChange, old: PageRow | None) -> type[VersionConflict] | None:
+def _conflict_kind(change: PageChange, old: PageRow | None) -> type[errors.VersionConflict] | None:
     """Return the error for a change whose author had not read the current text, or None.
 
     A change without a version must not replace text of an existing page, but may add to it.
     """
     expected, current = change.expected_version, old.version if old else 0
     if expected is not None and expected != current:
-        return NoSuchVersion if not old else VersionConflict if expected else PageExists
+        return errors.NoSuchVersion if not old else errors.VersionConflict if expected else errors.PageExists
     if change.content_hash is not None:
         if old is None:
-            return NoSuchVersion
-        return None if pages.has_content_hash(old, change.content_hash) else ContentChanged
+            return errors.NoSuchVersion
+        return None if pages.has_content_hash(old, change.content_hash) else errors.ContentChanged
     if expected is not None or old is None:
         return None
     front = pages.with_front_matter_keys(old.frontmatter, change.frontmatter or {})
     replaces = change.content is not None or change.compiled_truth is not None
-    return PageExists if replaces or not pages.keeps_keys(old, front) else None
+    return errors.PageExists if replaces or not pages.keeps_keys(old, front) else None
 
 
 def _version_text(facts: dict[str, Any]) -> str:
@@ -594,11 +580,11 @@ def ingest(
     Ingesting it again changes nothing."""
     for name, text in (("content", content), ("source", source)):
         if text is not None and not text.strip():
-            raise InvalidArgument(name=name, problem="is empty")
+            raise errors.InvalidArgument(name=name, problem="is empty")
     kind, day = _source_kind(type), dates.check_date(date, "date") if date else None
     ref = " ".join(source.split()) if source else _derived_ref(kind, day, title or first_line(content))
     if len(ref) > MAX_SOURCE_REF:
-        raise InvalidArgument(name="source", problem=f"has more than {MAX_SOURCE_REF:,} characters")
+        raise errors.InvalidArgument(name="source", problem=f"has more than {MAX_SOURCE_REF:,} characters")
     stored = _source_of_bytes(kind, ref, slugs.from_path(ref) + ".md", content.encode())
     changes = page_model.parse_changes(pages or [])
     work = Ingestion(brain, stored, changes, force=force, is_file=False, title=title, date=day)
@@ -608,7 +594,7 @@ def ingest(
 def _source_kind(type: str) -> str:
     """Return a source type in its stored form, or raise InvalidArgument."""
     if (name := page_model.type_name(type)) is None:
-        raise InvalidArgument(name="type", problem=f"must be a word such as meeting, not {type!r}")
+        raise errors.InvalidArgument(name="type", problem=f"must be a word such as meeting, not {type!r}")
     return name
 
 
@@ -679,7 +665,7 @@ def ingest_file(
         if path == "-" or (document == "html" and documents.is_address(path)):
             name = f"{converted.title}.md"
     elif len(data) > MAX_TEXT:
-        raise TooLarge(what=path, size=len(data), limit=MAX_TEXT)
+        raise errors.TooLarge(what=path, size=len(data), limit=MAX_TEXT)
     change, kind = _change_from_file(brain, path, name, data, flags, slug)
     source = _source_of_bytes(kind, _printable(path), _printable(name), data)
     done = _run_ingestion(brain, Ingestion(brain, source, [change], force=force, is_file=True))
@@ -698,7 +684,7 @@ def clip_arguments(
     """
     address = web_address(source)
     if len(selection) > MAX_SELECTION:
-        raise InvalidArgument(name="selection", problem=f"has more than {MAX_SELECTION:,} characters")
+        raise errors.InvalidArgument(name="selection", problem=f"has more than {MAX_SELECTION:,} characters")
     front: dict[str, Any] = {"url": address, "origin": "web"}
     text = ""
     if content.strip():
@@ -724,7 +710,9 @@ def web_address(source: str) -> str:
     address = source.strip()
     parts = urlsplit(address) if documents.is_address(address) else None
     if parts is None or not parts.hostname or not address.isprintable() or " " in address:
-        raise InvalidArgument(name="source", problem="must be the address of a web page, with http or https")
+        raise errors.InvalidArgument(
+            name="source", problem="must be the address of a web page, with http or https"
+        )
     fragment = parts.fragment if parts.fragment.startswith(("/", "!")) else ""  # a path on some sites
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=fragment).geturl()
 
@@ -750,19 +738,19 @@ def _converted(path: str, kind: str, name: str, data: bytes) -> documents.Conver
         with documents.Converter() as converter:
             return next(converter.convert(kind, name, io.BytesIO(data), len(data)))
     except documents.ConversionFailed as error:
-        raise FileTrouble(path=path, problem=f"the document {error}") from None
+        raise errors.FileTrouble(path=path, problem=f"the document {error}") from None
 
 
 def _ingest_mailbox(brain: Brain, path: str, name: str, force: bool) -> IngestRecord:
     """Import each e-mail of an mbox file as a page, in one transaction."""
     if not os.path.isfile(path):
-        raise FileTrouble(path=path, problem="is a mailbox; save it as a file first")
+        raise errors.FileTrouble(path=path, problem="is a mailbox; save it as a file first")
     brain.progress(0, 1, "Reading")
     stem = _printable(os.path.splitext(name)[0])
     try:
         mailbox, left_out = importer.read_mailbox(path, stem, os.path.dirname(brain.db.path))
     except documents.ConversionFailed as error:
-        raise FileTrouble(path=path, problem=f"the mailbox {error}") from None
+        raise errors.FileTrouble(path=path, problem=f"the mailbox {error}") from None
     report = importer.import_folder(
         brain.db,
         path,
@@ -810,10 +798,10 @@ def _change_from_file(
             problem = "is a picture, and text in pictures is not read; `quaid attach` shows it in a page"
         elif data.startswith(b"\xd0\xcf\x11\xe0"):
             problem = "is in the format of Office before 2007; save it as a new file"
-        raise FileTrouble(path=path, problem=problem)
+        raise errors.FileTrouble(path=path, problem=problem)
     document = markdown.parse(text)
     if document.problem:
-        raise InvalidFrontMatter(problem=document.problem)
+        raise errors.InvalidFrontMatter(problem=document.problem)
     front = dict(document.frontmatter)
     if flags["url"]:  # an untrusted server must not set the name, type or aliases of a page
         front = {key: value for key, value in front.items() if key == "room" or key not in KEYS_NOT_COPIED}
@@ -849,7 +837,7 @@ def _source_type(front: dict[str, Any]) -> str:
         return DEFAULT_TYPE
     if (name := page_model.type_name(named)) is None:
         problem = f"must be a word such as meeting, not {named!r}; change the front matter or add --type"
-        raise InvalidArgument(name="source_type", problem=problem)
+        raise errors.InvalidArgument(name="source_type", problem=problem)
     return name
 
 
@@ -887,21 +875,21 @@ def _read_source_bytes(path: str, allow_private: bool) -> tuple[str, str, bytes]
     if path == "-":
         # A server runs operations on other threads; its standard input belongs to no caller.
         if threading.current_thread() is not threading.main_thread():
-            raise InvalidArgument(name="file", problem="cannot be standard input here; name a file")
+            raise errors.InvalidArgument(name="file", problem="cannot be standard input here; name a file")
         data = sys.stdin.buffer.read(documents.MAX_FILE + 1)
         if len(data) > documents.MAX_FILE:
-            raise InputTooLarge(limit=documents.MAX_FILE)
+            raise errors.InputTooLarge(limit=documents.MAX_FILE)
         if not data.strip():
-            raise FileTrouble(path="standard input", problem="is empty")
+            raise errors.FileTrouble(path="standard input", problem="is empty")
         return "standard input", "", data
     return os.path.basename(path), "", _read_file_bytes(path)
 
 
 def _read_file_bytes(path: str) -> bytes:
     if os.path.isdir(path):
-        raise FileTrouble(path=path, problem="is a folder; use `quaid import` for folders")
+        raise errors.FileTrouble(path=path, problem="is a folder; use `quaid import` for folders")
     if os.path.exists(path) and not os.path.isfile(path):
-        raise FileTrouble(path=path, problem="is not a regular file")
+        raise errors.FileTrouble(path=path, problem="is not a regular file")
     with open(path, "rb") as file:  # dispatch.call converts OSErrors
         data = file.read(4_096)
         kind = documents.detect_kind(os.path.basename(path), "", data)
@@ -910,9 +898,9 @@ def _read_file_bytes(path: str) -> bytes:
         limit = documents.MAX_FILE if kind else MAX_TEXT
         data += file.read(limit + 1 - len(data))
     if len(data) > limit:
-        raise TooLarge(what=path, size=os.path.getsize(path), limit=limit)
+        raise errors.TooLarge(what=path, size=os.path.getsize(path), limit=limit)
     if not data.strip():
-        raise FileTrouble(path=path, problem="is empty")
+        raise errors.FileTrouble(path=path, problem="is empty")
     return data
 
 
@@ -956,7 +944,7 @@ def attach(
     The image is copied into the folder attachments/ beside the page's file, or beside the memory if the page has no
     file. Its name is a hash of its content."""
     if (file is None) == (data is None):
-        raise InvalidArgument(name="file", problem="or data is needed, and not both")
+        raise errors.InvalidArgument(name="file", problem="or data is needed, and not both")
     content = _image_bytes(brain, file, data or "")
     root, inside = _image_folder(brain, slug)
     name, created = attachments.store(root, inside, content, brain.new_uuid(), _image_key(brain, inside))
@@ -969,13 +957,13 @@ def _image_bytes(brain: Brain, file: str | None, data: str) -> bytes:
         try:
             return binascii.a2b_base64(data, strict_mode=True)
         except binascii.Error:
-            raise InvalidArgument(name="data", problem="is not base64") from None
+            raise errors.InvalidArgument(name="data", problem="is not base64") from None
     path = brain.settings.path(file)
     try:
         with open(path, "rb") as source:
             return source.read(attachments.MAX_BYTES + 1)
     except OSError as error:
-        raise FileTrouble(path=path, problem=f"cannot be read: {error.strerror}") from None
+        raise errors.FileTrouble(path=path, problem=f"cannot be read: {error.strerror}") from None
 
 
 def _image_folder(brain: Brain, page: str, *, make: bool = True) -> tuple[str, str]:
@@ -1009,7 +997,7 @@ def attachment(
     import base64
 
     if brain.settings.only and not page_store.any_page_contains(brain.db, name):
-        raise NotFound(what="image", name=name, hint="")
+        raise errors.NotFound(what="image", name=name, hint="")
     root, inside = _image_folder(brain, slug, make=False)
     data = attachments.read(root, inside, name, _image_key(brain, inside))
     return AttachmentRecord(attachments.TYPES[name.rpartition(".")[2]], base64.b64encode(data).decode())

@@ -8,20 +8,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import quaid
-from quaid import config, server_socket
+from quaid import config, errors, server_socket
 from quaid.app import CLIENT_ONLY, RERANKER_SETTING, Brain
 from quaid.config import OPTIONS, canonical_name, check_folder_list, check_option, environment_variable
 from quaid.embedding import registry as embedders
 from quaid.embedding.registry import Embedder
-from quaid.errors import (
-    Cancelled,
-    DamagedDatabase,
-    EmbeddingsOff,
-    FileTrouble,
-    InvalidArgument,
-    NotFound,
-    QuaidError,
-)
 from quaid.folders import atomic_write, attachments, page_writer, restore
 from quaid.folders.scanner import Folder
 from quaid.kb.repository import mask_urls
@@ -196,9 +187,9 @@ def _model_problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
     try:
         embedder: Embedder = brain.embedder
         problem = embedder.ready()
-    except EmbeddingsOff:
+    except errors.EmbeddingsOff:
         return "semantic search is off", brain.way_to_meaning
-    except QuaidError as error:
+    except errors.QuaidError as error:
         return str(error.facts.get("problem") or error).rstrip("."), _remedy_of(name)
     except Exception as error:  # a plugin or manually edited settings may cause any error; report it
         return f"it fails ({type(error).__name__}: {error})", _remedy_of(name)
@@ -308,7 +299,7 @@ def validate(
 ) -> ValidateRecord:
     """Check the memory, or compare an exported folder with its original. Exits 1 if there are violations."""
     if (original is None) != (exported is None):
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="exported" if exported is None else "original",
             problem="is required too: two folders are compared",
         )
@@ -324,7 +315,7 @@ def validate(
     names = tuple(name for name, chosen in zip(kinds, flags, strict=True) if chosen or all or not any(flags))
     try:
         violations = checks.validate(brain.db, names)
-    except DamagedDatabase as error:  # the database cannot even be opened
+    except errors.DamagedDatabase as error:  # the database cannot even be opened
         violations = [Violation("integrity", error.facts["path"], error.facts["problem"])]
     failed = {violation.check for violation in violations}
     can_count = "embeddings" in names and not {"embeddings", "integrity"} & failed
@@ -403,7 +394,7 @@ def backup_verify(
     """Check that a backup is intact, and show how many pages it has. Exits 1 if it is damaged."""
     path = brain.settings.path(file)
     if not os.path.isfile(path):
-        raise NotFound(what="backup", name=file, hint=" `quaid backups list` lists them.")
+        raise errors.NotFound(what="backup", name=file, hint=" `quaid backups list` lists them.")
     return backups.verify_backup(path)
 
 
@@ -413,7 +404,7 @@ def config_get(brain: Brain, key: Annotated[str, Arg("The setting.", positional=
     every = _all_settings(brain)
     setting = every.get(key) or every.get(canonical_name(key))
     if setting is None:
-        raise NotFound(what="setting", name=key, hint=_setting_hint(brain, key))
+        raise errors.NotFound(what="setting", name=key, hint=_setting_hint(brain, key))
     return setting
 
 
@@ -427,7 +418,7 @@ def config_set(
     _refuse_fixed(brain, key)
     choices = SETTINGS.get(_general_key(key))
     if choices and value not in choices:
-        raise InvalidArgument(name=key, problem=f"must be one of {', '.join(choices)}, not {value!r}")
+        raise errors.InvalidArgument(name=key, problem=f"must be one of {', '.join(choices)}, not {value!r}")
     if key == "single_valued_predicates":
         check_predicate_setting(key, value)
     elif key == "conversation_folders":
@@ -439,7 +430,7 @@ def config_set(
 
         _check_words(key, value, (*KINDS, "nothing"))
     elif key == "log_opened" and value == "words" and not can_seal(brain):
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name=key, problem="needs encryption: `pip install 'quaid-memory[sealed]'` comes first"
         )
     elif key == expiry.GRACE_SETTING or key.startswith(expiry.RETENTION):
@@ -450,7 +441,7 @@ def config_set(
         try:
             value = str(check_option(key, value))
         except ValueError as error:
-            raise InvalidArgument(name=key, problem=str(error)) from None
+            raise errors.InvalidArgument(name=key, problem=str(error)) from None
 
     def work(tx: Transaction) -> None:
         if key.startswith(expiry.RETENTION) and value == "off":
@@ -508,25 +499,25 @@ def _refuse_fixed(brain: Brain, key: str) -> None:
     if _general_key(key) in (*SETTINGS, "retention"):
         if key == "retention":
             problem = "needs a collection or a type, as in retention.collection.work or retention.type.source"
-            raise InvalidArgument(name=key, problem=problem)
+            raise errors.InvalidArgument(name=key, problem=problem)
         if key.startswith(("agent_writes.collection.", "retention.collection.")):
             collections.require(brain.db, key.split(".", 2)[2])
         return
     name = canonical_name(key)
     if key in MODEL_SETTINGS or name == "embedding.plugin":
-        raise InvalidArgument(name=key, problem="is chosen with `quaid embeddings use NAME`")
+        raise errors.InvalidArgument(name=key, problem="is chosen with `quaid embeddings use NAME`")
     if key == RERANKER_SETTING:
-        raise InvalidArgument(name=key, problem="is chosen with `quaid rerank use PLACE`")
+        raise errors.InvalidArgument(name=key, problem="is chosen with `quaid rerank use PLACE`")
     if collections.get_setting(brain.db, key) is not None:
-        raise InvalidArgument(name=key, problem="is managed by Quaid and cannot be set")
+        raise errors.InvalidArgument(name=key, problem="is managed by Quaid and cannot be set")
     if name in OPTIONS:
         folder = os.path.dirname(brain.settings.db_path)
         file = brain.settings.config_path or os.path.join(folder, "config.yaml")
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name=key,
             problem=f"cannot be set in the memory; write it into {file}, or set {environment_variable(name)}",
         )
-    raise NotFound(what="setting", name=key, hint=_setting_hint(brain, key))
+    raise errors.NotFound(what="setting", name=key, hint=_setting_hint(brain, key))
 
 
 def _general_key(key: str) -> str:
@@ -548,20 +539,22 @@ def _check_period(key: str, value: str) -> None:
     if dates.retention_seconds(value) is None:
         ending = ", or off" if key.startswith(expiry.RETENTION) else ""
         problem = f"must be a period from 1h to 100y, as in 30d, 2w or 1y{ending}, not {value!r}"
-        raise InvalidArgument(name=key, problem=problem)
+        raise errors.InvalidArgument(name=key, problem=problem)
 
 
 def _check_words(key: str, value: str, allowed: tuple[str, ...]) -> None:
     """Raise InvalidArgument unless a setting contains only allowed words."""
     for word in filter(None, re.split(r"[,\s]+", value)):
         if word not in allowed:
-            raise InvalidArgument(name=key, problem=f"must be a list of {', '.join(allowed)}, not {word!r}")
+            raise errors.InvalidArgument(
+                name=key, problem=f"must be a list of {', '.join(allowed)}, not {word!r}"
+            )
 
 
 def _checked_parts(brain: Brain, key: str, value: str) -> str:
     """Check and return the value of client_only.NAME, which limits a client to parts of the memory."""
     if key == CLIENT_ONLY:
-        raise InvalidArgument(name=key, problem="needs the name of a client, as in client_only.codex")
+        raise errors.InvalidArgument(name=key, problem="needs the name of a client, as in client_only.codex")
     if value.strip() in ("", "everything"):
         return ""
     return ",".join(brain.check_only([value], key))
@@ -625,11 +618,11 @@ def rebuild(
     made, problem = 0, ""
     try:
         made = dispatch.call(brain, dispatch.find_command("embed"), {}, "owner").embedded
-    except EmbeddingsOff:
+    except errors.EmbeddingsOff:
         pass  # embedding is turned off in the settings
-    except Cancelled:
+    except errors.Cancelled:
         raise
-    except QuaidError as error:
+    except errors.QuaidError as error:
         problem = str(error)
     return RebuiltRecord(count_pages(brain.db), tuple(syncs), made, problem)
 
@@ -644,7 +637,7 @@ def remove_notebook_file(brain: Brain, path: str) -> dict[str, str]:
     notebook = layout.require_notebook(brain.db)
     file = page_writer.read_text_file(notebook, path)
     if file is None:
-        raise NotFound(what="file", name=path, hint="/api/debug/notebook/pages lists all files.")
+        raise errors.NotFound(what="file", name=path, hint="/api/debug/notebook/pages lists all files.")
     with brain.db.lock.held(), Folder(notebook.root or "") as folder:
         atomic_write.remove_file(folder, path, file.content_hash, brain.new_uuid())
     noting.sync_folder(brain, notebook, [path])
@@ -654,9 +647,11 @@ def remove_notebook_file(brain: Brain, path: str) -> dict[str, str]:
 def inject_turn(brain: Brain, session: str, role: str, content: str) -> dict[str, Any]:
     """Append a turn (message) to the transcript of a test conversation, and import the transcript."""
     if not SESSION_NAME.fullmatch(session):
-        raise InvalidArgument(name="session", problem="must be letters, digits, '-' and '_', at most 64")
+        raise errors.InvalidArgument(
+            name="session", problem="must be letters, digits, '-' and '_', at most 64"
+        )
     if role not in TURN_ROLES:
-        raise InvalidArgument(name="role", problem=f"must be one of {', '.join(TURN_ROLES)}")
+        raise errors.InvalidArgument(name="role", problem=f"must be one of {', '.join(TURN_ROLES)}")
     folder = os.path.join(brain.settings.home, "web", "injected")
     path = os.path.join(folder, f"{session}.jsonl")
     turn = {"role": role, "content": content, "timestamp": brain.now(), "session": session}
@@ -716,11 +711,11 @@ def upgrade(
     current, how = quaid.__version__, _upgrade_step()
     if not check:
         if from_ is not None:
-            raise InvalidArgument(name="--from", problem="needs --check")
+            raise errors.InvalidArgument(name="--from", problem="needs --check")
         return UpgradeRecord(current, None, False, "", how)
     if from_ is None:
         places = "an index (https://packages.example/simple/), a folder of wheels or a file"
-        raise InvalidArgument(name="--from", problem=f"is required: {places}")
+        raise errors.InvalidArgument(name="--from", problem=f"is required: {places}")
     if "://" in from_:
         place, versions = _versions_at_url(from_)
     else:
@@ -728,7 +723,7 @@ def upgrade(
         versions = _versions_on_disk(place)
     best = _newest_version(versions, current)
     if best is None:
-        raise FileTrouble(path=place, problem=f"contains no version of {PACKAGE}; name another place")
+        raise errors.FileTrouble(path=place, problem=f"contains no version of {PACKAGE}; name another place")
     return UpgradeRecord(current, best, is_newer_version(best, current), place, how)
 
 
@@ -745,7 +740,7 @@ def _versions_on_disk(place: str) -> list[str]:
         with open(place, "rb") as file:
             return _versions_in_index(file.read(MAX_ANSWER_BYTES))
     except OSError as error:
-        raise FileTrouble(path=place, problem=f"cannot be read: {error.strerror}") from None
+        raise errors.FileTrouble(path=place, problem=f"cannot be read: {error.strerror}") from None
 
 
 def _versions_at_url(address: str) -> tuple[str, list[str]]:
@@ -759,7 +754,9 @@ def _versions_at_url(address: str) -> tuple[str, list[str]]:
     parts = parse.urlsplit(address)
     shown = mask_urls(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidArgument(name="from", problem="must be an address of http or https, a folder or a file")
+        raise errors.InvalidArgument(
+            name="from", problem="must be an address of http or https, a folder or a file"
+        )
     if parts.path.rstrip("/").endswith("/simple"):
         parts = parts._replace(path=parts.path.rstrip("/") + f"/{PACKAGE}/")
 
@@ -767,7 +764,7 @@ def _versions_at_url(address: str) -> tuple[str, list[str]]:
         def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
             target = parse.urlsplit(newurl)
             if (target.scheme, target.netloc) != (parts.scheme, parts.netloc):
-                raise FileTrouble(
+                raise errors.FileTrouble(
                     path=shown,
                     problem=f"leads to another place ({target.hostname}); name that one with --from",
                 )
@@ -780,10 +777,12 @@ def _versions_at_url(address: str) -> tuple[str, list[str]]:
         with request.build_opener(OnlyThere()).open(asked, timeout=TIMEOUT_SECONDS) as answer:
             return shown, _versions_in_index(answer.read(MAX_ANSWER_BYTES))
     except error.HTTPError as problem:
-        raise FileTrouble(path=shown, problem=f"answers with {problem.code} {problem.reason}") from None
+        raise errors.FileTrouble(
+            path=shown, problem=f"answers with {problem.code} {problem.reason}"
+        ) from None
     except (error.URLError, OSError, HTTPException, ValueError) as problem:
         reason = getattr(problem, "reason", None) or problem
-        raise FileTrouble(path=shown, problem=f"does not answer: {reason}") from None
+        raise errors.FileTrouble(path=shown, problem=f"does not answer: {reason}") from None
 
 
 def _versions_in_index(data: bytes) -> list[str]:
@@ -922,7 +921,7 @@ def encrypt(
     image_key = collections.read_image_key(brain.db) or os.urandom(encryption.KEY_BYTES)
     if old is not None:
         if any(chosen):
-            raise InvalidArgument(
+            raise errors.InvalidArgument(
                 name="encrypt", problem="the memory is encrypted already; `quaid rekey` changes its key"
             )
         key, place = encryption.CipherKey(encryption.find_key(path, old), old), "unchanged"
@@ -997,7 +996,7 @@ def decrypt(brain: Brain) -> EncryptionRecord:
 def _require_encrypted(path: str, command: str) -> encryption.CipherHeader:
     header = cipher_header(path)
     if header is None:
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name=command, problem="the memory is not encrypted; `quaid encrypt` encrypts it"
         )
     return header
@@ -1005,7 +1004,7 @@ def _require_encrypted(path: str, command: str) -> encryption.CipherHeader:
 
 def _check_choice(key_file: str | None, passphrase: bool, environment: bool) -> None:
     if sum((key_file is not None, passphrase, environment)) > 1:
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="key", problem="has one place: --key-file, --passphrase or --environment, not several"
         )
 
@@ -1024,7 +1023,7 @@ def _convert_copies(
             encryption.convert(
                 copy, key, brain.progress, image_key.hex() if image_key else "", is_backup=True
             )
-        except QuaidError as error:
+        except errors.QuaidError as error:
             if error.code == "cancelled":
                 raise
             continue
@@ -1064,7 +1063,7 @@ def _new_key(
     if environment:
         secret = brain.settings.environ.get(variable, "")
         if not secret:
-            raise InvalidArgument(
+            raise errors.InvalidArgument(
                 name=variable,
                 problem="is not set; set it to 64 hexadecimal digits, such as `openssl rand -hex 32` prints",
             )
@@ -1080,12 +1079,14 @@ def _new_key(
 def _ask_twice(brain: Brain, variable: str) -> str:
     if brain.ask is None:
         problem = f"needs a terminal; set {variable} to the passphrase and use --environment instead"
-        raise InvalidArgument(name="--passphrase", problem=problem)
+        raise errors.InvalidArgument(name="--passphrase", problem=problem)
     secret = brain.ask("New passphrase: ")
     if not secret.strip():
-        raise InvalidArgument(name="passphrase", problem="is empty; type one, such as five random words")
+        raise errors.InvalidArgument(
+            name="passphrase", problem="is empty; type one, such as five random words"
+        )
     if brain.ask("The same passphrase again: ") != secret:
-        raise InvalidArgument(name="passphrase", problem="the two inputs differ; nothing was changed")
+        raise errors.InvalidArgument(name="passphrase", problem="the two inputs differ; nothing was changed")
     return secret
 
 
@@ -1099,7 +1100,7 @@ def _key_in_file(brain: Brain, path: str, old_key: bytes | None) -> tuple["Ciphe
     if not keys or keys[0] in before:
         keys = [os.urandom(encryption.KEY_BYTES).hex(), *keys]
     elif any(len(key) != 2 * encryption.KEY_BYTES for key in keys):
-        raise FileTrouble(path=path, problem="must hold 64 hexadecimal digits, or not exist yet")
+        raise errors.FileTrouble(path=path, problem="must hold 64 hexadecimal digits, or not exist yet")
     encryption.write_key_file(path, list(dict.fromkeys([*keys, *before])))
     key = encryption.make_key(keys[0])
     if os.path.realpath(brain.settings.key_file or "") != os.path.realpath(path):
@@ -1122,4 +1123,4 @@ def _name_key_file(brain: Brain, path: str) -> None:
     named = config.read_settings(settings.db_path, settings.environ, settings.cwd, file).key_file
     if os.path.realpath(named) != os.path.realpath(path):
         problem = f"is {named or 'not set'}, not {path}; correct it in the environment or in {file}"
-        raise InvalidArgument(name="key_file", problem=problem)
+        raise errors.InvalidArgument(name="key_file", problem=problem)

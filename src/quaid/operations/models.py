@@ -5,21 +5,11 @@ import re
 import time
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
+from quaid import errors
 from quaid.app import RERANKER_SETTING, Brain
 from quaid.embedding import backfill, onnx as onnx_models, registry as embedders, remote as remote_models
 from quaid.embedding.backfill import Backfill
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelDescription
-from quaid.errors import (
-    AlreadyExists,
-    Cancelled,
-    EmbedderUnavailable,
-    EmbeddingStopped,
-    GoldenUnchecked,
-    InvalidArgument,
-    ModelInUse,
-    QuaidError,
-    UnknownModel,
-)
 from quaid.operations import background, golden, pages as editing
 from quaid.operations.registry import Arg, Named, op
 from quaid.search import rerank
@@ -111,12 +101,16 @@ def model_add(
 ) -> Named[ModelRecord]:
     """Test a model and add it to this memory. Its folder is not copied."""
     if kind != "onnx" and not model:
-        raise InvalidArgument(name="model", problem="is needed: the server's name for the model")
+        raise errors.InvalidArgument(name="model", problem="is needed: the server's name for the model")
     if kind == "onnx" and "://" in place:
-        raise InvalidArgument(name="kind", problem="must be ollama or openai for the address of a server")
+        raise errors.InvalidArgument(
+            name="kind", problem="must be ollama or openai for the address of a server"
+        )
     _refuse_unused_options(kind, model, key_env, pooling)
     if key_env and not brain.settings.environ.get(key_env):
-        raise InvalidArgument(name="key_env", problem=f"the variable {key_env} is not set; set it to the key")
+        raise errors.InvalidArgument(
+            name="key_env", problem=f"the variable {key_env} is not set; set it to the key"
+        )
     folder = brain.settings.path(place)
     chosen = _check_new_name(brain, name or (os.path.basename(folder) if kind == "onnx" else model) or "")
     if kind == "onnx":
@@ -147,10 +141,10 @@ def model_remove(brain: Brain, name: Annotated[str, Arg("The model.", positional
     added = _added_models(brain)
     if name not in added:
         if name in embedders.available_models({}):
-            raise InvalidArgument(name="name", problem=f"{name} was not added and cannot be removed")
-        raise UnknownModel(name=name, hint="")
+            raise errors.InvalidArgument(name="name", problem=f"{name} was not added and cannot be removed")
+        raise errors.UnknownModel(name=name, hint="")
     if name == _active_name(brain):
-        raise ModelInUse(name=name)
+        raise errors.ModelInUse(name=name)
     _save_models(brain, {key: model for key, model in added.items() if key != name})
     return Named("name", name, f"Removed {name}")
 
@@ -197,13 +191,13 @@ def _save_models(brain: Brain, added: dict[str, ModelDescription]) -> None:
 
 def _check_new_name(brain: Brain, name: str) -> str:
     if not MODEL_NAME.fullmatch(name):
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="name", problem=f"{name!r} is not allowed: use up to 80 letters, digits and . _ : / -"
         )
     if name in embedders.BUILT_IN_FACTORIES or name in embedders.available_models({}):
-        raise InvalidArgument(name="name", problem=f"{name} is taken; choose another with --name")
+        raise errors.InvalidArgument(name="name", problem=f"{name} is taken; choose another with --name")
     if name in _added_models(brain):
-        raise AlreadyExists(path=f"The model {name}", hint=f"`quaid model remove {name}` comes first.")
+        raise errors.AlreadyExists(path=f"The model {name}", hint=f"`quaid model remove {name}` comes first.")
     return name
 
 
@@ -211,9 +205,9 @@ def _refuse_unused_options(kind: str, model: str | None, key_env: str | None, po
     """Reject options that have no effect for this kind of model."""
     for name, options in (("model", model), ("key_env", key_env)):
         if kind == "onnx" and options:
-            raise InvalidArgument(name=name, problem="is for servers; leave it out for a folder")
+            raise errors.InvalidArgument(name=name, problem="is for servers; leave it out for a folder")
     if kind != "onnx" and pooling != "auto":
-        raise InvalidArgument(name="pooling", problem="is for folders; a server does that itself")
+        raise errors.InvalidArgument(name="pooling", problem="is for folders; a server does that itself")
 
 
 def _refuse_other_model(brain: Brain, description: ModelDescription) -> None:
@@ -229,7 +223,7 @@ def _refuse_other_model(brain: Brain, description: ModelDescription) -> None:
         (vector,) = embedders.open_embedder(description, model_surroundings(brain)).embed_passages([text])
         other = vectors.cosine_to_stored(vector, stored) < SAME_MODEL_COSINE
     if other:
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="name",
             problem=f"{model.name} has vectors of another model here ({model.dimensions} dimensions); choose another"
             " with --name",
@@ -243,7 +237,7 @@ def _model_record(brain: Brain, description: ModelDescription, active: str) -> M
         failed = None if problem else background.unresolved_failure(brain, description.name)
         if failed is not None:
             problem = f"it failed at {failed.at}: {failed.problem}"
-    except QuaidError as error:
+    except errors.QuaidError as error:
         return ModelRecord(
             *description[:8], description.name == active, False, str(error.facts.get("problem", error))
         )
@@ -278,7 +272,7 @@ def embed(
 ) -> EmbedRecord:
     """Create missing vectors of pages, then of conversations. If stopped, the next run continues."""
     if slug and (all or stale):
-        raise InvalidArgument(name="slug", problem="names one page; leave it out, or the option")
+        raise errors.InvalidArgument(name="slug", problem="names one page; leave it out, or the option")
     pages = [editing.require_page(brain, slug).slug] if slug else None
     started = time.process_time()
     embedder = _open_model(brain, model) if model else brain.embedder
@@ -289,10 +283,10 @@ def embed(
         report = Backfill(brain.db, embedder, brain.now, brain.progress).run(
             slugs=pages, turns_since="" if all and since is not None else since
         )
-    except (Cancelled, KeyboardInterrupt):
+    except (errors.Cancelled, KeyboardInterrupt):
         made, total = embedding_queue.ChunkQueue(brain.db, embedder.name).coverage()
         command = f"quaid embed --model {model}" if model else "quaid embed"
-        raise EmbeddingStopped(made=made, total=total, model=embedder.name, command=command) from None
+        raise errors.EmbeddingStopped(made=made, total=total, model=embedder.name, command=command) from None
     assert report is not None  # run() returns None only if patient=False
     covered, total = embedding_queue.ChunkQueue(brain.db, embedder.name).coverage()
     if model and covered == total:
@@ -344,13 +338,13 @@ def embeddings_use(
     embedder = _open_model(brain, name)
     problem = embedder.ready()
     if problem:
-        raise EmbedderUnavailable(
+        raise errors.EmbedderUnavailable(
             name=name, problem=problem, remedy=f"`quaid model check {name}` tells more; nothing was changed"
         )
     if not force and brain.model_name != name and questions.golden_questions(brain.db):
         made, total = embedding_queue.ChunkQueue(brain.db, name).coverage()
         if total - made > backfill.MAX_INLINE_CHUNKS:
-            raise GoldenUnchecked(name=name, missing=total - made)
+            raise errors.GoldenUnchecked(name=name, missing=total - made)
     _switch_model(brain, embedder, force=force, turn_on=True)
     return embeddings_status(brain)
 
@@ -388,7 +382,7 @@ def embeddings_off(
 def _refuse_if_pinned(brain: Brain) -> None:
     value, source = brain.settings.configured("embedding.plugin")
     if value is not None:
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="embedding.plugin", problem=f"{source} says {value}, which goes before; change it there"
         )
 
@@ -409,7 +403,7 @@ def embeddings_status(brain: Brain) -> EmbeddingsRecord:
 def _model_problem(brain: Brain) -> str | None:
     try:
         return brain.embedder.ready()
-    except QuaidError as error:
+    except errors.QuaidError as error:
         return str(error.facts.get("problem") or error).rstrip(".")
 
 
@@ -461,12 +455,14 @@ def rerank_use(
     """
     is_server = "://" in place
     if is_server and not model:
-        raise InvalidArgument(name="model", problem="is needed: the server's name for the model")
+        raise errors.InvalidArgument(name="model", problem="is needed: the server's name for the model")
     for name, option in (("model", model), ("key_env", key_env)):
         if option and not is_server:
-            raise InvalidArgument(name=name, problem="is for servers; leave it out for a folder")
+            raise errors.InvalidArgument(name=name, problem="is for servers; leave it out for a folder")
     if key_env and not brain.settings.environ.get(key_env):
-        raise InvalidArgument(name="key_env", problem=f"the variable {key_env} is not set; set it to the key")
+        raise errors.InvalidArgument(
+            name="key_env", problem=f"the variable {key_env} is not set; set it to the key"
+        )
     draft = rerank.RerankerDescription(
         place if is_server else brain.settings.path(place),
         model or "",

@@ -5,25 +5,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+from quaid import errors
 from quaid.app import Brain
-from quaid.errors import (
-    AlreadyExists,
-    AmbiguousSlug,
-    ContentChanged,
-    FileChanged,
-    InvalidArgument,
-    InvalidPageDate,
-    InvalidSlug,
-    MissingDate,
-    NoSuchVersion,
-    NotFound,
-    PageExists,
-    PageNotFound,
-    PageOfFolder,
-    QuaidError,
-    TagInText,
-    VersionConflict,
-)
 from quaid.formats import markdown, sections
 from quaid.model import dates, page as page_model, slug as slugs, timeline
 from quaid.model.page import CLASSES, EntryInput, Page, TrustName
@@ -92,11 +75,11 @@ def _split_address(brain: Brain, address: str) -> tuple[str | None, str]:
     named, name = slugs.split_address(address)
     try:
         return named, slugs.check(name)
-    except InvalidSlug:
+    except errors.InvalidSlug:
         hint = pages.namesake_hint(brain.db, name, named)
         if not hint:
             raise
-        raise PageNotFound(slug=address, hint=hint) from None
+        raise errors.PageNotFound(slug=address, hint=hint) from None
 
 
 def edit_page(
@@ -130,7 +113,7 @@ def edit_page(
             place = slugs.address(gone[0], name)
             command = f"quaid expired {place}"
             hint = f"It has expired. `{command} --keep` brings it back, `{command} --now` erases it."
-            raise AlreadyExists(path=place, hint=hint)
+            raise errors.AlreadyExists(path=place, hint=hint)
         new = change(old)
         _check_expiry(brain, new, old)
         data = exact() if exact else None
@@ -139,7 +122,7 @@ def edit_page(
             saved = page_writer.save_page(
                 brain.db, tx, collection, old, new, uuid=uuid, now=now, expected_version=expected, data=data
             )
-        except VersionConflict as conflict:
+        except errors.VersionConflict as conflict:
             raise with_current_text(conflict, old) from None
         if also and also(tx, saved.id, new, now) and not saved.changed:
             _, version = page_edits.touch(
@@ -150,7 +133,7 @@ def edit_page(
 
     try:
         return brain.db.write(work)
-    except FileChanged as changed:
+    except errors.FileChanged as changed:
         _sync_changed_file(brain, address, str(changed.facts["path"]))
         raise
 
@@ -162,9 +145,11 @@ def _check_expiry(brain: Brain, new: Page, old: PageRow | None) -> None:
         return
     moment = dates.parse_moment(value)
     if moment is None:
-        raise InvalidArgument(name=dates.EXPIRY_KEY, problem=f"must be {dates.MOMENT_FORMS}, not {value!r}")
+        raise errors.InvalidArgument(
+            name=dates.EXPIRY_KEY, problem=f"must be {dates.MOMENT_FORMS}, not {value!r}"
+        )
     if moment != dates.NEVER and brain.clock.is_past(moment):
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name=dates.EXPIRY_KEY, problem=f"{value} is past; `quaid forget` erases a page now"
         )
 
@@ -175,13 +160,13 @@ def requested_moment(brain: Brain, day: str | None, period: str | None) -> str |
     Raise InvalidArgument if it cannot be parsed or is in the past.
     """
     if day is not None and period is not None:
-        raise InvalidArgument(name="for", problem="cannot be combined with expires; use one of them")
+        raise errors.InvalidArgument(name="for", problem="cannot be combined with expires; use one of them")
     clock = brain.clock
     if period is not None:
         seconds = dates.retention_seconds(period)
         if seconds is None:
             problem = f"must be a period from 1h to 100y, as in 12h, 30d, 2w or 1y, not {period!r}"
-            raise InvalidArgument(name="for", problem=problem)
+            raise errors.InvalidArgument(name="for", problem=problem)
         is_hours = period.strip().lower().endswith("h")
         return brain.now(seconds) if is_hours else dates.shift_date(clock.today, seconds // 86_400)
     if day is None:
@@ -191,9 +176,9 @@ def requested_moment(brain: Brain, day: str | None, period: str | None) -> str |
         problem = (
             f"must be a day such as 2026-11-20 or Friday, or a time such as 2026-11-20T12:00Z, not {day!r}"
         )
-        raise InvalidArgument(name="expires", problem=problem)
+        raise errors.InvalidArgument(name="expires", problem=problem)
     if clock.is_past(moment):
-        raise InvalidArgument(name="expires", problem=f"{day} is past; name a later day")
+        raise errors.InvalidArgument(name="expires", problem=f"{day} is past; name a later day")
     return moment
 
 
@@ -213,13 +198,13 @@ def check_content_hash(page: PageRow | None, content_hash: str | None, address: 
     if content_hash is None or (page and has_content_hash(page, content_hash)):
         return
     if page is None:
-        raise NoSuchVersion(slug=address, expected=content_hash, current_version=0)
-    raise ContentChanged(slug=address, expected=content_hash, current_version=page.version)
+        raise errors.NoSuchVersion(slug=address, expected=content_hash, current_version=0)
+    raise errors.ContentChanged(slug=address, expected=content_hash, current_version=page.version)
 
 
 def with_current_text(
-    conflict: VersionConflict, page: PageRow | None, length: int = MAX_CONFLICT_TEXT
-) -> VersionConflict:
+    conflict: errors.VersionConflict, page: PageRow | None, length: int = MAX_CONFLICT_TEXT
+) -> errors.VersionConflict:
     """Add the current text of the page to a conflict, so that the caller can merge without another read.
 
     Text longer than `length` is omitted, not shortened: merging into a part of it would delete the rest.
@@ -248,7 +233,7 @@ def refuse_page_of_folder(brain: Brain, address: str, collection: str, act: str)
     """Raise PageOfFolder if the collection has a folder. The user has to change the file instead."""
     if collections.require(brain.db, collection).root is not None:
         page = slugs.address(collection, slugs.split_address(address)[1])
-        raise PageOfFolder(slug=page, collection=collection, act=act)
+        raise errors.PageOfFolder(slug=page, collection=collection, act=act)
 
 
 def rebuild_page(
@@ -301,8 +286,8 @@ def _check_dates(made: Page, old: PageRow | None) -> None:
         if name in before and before[name] == value:
             continue
         if value in (None, ""):
-            raise MissingDate(slug=made.slug, name=name)
-        raise InvalidPageDate(slug=made.slug, name=name, value=value)
+            raise errors.MissingDate(slug=made.slug, name=name)
+        raise errors.InvalidPageDate(slug=made.slug, name=name, value=value)
 
 
 def page_text(
@@ -321,7 +306,7 @@ def page_text(
     front, lines = (old.frontmatter, old.timeline) if old else ({}, "")
     if content is not None:
         if not content.strip():
-            raise InvalidArgument(name=f"{prefix}content", problem="is empty; a page needs text")
+            raise errors.InvalidArgument(name=f"{prefix}content", problem="is empty; a page needs text")
         document = markdown.parse(content)
         markdown.check_front_matter(document, front)
         return document.frontmatter, document.truth, timeline.merge_timelines(lines, document.timeline)
@@ -334,7 +319,7 @@ def page_text(
     truth = markdown.normalize_part(truth)
     if markdown.has_divider(truth):
         problem = "contains a '---' line, which starts the timeline"
-        raise InvalidArgument(name=f"{prefix}compiled_truth", problem=problem)
+        raise errors.InvalidArgument(name=f"{prefix}compiled_truth", problem=problem)
     return front, truth, lines
 
 
@@ -417,7 +402,7 @@ class PagesRecord(NamedTuple):
 
     @property
     def exit_status(self) -> int:
-        return PageNotFound.exit_status if self.missing else 0
+        return errors.PageNotFound.exit_status if self.missing else 0
 
 
 class PutRecord(NamedTuple):
@@ -481,7 +466,7 @@ def get(
 ) -> PageRecord | LinesRecord | PagesRecord:
     """Read pages: current truth, timeline, front matter, and the version to send with a change."""
     if not 0 < len(slug) <= MAX_PAGES_READ:
-        raise InvalidArgument(name="slug", problem=f"must name from 1 to {MAX_PAGES_READ} pages")
+        raise errors.InvalidArgument(name="slug", problem=f"must name from 1 to {MAX_PAGES_READ} pages")
     span = _line_range(lines) if lines is not None else None
     with brain.db.reading():
         if len(slug) == 1:
@@ -491,7 +476,7 @@ def get(
         for address in dict.fromkeys(slug):
             try:
                 records.append(_page_record(brain, open_page(brain, address), span))
-            except (PageNotFound, InvalidSlug, AmbiguousSlug, NotFound) as error:
+            except (errors.PageNotFound, errors.InvalidSlug, errors.AmbiguousSlug, errors.NotFound) as error:
                 hint = error.facts.get("hint") or str(error)
                 missing.append(MissingPage(address, str(hint)))
         return PagesRecord(tuple(records), tuple(missing))
@@ -501,14 +486,14 @@ def open_page(brain: Brain, name: str) -> PageRow:
     """Return the page with this slug, else the page of this file, else the only page with this title or alias."""
     try:
         return require_page(brain, name)
-    except (InvalidSlug, PageNotFound) as error:
+    except (errors.InvalidSlug, errors.PageNotFound) as error:
         collection, title = slugs.split_address(name)
         place = _page_of_file(brain, name) or pages.single_namesake(brain.db, title, collection)
         if place is not None:
             return pages.require(brain.db, *place)
         hint = pages.partial_name_hint(brain.db, title, collection)
-        if isinstance(error, InvalidSlug) and hint:
-            raise PageNotFound(slug=name, hint=hint) from None
+        if isinstance(error, errors.InvalidSlug) and hint:
+            raise errors.PageNotFound(slug=name, hint=hint) from None
         raise
 
 
@@ -561,7 +546,7 @@ def _line_range(lines: str) -> tuple[str, int, int]:
         start, end = int(first), int(last) if last else 10**9 if dash else int(first)
         if 0 < start <= end:
             return part.strip(), start, end
-    raise InvalidArgument(name="lines", problem=f"must be a range such as 10-40, not {lines!r}")
+    raise errors.InvalidArgument(name="lines", problem=f"must be a range such as 10-40, not {lines!r}")
 
 
 def _page_record(brain: Brain, page: PageRow, lines: tuple[str, int, int] | None) -> PageRecord | LinesRecord:
@@ -575,7 +560,7 @@ def _page_record(brain: Brain, page: PageRow, lines: tuple[str, int, int] | None
     end = min(end, len(text))
     if start > len(text):
         address = f"{slugs.address(page.collection, page.slug)}{part and f' ({part})'}"
-        raise InvalidArgument(name="lines", problem=f"{address} has {len(text)} lines, not {start}")
+        raise errors.InvalidArgument(name="lines", problem=f"{address} has {len(text)} lines, not {start}")
     return LinesRecord(
         *(page.slug, page.title, page.version, content_hash_of(page), f"{part} {start}-{end}".strip()),
         *(len(text), "\n".join(text[start - 1 : end]), page.collection),
@@ -638,9 +623,9 @@ def put(
     parts = (compiled_truth, timeline_append, frontmatter)
     _check_put_parts(content, (compiled_truth, append, timeline_append, frontmatter), assertions)
     if content is None and replace_timeline:
-        raise InvalidArgument(name="replace_timeline", problem="needs `content` with the new timeline")
+        raise errors.InvalidArgument(name="replace_timeline", problem="needs `content` with the new timeline")
     if section is not None and append is None:
-        raise InvalidArgument(name="section", problem="needs `append` with the text to add")
+        raise errors.InvalidArgument(name="section", problem="needs `append` with the text to add")
     must_name_text = not brain.may_overwrite and expected_version is None and content_hash is None
     left_out: list[str] = []
     lost: list[tuple[str, ...]] = [(), ()]
@@ -651,7 +636,7 @@ def put(
         replaces = content is not None or compiled_truth is not None or not keeps_keys(old, front)
         # A redirected slug is refused later, when the page is saved.
         if old and must_name_text and replaces and old.slug == slugs.check(slugs.split_address(slug)[1]):
-            conflict = PageExists(slug=slug, expected=None, current_version=old.version)
+            conflict = errors.PageExists(slug=slug, expected=None, current_version=old.version)
             raise with_current_text(conflict, old)
         if append is not None:
             truth = _append_text(truth, append, section)
@@ -726,13 +711,13 @@ PUT_PARTS = ("compiled_truth", "append", "timeline_append", "frontmatter")
 def _check_put_parts(content: str | None, parts: tuple[Any, ...], assertions: list[Any] | None) -> None:
     """Raise InvalidArgument unless a put has either the whole page or parts of it."""
     if content is None and all(part is None for part in parts) and not assertions:
-        raise InvalidArgument(name="content", problem="is required, or a part of the page")
+        raise errors.InvalidArgument(name="content", problem="is required, or a part of the page")
     sent = [name for name, part in zip(PUT_PARTS, parts, strict=True) if part is not None]
     if content is not None and sent:
-        raise InvalidArgument(name=sent[0], problem=page_model.WHOLE_OR_PARTS)
+        raise errors.InvalidArgument(name=sent[0], problem=page_model.WHOLE_OR_PARTS)
     truth, appended = parts[:2]
     if truth is not None and appended is not None:
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="append", problem="cannot be combined with compiled_truth; send one of them"
         )
 
@@ -755,9 +740,11 @@ def _append_text(truth: str, text: str, section: str | None) -> str:
     """
     text = markdown.normalize_part(text)
     if not text:
-        raise InvalidArgument(name="append", problem="is empty; write the text to add")
+        raise errors.InvalidArgument(name="append", problem="is empty; write the text to add")
     if markdown.has_divider(text):
-        raise InvalidArgument(name="append", problem="contains a '---' line, which starts the timeline")
+        raise errors.InvalidArgument(
+            name="append", problem="contains a '---' line, which starts the timeline"
+        )
     place = sections.find_section(truth, section) if section else None
     body = truth[place.body : place.end] if place else "" if section else truth
     if f"\n{text}\n" in f"\n{body.strip()}\n":
@@ -780,7 +767,7 @@ def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
                 now = brain.now()
                 brain.db.write(lambda tx, id=gap.id, by=slug, at=now: questions.resolve_gaps(tx, id, by, at))  # type: ignore[misc]
                 closed.append(gap.id)
-    except QuaidError:
+    except errors.QuaidError:
         pass  # the pages are written, and the gap can be resolved later
     return closed
 
@@ -907,7 +894,7 @@ def tag(
             old, frontmatter=with_tags(old.frontmatter, others if remove else [*others, label])
         )
         if remove and label in new.tags:
-            raise TagInText(tag=label, slug=slugs.address(old.collection, old.slug))
+            raise errors.TagInText(tag=label, slug=slugs.address(old.collection, old.slug))
         return new
 
     saved, new, collection = edit_page(brain, slug, expected_version, change)
@@ -986,7 +973,7 @@ def raw(
         rows = pages.read_raw_data(brain.db, stored.id, source)
         return RawRecord(stored.slug, stored.version, False, tuple(rows), stored.collection)
     if not source or not source.strip():
-        raise InvalidArgument(name="source", problem="is required with `data`")
+        raise errors.InvalidArgument(name="source", problem="is required with `data`")
     from quaid.storage import page_edits
 
     now = brain.now()
@@ -995,7 +982,7 @@ def raw(
         if expected_version is None and not brain.may_overwrite:
             before = pages.read_raw_data(brain.db, stored.id, source)
             if before and before[0].data != data:
-                raise InvalidArgument(
+                raise errors.InvalidArgument(
                     name="expected_version", problem=f"is required to replace the data of {source}"
                 )
         page_id, version = page_edits.touch(

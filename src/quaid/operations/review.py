@@ -9,16 +9,8 @@ from contextlib import contextmanager
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+from quaid import errors
 from quaid.app import Brain
-from quaid.errors import (
-    ChangedSinceCreated,
-    InvalidArgument,
-    InvalidSlug,
-    NotFound,
-    PageNotFound,
-    QuaidError,
-    TextOfPerson,
-)
 from quaid.formats import markdown
 from quaid.model import dates, merge as merging, slug as slugs
 from quaid.model.merge import ALL_SIDES
@@ -172,7 +164,7 @@ def _write_or_propose_change(brain: Brain, operation: Operation, arguments: dict
     try:
         with brain.db.guarding():
             return operation.function(brain, **arguments)
-    except TextOfPerson:
+    except errors.TextOfPerson:
         change = _rehearse(brain, lambda: operation.function(brain, **arguments))
         proposed = _store_proposal(brain, operation.tool, arguments, change)
         return proposed._replace(note=f"It would change what the person has written. {proposed.note}")
@@ -389,7 +381,7 @@ def _accept(
                 return Decision(row.id, "conflict", target, problem, row.diff, change.diff)
             what = f"Accepting proposal {row.id}"
             result = golden.guard(brain, work, what=what, force=force) if row.kind else work()
-    except QuaidError as error:
+    except errors.QuaidError as error:
         return Decision(row.id, "failed", target, str(error))
     _decide(brain, row, "accepted", note)  # no effect if the proposal was erased together with its page
     erased = result if isinstance(result, cleanup.ForgetRecord) else None
@@ -405,7 +397,7 @@ def _planned(brain: Brain, row: ProposalRow) -> tuple[_Change, bool, Callable[[]
     if "query" in arguments and row.tool == "memory_forget":
         line = corrections.line_to_remove(visible, arguments["query"])
         if isinstance(line, corrections.CorrectRecord):
-            raise InvalidArgument(name="query", problem="matches several lines by now")
+            raise errors.InvalidArgument(name="query", problem="matches several lines by now")
         return _removal(brain, line, arguments["reason"]), False, lambda: corrections.remove_line(brain, line)
     if row.tool in OWNER_OPERATIONS:
         operation = dispatch.find_command(OWNER_OPERATIONS[row.tool])
@@ -478,11 +470,15 @@ def review(
     if slug is not None or keep is not None:
         return _review_conflicts(brain, slug, id, keep, expected_version)
     if accept + reject + yes + reject_all > 1:
-        raise InvalidArgument(name="accept", problem="choose one of accept, reject, yes and reject_all")
+        raise errors.InvalidArgument(
+            name="accept", problem="choose one of accept, reject, yes and reject_all"
+        )
     if (accept or reject) != (id is not None) and (accept or reject):
-        raise InvalidArgument(name="id", problem="is required; `quaid review` lists the open proposals")
+        raise errors.InvalidArgument(
+            name="id", problem="is required; `quaid review` lists the open proposals"
+        )
     if (yes or reject_all) and id is not None:
-        raise InvalidArgument(name="id", problem="cannot be combined with yes or reject_all")
+        raise errors.InvalidArgument(name="id", problem="cannot be combined with yes or reject_all")
     rows = agents.open_proposals(brain.db) if id is None else [_require_open(brain, id)]
     decided: tuple[Decision, ...] = ()
     if accept or yes:
@@ -512,7 +508,7 @@ def _review_conflicts(
 ) -> ReviewRecord:
     """List the conflicts of a page. With `keep`, resolve the conflict with this number, or all of them."""
     if address is None:
-        raise InvalidArgument(
+        raise errors.InvalidArgument(
             name="slug", problem="is required; `quaid review` lists the pages with conflicts"
         )
     resolved = 0
@@ -523,7 +519,7 @@ def _review_conflicts(
         assert keep is not None
         conflicts = merging.find_conflicts(old.truth, old.frontmatter)
         if number is not None and number > len(conflicts):
-            raise NotFound(what="conflict", name=number, hint=f" {address} has {len(conflicts)}.")
+            raise errors.NotFound(what="conflict", name=number, hint=f" {address} has {len(conflicts)}.")
         chosen = conflicts if number is None else conflicts[number - 1 : number]
         having = [
             conflict for conflict in chosen if keep in {ALL_SIDES, *(side.name for side in conflict.sides)}
@@ -563,7 +559,9 @@ def _keep_slug(
 def _require_open(brain: Brain, id: int) -> ProposalRow:
     row = agents.require_proposal(brain.db, id)
     if row.decided_at is not None:
-        raise InvalidArgument(name="id", problem=f"proposal {id} was {row.decision} on {row.decided_at[:10]}")
+        raise errors.InvalidArgument(
+            name="id", problem=f"proposal {id} was {row.decision} on {row.decided_at[:10]}"
+        )
     return row
 
 
@@ -633,9 +631,9 @@ def propose_forget(
 ) -> Any:
     """Propose to erase a page or sentence for good; a person confirms it. To correct: memory_correct."""
     if not reason.strip():
-        raise InvalidArgument(name="reason", problem="is empty; say why it should be forgotten")
+        raise errors.InvalidArgument(name="reason", problem="is empty; say why it should be forgotten")
     if (slug is None) == (query is None):
-        raise InvalidArgument(name="slug", problem="is required, or query; send one of the two")
+        raise errors.InvalidArgument(name="slug", problem="is required, or query; send one of the two")
     if query is not None:
         line = corrections.line_to_remove(brain, query)
         if isinstance(line, corrections.CorrectRecord):
@@ -664,7 +662,7 @@ def _address_to_erase(brain: Brain, name: str) -> str:
     """
     try:
         stored = cleanup.require_exact_slug(brain, name)
-    except (InvalidSlug, PageNotFound):
+    except (errors.InvalidSlug, errors.PageNotFound):
         stored = pages.open_page(brain, name)
         title = fold_name(slugs.split_address(name)[1])
         if title not in map(fold_name, (stored.title, *aliases(stored.frontmatter))):
@@ -868,14 +866,14 @@ def activity_accept(
 ) -> ActivityDecision:
     """Mark writes of agents as seen and accepted. Proposals are decided with `quaid review`."""
     if (id is None) == (session is None):
-        raise InvalidArgument(name="id", problem="is required, or session; give one of the two")
+        raise errors.InvalidArgument(name="id", problem="is required, or session; give one of the two")
     if id is not None:
         ids = [_require_write(brain, id).id]
     else:
         calls = CallFilter(session=session, writes=True)
         ids = [call.id for call in calls.calls(brain.db, [session or ""], agents.MAX_CALLS)]
         if not ids:
-            raise NotFound(what="session", name=session, hint=" `quaid activity --writes` lists them.")
+            raise errors.NotFound(what="session", name=session, hint=" `quaid activity --writes` lists them.")
     lines = [added for call_id in ids for added in _added_lines(brain, call_id)]
 
     def work(tx: Transaction) -> int:
@@ -918,13 +916,13 @@ def activity_undo(
     texts = [page for page in call.written if page.change != "related"]
     for page in texts:
         if page.change == "created" and page.version != page.current_version:
-            raise ChangedSinceCreated(
+            raise errors.ChangedSinceCreated(
                 slug=page.slug, expected=page.version, current_version=page.current_version
             )
     changed = [page.slug for page in texts if not page.can_undo]
     if not texts or changed:
         problem = f"{id} changed no text" if not texts else f"{', '.join(changed)} has changed since"
-        raise InvalidArgument(name="id", problem=f"{problem}; `quaid history SLUG` lists the versions")
+        raise errors.InvalidArgument(name="id", problem=f"{problem}; `quaid history SLUG` lists the versions")
     created = tuple(page.slug for page in texts if page.change == "created")
     if created and not yes:
         return ActivityDecision(would_erase=created)
@@ -945,5 +943,5 @@ def activity_undo(
 def _require_write(brain: Brain, call_id: int) -> StoredCall:
     call = agents.find_call(brain.db, call_id)
     if call is None or not call.is_write or call.outcome != "done":
-        raise NotFound(what="write", name=call_id, hint=" `quaid activity --writes` lists them.")
+        raise errors.NotFound(what="write", name=call_id, hint=" `quaid activity --writes` lists them.")
     return call

@@ -8,20 +8,8 @@ from difflib import unified_diff
 from threading import Event, Thread
 from typing import Annotated, Any, NamedTuple
 
+from quaid import errors
 from quaid.app import Brain
-from quaid.errors import (
-    AlreadyExists,
-    Cancelled,
-    DeviceRevoked,
-    InvalidArgument,
-    InvalidBundle,
-    InvitationRefused,
-    NotFound,
-    QuaidError,
-    SealKey,
-    SpaceSyncStopped,
-    UntrustworthyHub,
-)
 from quaid.folders.sync import SyncReport
 from quaid.formats import markdown
 from quaid.model import bundle as bundles
@@ -148,7 +136,7 @@ def connect_space(brain: Brain, space: SpaceRow) -> HubConnection:
     known = read_credentials(brain.db.path).hubs.get(space.hub_id)
     if known is None:
         hint = f" Ask for a new invitation, and run `quaid join LINK --as {space.collection}`."
-        raise NotFound(what="token", name=f"for {space.hub_url}", hint=hint)
+        raise errors.NotFound(what="token", name=f"for {space.hub_url}", hint=hint)
     return connect(known.url, known.token, space.hub_id)
 
 
@@ -167,12 +155,12 @@ def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace
             device=brain.device,
         )
         return replica.sync()
-    except (KeyboardInterrupt, Cancelled):  # finished parts are already committed
+    except (KeyboardInterrupt, errors.Cancelled):  # finished parts are already committed
         pages = count_noun(_record(brain, space).pages, "page")
-        raise SpaceSyncStopped(name=collection.name, detail=pages) from None
-    except QuaidError as error:
+        raise errors.SpaceSyncStopped(name=collection.name, detail=pages) from None
+    except errors.QuaidError as error:
         problem = str(error)
-        with suppress(QuaidError):
+        with suppress(errors.QuaidError):
             brain.db.write(lambda tx: space.update(tx, problem=problem))
         waiting = space.count_waiting(brain.db)
         return SyncedSpace(collection.name, space.name, waiting=waiting, problem=problem)
@@ -189,7 +177,7 @@ def _model(brain: Brain) -> tuple[str, int] | None:
     model = vectors.active_model(brain.db)
     if model is not None:
         return model.name, model.dimensions
-    with suppress(QuaidError):
+    with suppress(errors.QuaidError):
         return brain.embedder.name, brain.embedder.dimensions
     return None
 
@@ -237,16 +225,16 @@ def share(
     with closing(connection):
         if not connection.about().person:
             problem = "needs an invitation to the hub; ask its operator for a link, and pass it as --hub"
-            raise InvalidArgument(name="hub", problem=problem)
+            raise errors.InvalidArgument(name="hub", problem=problem)
         try:
             space = connection.create_space(name or chosen.name, kind, sealed)
-        except AlreadyExists as error:
+        except errors.AlreadyExists as error:
             command = f"quaid join {name or chosen.name} --as {chosen.name} --yes"
             hint = f"Choose another --name, or share the collection in that space with `{command}`."
-            raise AlreadyExists(path=error.facts["path"], hint=hint) from None
+            raise errors.AlreadyExists(path=error.facts["path"], hint=hint) from None
         if space.sealed != sealed:
             problem = f"it made the space {'un' if sealed else ''}sealed, which was not asked for"
-            raise UntrustworthyHub(hub=link.hub, problem=problem)
+            raise errors.UntrustworthyHub(hub=link.hub, problem=problem)
         if sealed:
             keep_key(brain, space.id, new_key())
         return _first_sync(brain, connection, attach_space(brain, connection, link.hub, space, chosen))
@@ -260,15 +248,15 @@ def _shareable(brain: Brain, name: str) -> Collection:
             f"It is the space {shared.name} on {shared.hub_url}; `quaid sync {name}` exchanges changes,"
             f" `quaid leave {name}` ends that."
         )
-        raise AlreadyExists(path=f"The shared collection {name}", hint=hint)
+        raise errors.AlreadyExists(path=f"The shared collection {name}", hint=hint)
     if collection.kind == "kb":
         problem = f"{name} is a knowledge base, which is shared through its git remote; see docs/kb.md"
-        raise InvalidArgument(name="collection", problem=problem)
+        raise errors.InvalidArgument(name="collection", problem=problem)
     if collection.state != "active":
-        raise InvalidArgument(name="collection", problem=f"{name} is {collection.state}")
+        raise errors.InvalidArgument(name="collection", problem=f"{name} is {collection.state}")
     if collection.root is not None and not collection.writable:
         problem = f"{name} is read-only, so that changes of others cannot be written into it"
-        raise InvalidArgument(name="collection", problem=problem)
+        raise errors.InvalidArgument(name="collection", problem=problem)
     return collection
 
 
@@ -311,7 +299,7 @@ def join(
                 "is an invitation to the hub, or was used before: `quaid share COLLECTION --hub LINK` shares a"
                 " collection, and `quaid join NAME` joins a space of which you are a member"
             )
-            raise InvalidArgument(name="link", problem=problem)
+            raise errors.InvalidArgument(name="link", problem=problem)
         return join_space(brain, connection, invitation, space, as_)
 
 
@@ -326,7 +314,7 @@ def _refuse_own_pages(brain: Brain, name: str) -> None:
             f"{name} has {count_noun(pages, 'page')}, which all members of the space would get: add --yes to share"
             " them, or choose a new name"
         )
-        raise InvalidArgument(name="as", problem=problem)
+        raise errors.InvalidArgument(name="as", problem=problem)
 
 
 def _other_space(brain: Brain, hub: HubConnection, sealed: bool) -> Space | None:
@@ -351,7 +339,7 @@ def _join_known(brain: Brain, name: str, as_: str | None) -> JoinRecord:
                     return join_space(brain, connection, InvitationLink(hub.url, ""), space, as_)
                 names.append(space.name)
     listed = f" Yours are: {', '.join(sorted(names))}." if names else " Join with an invitation link."
-    raise NotFound(what="shared space", name=name, hint=listed)
+    raise errors.NotFound(what="shared space", name=name, hint=listed)
 
 
 def join_space(
@@ -359,20 +347,20 @@ def join_space(
 ) -> JoinRecord:
     known_key = read_credentials(brain.db.path).keys.get(space.id, "")
     if (link.key or known_key) and not space.sealed:  # pages would be sent without encryption
-        raise SealKey(space=space.name, problem="it has a key, but the hub says that it is not sealed")
+        raise errors.SealKey(space=space.name, problem="it has a key, but the hub says that it is not sealed")
     here = [
         row for row in store.list_spaces(brain.db) if (row.hub_id, row.space_id) == (hub.hub_id, space.id)
     ]
     if link.key and known_key not in ("", link.key) and here and here[0].synced_at:
         problem = f"the link has another key than {credentials_path(brain.db.path)}"
-        raise SealKey(space=space.name, problem=problem)
+        raise errors.SealKey(space=space.name, problem=problem)
     if link.key:
         keep_key(brain, space.id, link.key)
     if here:
         return _join_again(brain, hub, here[0], as_)
     if space.sealed and not (link.key or known_key):
         problem = "its key is missing; join it with an invitation link, which contains the key"
-        raise SealKey(space=space.name, problem=problem)
+        raise errors.SealKey(space=space.name, problem=problem)
     name = as_ or _collection_name(space.name)
     collection = collections.find(brain.db, name)
     if collection is None:
@@ -382,7 +370,7 @@ def join_space(
         collection = collections.require(brain.db, name)
     elif as_ is None and (collection.kind != SHARED or store.find_space(brain.db, name) is not None):
         hint = f"Choose another name with --as; `--as {name}` shares its pages too."
-        raise AlreadyExists(path=f"The collection {name}", hint=hint)
+        raise errors.AlreadyExists(path=f"The collection {name}", hint=hint)
     else:
         _shareable(brain, name)
     return _first_sync(brain, hub, attach_space(brain, hub, link.hub, space, collection))
@@ -396,7 +384,7 @@ def _join_again(brain: Brain, hub: HubConnection, row: SpaceRow, as_: str | None
     about = hub.about()
     if as_ not in (None, row.collection) or (row.synced_at and row.device == about.device):
         hint = f"It is the collection {row.collection}; `quaid sync {row.collection}` syncs it."
-        raise AlreadyExists(path=f"The space {row.name}", hint=hint)
+        raise errors.AlreadyExists(path=f"The space {row.name}", hint=hint)
     values = {"person": about.person, "device": about.device, "acknowledged": -1}
     brain.db.write(lambda tx: row.update(tx, **values))
     return _first_sync(brain, hub, store.require_space(brain.db, row.collection))
@@ -455,25 +443,25 @@ def _enter(
         hub = known.hubs.get(hub_id)
         if (hub is None or not hub.device) and not link.code:
             problem = "contains no invitation code; ask for an invitation link, as in https://HUB/join#CODE"
-            raise InvalidArgument(name="link", problem=problem)
+            raise errors.InvalidArgument(name="link", problem=problem)
         if hub is not None and hub.url.lower() != link.hub.lower():
             # A malicious hub could claim the id of another hub to obtain the token of this device.
             problem = (
                 f"{link.hub} says that it is the hub at {hub.url}; the token for that was not sent."
                 f" If the hub has moved, change its url in {credentials_path(brain.db.path)}"
             )
-            raise InvalidArgument(name="link", problem=problem)
+            raise errors.InvalidArgument(name="link", problem=problem)
         token = hub.token if hub else new_token()
         joined: Joined | None = None
         if link.code:
             try:
                 joined = _redeem(brain, connection, link, hub_id, person, token)
-            except DeviceRevoked:
+            except errors.DeviceRevoked:
                 token = new_token()
                 joined = _redeem(brain, connection, link, hub_id, person, token)
-            except InvitationRefused:
+            except errors.InvitationRefused:
                 # An earlier attempt may have redeemed the code without receiving the response.
-                with closing(connect(link.hub, token, hub_id)) as known_hub, suppress(DeviceRevoked):
+                with closing(connect(link.hub, token, hub_id)) as known_hub, suppress(errors.DeviceRevoked):
                     about = known_hub.about()
                     joined = Joined(about.person, about.agent, about.device, None)
                 if joined is None:
@@ -534,11 +522,11 @@ def sync(
     ]
     if name is not None and not chosen and not roots:
         problem = f"{name} is neither shared nor has a folder; `quaid share {name} --hub URL` shares it"
-        raise InvalidArgument(name="name", problem=problem)
+        raise errors.InvalidArgument(name="name", problem=problem)
     reports = [report for root in roots for report in folders.collection_sync(brain, root).value]
     results = [_sync_quietly(brain, space) for space in chosen]
     if watch:
-        with suppress(KeyboardInterrupt, Cancelled):
+        with suppress(KeyboardInterrupt, errors.Cancelled):
             follow_spaces(brain, Event(), _notice(brain), name)
     return SyncRecord(tuple(results), tuple(reports))
 
@@ -579,7 +567,7 @@ class _Waiter(Thread):
                         self._wake.set()
                         while self.cursor == seen and not self._stop_all.wait(POLL_SECONDS):
                             pass
-                except QuaidError:
+                except errors.QuaidError:
                     self._stop_all.wait(SYNC_SECONDS)
 
 
@@ -605,7 +593,7 @@ def follow_spaces(
                 if name not in (None, space.collection):
                     continue
                 if space.collection_id not in waiters:
-                    with suppress(QuaidError):
+                    with suppress(errors.QuaidError):
                         waiter = _Waiter(connect_space(brain, space), space, wake, stop)
                         waiters[space.collection_id] = waiter
                         waiter.start()
@@ -630,9 +618,9 @@ def _sync_quietly(brain: Brain, space: SpaceRow) -> SyncedSpace:
     try:
         with closing(connect_space(brain, space)) as hub:
             return sync_space(brain, space, hub)
-    except Cancelled:
+    except errors.Cancelled:
         raise
-    except QuaidError as error:
+    except errors.QuaidError as error:
         return SyncedSpace(space.collection, space.name, problem=str(error))
 
 
@@ -682,9 +670,11 @@ def members(
     """List the members of a shared space and their rights, or change one."""
     row = store.require_space(brain.db, space)
     if person is not None and remove == (right is not None):
-        raise InvalidArgument(name="right", problem="or --remove is needed to change a member, and not both")
+        raise errors.InvalidArgument(
+            name="right", problem="or --remove is needed to change a member, and not both"
+        )
     if person is None and (right is not None or remove):
-        raise InvalidArgument(name="person", problem="is needed to change a member")
+        raise errors.InvalidArgument(name="person", problem="is needed to change a member")
     with closing(connect_space(brain, row)) as hub:
         if person is not None:
             hub.set_member(row.space_id, person, right, agent)
@@ -730,20 +720,20 @@ def devices(
             chosen = [device for device in active if device.id.startswith(revoke) or device.name == revoke]
             if not chosen:
                 names = ", ".join(device.name for device in active)
-                raise NotFound(what="device", name=revoke, hint=f" Its devices: {names}.")
+                raise errors.NotFound(what="device", name=revoke, hint=f" Its devices: {names}.")
             if len(chosen) > 1:
                 ids = ", ".join(f"{device.id[:8]} ({device.person})" for device in chosen)
                 problem = f"{revoke} is the name of {len(chosen)} devices; use the id: {ids}"
-                raise InvalidArgument(name="revoke", problem=problem)
+                raise errors.InvalidArgument(name="revoke", problem=problem)
             try:
                 hub.revoke(chosen[0].id)
-            except NotFound:
+            except errors.NotFound:
                 owner = chosen[0].person
                 problem = (
                     f"{revoke} is a device of {owner}; only {owner} and admins of the hub may revoke it."
                     f" `quaid members {space} {owner} --remove` removes {owner} from the space"
                 )
-                raise InvalidArgument(name="revoke", problem=problem) from None
+                raise errors.InvalidArgument(name="revoke", problem=problem) from None
             listed = hub.devices(row.space_id)
     return Named("devices", tuple(listed))
 
@@ -779,7 +769,7 @@ def space_proposals(
     """List changes that members with the right `propose` or `append` propose, with their diffs, or decide one."""
     row = store.require_space(brain.db, space)
     if accept is not None and reject is not None:
-        raise InvalidArgument(name="reject", problem="cannot be combined with --accept")
+        raise errors.InvalidArgument(name="reject", problem="cannot be combined with --accept")
     decided = ""
     with closing(connect_space(brain, row)) as hub:
         number = accept if accept is not None else reject
@@ -801,7 +791,7 @@ def _proposal(brain: Brain, space: SpaceRow, proposal: Proposal, seal: Seal | No
     author = proposal.person + (f" with {proposal.agent}" if proposal.agent else "")
     try:
         bundle = bundles.decode(seal.open(data) if seal else data)
-    except InvalidBundle as error:
+    except errors.InvalidBundle as error:
         return SpaceProposal(proposal.id, proposal.push.slug, author, proposal.at, str(error))
     old = space.read_page(brain.db, bundle.uuid).bundle
     before, after = [

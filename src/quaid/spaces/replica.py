@@ -17,19 +17,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from quaid.errors import (
-    AlreadyExists,
-    Cancelled,
-    FileChanged,
-    FileTrouble,
-    InvalidBundle,
-    NotAllowed,
-    NotFound,
-    QuaidError,
-    ReadOnly,
-    SealKey,
-    UntrustworthyHub,
-)
+from quaid import errors
 from quaid.folders import indexer, page_writer
 from quaid.folders.scanner import Progress
 from quaid.folders.sync import sync_collection
@@ -97,7 +85,7 @@ def read_credentials(database_path: str) -> Credentials:
         raise os_error(path, error) from None
     except (ValueError, TypeError, KeyError, AttributeError):
         problem = "is damaged; remove it and join the shared spaces again with new invitations"
-        raise FileTrouble(path=path, problem=problem) from None
+        raise errors.FileTrouble(path=path, problem=problem) from None
 
 
 def write_credentials(database_path: str, credentials: Credentials) -> None:
@@ -132,12 +120,12 @@ class Seal:
         if len(raw) != KEY_BYTES:
             what = "damaged" if key else "missing"
             problem = f"its key is {what}; join it with an invitation link, which contains the key"
-            raise SealKey(space=space, problem=problem)
+            raise errors.SealKey(space=space, problem=problem)
         try:
             from nacl.secret import SecretBox
         except ImportError:
             problem = "the package for encryption is missing; install quaid-memory[sealed]"
-            raise SealKey(space=space, problem=problem) from None
+            raise errors.SealKey(space=space, problem=problem) from None
         self._nonce_key = hashlib.blake2b(b"quaid nonce", key=raw, digest_size=32).digest()
         self._box = SecretBox(raw)
 
@@ -151,7 +139,7 @@ class Seal:
         try:
             return bytes(self._box.decrypt(data))
         except (CryptoError, ValueError):
-            raise InvalidBundle(problem="it cannot be decrypted with the key of this space") from None
+            raise errors.InvalidBundle(problem="it cannot be decrypted with the key of this space") from None
 
 
 MOST_ROUNDS = 8
@@ -260,7 +248,7 @@ class Replica:
         space = next((space for space in self.hub.spaces() if space.id == self.space.space_id), None)
         if space is None:
             hint = " You are no longer a member of it."
-            raise NotFound(what="shared space", name=self.space.name, hint=hint)
+            raise errors.NotFound(what="shared space", name=self.space.name, hint=hint)
         values = {"name": space.name, "kind": space.kind, "member_right": space.right}
         if tuple(values.values()) != (self.space.name, self.space.kind, self.space.right):
             self.db.write(lambda tx: self.space.update(tx, **values))
@@ -315,9 +303,9 @@ class Replica:
         if self.collection.root is None:
             try:
                 self.db.write(lambda tx: self._apply_batch(tx, alive, changes[-1]))
-            except Cancelled:
+            except errors.Cancelled:
                 raise
-            except QuaidError:
+            except errors.QuaidError:
                 pass  # a page cannot be applied: apply each alone to find out which
             else:
                 return
@@ -349,13 +337,15 @@ class Replica:
         if elsewhere and not self.space.cursor:
             name = next(iter(elsewhere.values()))
             hint = f"`quaid join … --as {name}` makes that collection the shared one again."
-            raise AlreadyExists(path=f"The collection {name} with pages of {self.space.name}", hint=hint)
+            raise errors.AlreadyExists(
+                path=f"The collection {name} with pages of {self.space.name}", hint=hint
+            )
         opened: list[tuple[Change, Bundle]] = []
         invalid: dict[str, str] = {}
         for change in changes:
             try:
                 bundle = self._open(change)
-            except InvalidBundle as error:
+            except errors.InvalidBundle as error:
                 invalid[change.uuid] = str(error.facts["problem"])
                 continue
             if change.uuid in elsewhere:
@@ -365,13 +355,13 @@ class Replica:
                 opened.append((change, bundle))
         if invalid and len(invalid) == len(changes) and not self.space.cursor:
             problem = "its pages cannot be decrypted with this key; join it with the complete invitation link"
-            raise SealKey(space=self.space.name, problem=problem)
+            raise errors.SealKey(space=self.space.name, problem=problem)
         for uuid, problem in invalid.items():
             self._mark(uuid, "blocked", problem)
         return opened
 
-    def _distrust(self, problem: str) -> UntrustworthyHub:
-        return UntrustworthyHub(hub=self.space.hub_url, problem=problem)
+    def _distrust(self, problem: str) -> errors.UntrustworthyHub:
+        return errors.UntrustworthyHub(hub=self.space.hub_url, problem=problem)
 
     def _apply_batch(self, tx: Transaction, alive: list[tuple[Change, Bundle]], last: Change) -> None:
         if self._is_overtaken(tx):
@@ -417,13 +407,16 @@ class Replica:
         try:
             try:
                 self.db.write(lambda tx: self._apply(tx, change, theirs))
-            except FileChanged as error:  # another program has just changed the file
+            except errors.FileChanged as error:  # another program has just changed the file
                 self._sync_folder([str(error.facts["path"])])
                 self.db.write(lambda tx: self._apply(tx, change, theirs))
-        except Cancelled:
+        except errors.Cancelled:
             raise
-        except QuaidError as error:
-            is_file = isinstance(error, FileTrouble | ReadOnly) and error.facts["path"] != self.db.path
+        except errors.QuaidError as error:
+            is_file = (
+                isinstance(error, errors.FileTrouble | errors.ReadOnly)
+                and error.facts["path"] != self.db.path
+            )
             if error.exit_status == 5 and not is_file:  # a disk or database error, which affects all changes
                 raise
             self._mark(change.uuid, "blocked", str(error))
@@ -445,7 +438,7 @@ class Replica:
             return
         try:
             pushed = self._open(own)
-        except InvalidBundle:
+        except errors.InvalidBundle:
             return
         # If this device was restored from a backup, the local page is not based on the pushed revision.
         if is_addition(pushed, ours) or (
@@ -481,8 +474,8 @@ class Replica:
         try:
             bundle = bundles.decode(self._seal.open(change.bundle) if self._seal else change.bundle)
             if bundle.uuid != change.uuid or bundle.deleted != change.deleted:
-                raise InvalidBundle(problem="is that of another page")
-        except InvalidBundle as error:
+                raise errors.InvalidBundle(problem="is that of another page")
+        except errors.InvalidBundle as error:
             if self._seal:
                 raise
             problem = f"the page {change.uuid} {error.facts['problem']}"
@@ -698,7 +691,7 @@ class Replica:
                 try:
                     bundle, _ = self._local(self.db, row.uuid, state)
                     data = self._wire(bundle) if bundle is not None else b""
-                except InvalidBundle as error:
+                except errors.InvalidBundle as error:
                     problem = str(error.facts["problem"])
                     bundle, data = None, b""
                 else:
@@ -828,10 +821,10 @@ class Replica:
         """Erase a page on the hub that was forgotten here, and record which devices still have it."""
         try:
             purge = self.hub.purge(self.space.space_id, row.uuid)
-        except NotFound:  # the page was never pushed
+        except errors.NotFound:  # the page was never pushed
             self.db.write(lambda tx: self.space.clear(tx, row.uuid))
             return
-        except NotAllowed:
+        except errors.NotAllowed:
             problem = f"erased here, not on the hub: your right in {self.space.name} is {self.space.right}"
             self._mark(row.uuid, "purge", problem)
             return
@@ -905,7 +898,7 @@ class Replica:
             and head.revision < state.revision
             and state.page_id is not None
         ):
-            with suppress(InvalidBundle):
+            with suppress(errors.InvalidBundle):
                 if _text_hash(self._open(head)) in self._text_hashes(tx, state.page_id):
                     lost = lost._replace(
                         revision=head.revision, hash=head.hash, base=head.bundle, deleted=head.deleted

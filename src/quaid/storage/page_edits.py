@@ -10,16 +10,7 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.errors import (
-    AlreadyExists,
-    NoSuchVersion,
-    PageExists,
-    PageMoved,
-    PageNotFound,
-    QuaidError,
-    SpaceRight,
-    VersionConflict,
-)
+from quaid import errors
 from quaid.model import dates
 from quaid.model.links import GraphLink, join_spans
 from quaid.model.page import DerivedData, LineTrust, derive_data
@@ -274,7 +265,7 @@ def touch(
     """Increment a page's version because related rows change. Return its id and new version."""
     present = _find_existing(tx, slug, require_collection_id(tx, collection))
     if present is None or present.quarantined_at is not None:
-        raise PageNotFound(slug=slug, hint="")
+        raise errors.PageNotFound(slug=slug, hint="")
     if expected_version not in (None, present.version):
         raise _version_conflict(slug, expected_version, present.version)
     _check_right(tx, require_collection_id(tx, collection), present, None)
@@ -298,14 +289,14 @@ def require_write_right(tx: Transaction, collection_id: int, added: bool = False
         (collection_id,),
     )
     if row is not None and not (added and row[1] == "append"):
-        raise SpaceRight(space=row[0], right=row[1])
+        raise errors.SpaceRight(space=row[0], right=row[1])
 
 
 def _check_right(tx: Transaction, collection_id: int, old: _ExistingPage | None, new: "Page | None") -> None:
     """Raise SpaceRight if the member may not make this change. `new` is None for links, facts and raw data."""
     try:
         require_write_right(tx, collection_id)
-    except SpaceRight:
+    except errors.SpaceRight:
         added = old is None or new is None or old.quarantined_at is not None
         if not added and old is not None and new is not None:
             from quaid.model.bundle import Bundle
@@ -317,14 +308,14 @@ def _check_right(tx: Transaction, collection_id: int, old: _ExistingPage | None,
         require_write_right(tx, collection_id, added)
 
 
-def _version_conflict(slug: str, expected: int | None, current: int) -> QuaidError:
+def _version_conflict(slug: str, expected: int | None, current: int) -> errors.QuaidError:
     """Return the error for a page that is not at the expected version; `current` is 0 if it is missing."""
     if not current:
-        kind: type[QuaidError] = NoSuchVersion
+        kind: type[errors.QuaidError] = errors.NoSuchVersion
     elif expected:
-        kind = VersionConflict
+        kind = errors.VersionConflict
     else:
-        kind = PageExists
+        kind = errors.PageExists
     return kind(slug=slug, expected=expected, current_version=current)
 
 
@@ -345,7 +336,7 @@ def _refuse_moved(tx: Transaction, slug: str, collection_id: int, expected: int 
         (collection_id, slug),
     ).fetchall():
         if not hidden:
-            raise PageMoved(slug=slug, target=target, expected=expected, current_version=version)
+            raise errors.PageMoved(slug=slug, target=target, expected=expected, current_version=version)
 
         free_slug(tx, collection_id, slug)
 
@@ -489,13 +480,13 @@ def check_slug_free(tx: Transaction, collection_id: int, slug: str, page_id: int
         (collection_id, slug),
     ):
         hint = "It is quarantined; forget it first." if hidden else "`quaid merge` makes one page of two."
-        raise AlreadyExists(path=slug, hint=hint)
+        raise errors.AlreadyExists(path=slug, hint=hint)
     for target, version in tx.execute(
         "SELECT p.slug, p.version FROM redirects AS r JOIN pages AS p ON p.id = r.page_id"
         " WHERE r.collection_id = ? AND r.slug = ? AND r.page_id <> ?",
         (collection_id, slug, page_id),
     ):
-        raise PageMoved(slug=slug, target=target, expected=None, current_version=version)
+        raise errors.PageMoved(slug=slug, target=target, expected=None, current_version=version)
 
 
 def merge_pages(

@@ -32,7 +32,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 import quaid
-from quaid import config, server_socket
+from quaid import config, errors, server_socket
 from quaid.app import Brain
 from quaid.cli import parser
 from quaid.cli.main import (
@@ -43,21 +43,6 @@ from quaid.cli.main import (
     strip_control_characters,
 )
 from quaid.config import Settings
-from quaid.errors import (
-    Cancelled,
-    Defect,
-    FileTrouble,
-    InvalidArgument,
-    InvalidDate,
-    NoSuchAddress,
-    NotLoggedIn,
-    PortTaken,
-    QuaidError,
-    ServedAlready,
-    ServerBusy,
-    TooMany,
-    WrongMethod,
-)
 from quaid.http_server import (
     ANY_ADDRESS,
     LOOPBACK,
@@ -143,7 +128,7 @@ def build_app(
         routes=routes,
         lifespan=_lifespan,
         exception_handlers={
-            QuaidError: _error_response,
+            errors.QuaidError: _error_response,
             HTTPException: _error_response,
         },  # AuthMiddleware handles all other exceptions
     )
@@ -217,7 +202,7 @@ async def _login(request: Request) -> Response:
         problem = (
             "Browsers cannot log in at this address, because other servers of this machine could share it"
         )
-        raise NotLoggedIn(problem=problem, remedy="Start the server without --bind")
+        raise errors.NotLoggedIn(problem=problem, remedy="Start the server without --bind")
     digits = re.sub(r"[\s-]", "", code)
     is_short = digits.isascii() and digits.isdigit()
     redeem = service.redeem_short_code if is_short else service.redeem_login_code
@@ -265,17 +250,17 @@ async def _error_response(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         headers = dict(error.headers or {})
         error = _from_http_exception(request, error)
-    elif not isinstance(error, QuaidError):
+    elif not isinstance(error, errors.QuaidError):
         log_to_stderr(f"quaid: internal error: {type(error).__name__}")
-        error = Defect(problem=type(error).__name__)  # the message of the exception must not be leaked
-    if isinstance(error, TooMany | ServerBusy):
+        error = errors.Defect(problem=type(error).__name__)  # the message of the exception must not be leaked
+    if isinstance(error, errors.TooMany | errors.ServerBusy):
         headers.setdefault("retry-after", "1")
     if request.url.path.startswith(API_PREFIXES):
         response = api.error_response(error)
         is_mcp = request.url.path == oauth.MCP_PATH and error.http_status == 401
         if is_mcp and request.app.state.settings.option("web.oauth") == "on":
             headers["www-authenticate"] = oauth.challenge_header(request)
-    elif isinstance(error, TooMany) and not getattr(request.state, "scope", ""):
+    elif isinstance(error, errors.TooMany) and not getattr(request.state, "scope", ""):
         response = PlainTextResponse(str(error), error.http_status)  # costs less than a page
     else:
         try:
@@ -286,13 +271,13 @@ async def _error_response(request: Request, error: Exception) -> Response:
     return response
 
 
-def _from_http_exception(request: Request, error: HTTPException) -> QuaidError:
+def _from_http_exception(request: Request, error: HTTPException) -> errors.QuaidError:
     path = request.url.path[:200]
     if error.status_code == 404:
-        return NoSuchAddress(path=path)
+        return errors.NoSuchAddress(path=path)
     if error.status_code == 405:
-        return WrongMethod(path=path, method=request.method[:20])
-    return InvalidArgument(name="request", problem=str(error.detail)[:200])
+        return errors.WrongMethod(path=path, method=request.method[:20])
+    return errors.InvalidArgument(name="request", problem=str(error.detail)[:200])
 
 
 MAX_COMMANDS = 32
@@ -436,10 +421,10 @@ def _command_work(
         brain.notice = notices.append
         try:
             record = dispatch.call(brain, operation, arguments, "owner")
-        except Cancelled:
+        except errors.Cancelled:
             raise
-        except QuaidError as error:
-            if isinstance(error, InvalidArgument | InvalidDate):
+        except errors.QuaidError as error:
+            if isinstance(error, errors.InvalidArgument | errors.InvalidDate):
                 error = parser.as_typed(error, operation)
             message = format_error(error, line.as_json, err_is_terminal, program)
             return error.exit_status, before, "", message
@@ -493,7 +478,7 @@ def network_address() -> str:
             address = LOOPBACK
     if is_loopback(address) or address in ANY_ADDRESS:
         problem = "found no network; connect this machine, or give its address with --lan-address"
-        raise InvalidArgument(name="--lan", problem=problem)
+        raise errors.InvalidArgument(name="--lan", problem=problem)
     return address
 
 
@@ -511,7 +496,7 @@ def _open_lan(settings: Settings, options: ServerOptions, port: int) -> LanListe
     ip = options.lan_address or network_address()
     if parse_address(ip) is None or ip in ANY_ADDRESS:
         problem = f"must be one address of this machine in the network, as in 192.168.1.20, not {ip!r}"
-        raise InvalidArgument(name="--lan-address", problem=problem)
+        raise errors.InvalidArgument(name="--lan-address", problem=problem)
     host = f"{url_host(ip)}:{port}"
     url = f"{'http' if options.insecure else 'https'}://{host}"
     address = ServerAddress(port, frozenset({host}), frozenset({url}), url, secure=not options.insecure)
@@ -593,12 +578,12 @@ def serve_web(settings: Settings, options: ServerOptions, *, opens: bool, page: 
     target = page_url(page) if page else ""
     try:
         listeners = open_listeners(options.bind, options.port)
-    except PortTaken:
+    except errors.PortTaken:
         if not _is_same_memory(options.port, settings):
             raise
         if options.lan:
             problem = f"needs a server of its own: stop the one on port {options.port}, or add --port N"
-            raise InvalidArgument(name="--lan", problem=problem) from None
+            raise errors.InvalidArgument(name="--lan", problem=problem) from None
         _show_link(_login_link(settings, options.port, target), opens, "Already running at")
         return 0
     return _run_server(settings, options, listeners, opens=opens, link=True, target=target)
@@ -608,17 +593,17 @@ def serve_http(settings: Settings, options: ServerOptions) -> int:
     """Run `quaid serve --http`: serve until the process is ended."""
     for path in filter(None, (options.tls_cert, options.tls_key)):
         if not os.access(path, os.R_OK):
-            raise FileTrouble(path=path, problem="cannot be read")
+            raise errors.FileTrouble(path=path, problem="cannot be read")
     server_address(options, options.port)
     with Brain(settings, notice=print_notice) as brain:
         brain.create_if_missing()
         _ = brain.db
     try:
         listeners = open_listeners(options.bind, options.port)
-    except PortTaken:
+    except errors.PortTaken:
         if not _is_same_memory(options.port, settings, options.bind):
             raise
-        raise ServedAlready(where=server_address(options, options.port).url) from None
+        raise errors.ServedAlready(where=server_address(options, options.port).url) from None
     return _run_server(settings, options, listeners, opens=False, link=False)
 
 
@@ -635,11 +620,11 @@ def open_listeners(bind: str, port: int) -> list[socket.socket]:
             return [first]
         try:
             return [first, open_listener(others[bind.lower()], int(first.getsockname()[1]))]
-        except PortTaken:
+        except errors.PortTaken:
             first.close()
             if port or attempt == PORT_ATTEMPTS - 1:
                 raise
-        except (FileTrouble, OSError):  # this machine has only one IP version
+        except (errors.FileTrouble, OSError):  # this machine has only one IP version
             return [first]
     raise AssertionError
 

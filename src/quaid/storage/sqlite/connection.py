@@ -21,19 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
 
 import apsw
 
-from quaid.errors import (
-    Busy,
-    DamagedDatabase,
-    DiskFull,
-    FileTrouble,
-    MemoryReplaced,
-    NewerDatabase,
-    NotADatabase,
-    OutsideScope,
-    QuaidError,
-    ReadOnly,
-    UnsafeSqlite,
-)
+from quaid import errors
 from quaid.storage import SCHEMA_VERSION
 from quaid.storage.files import (
     FIRST_LOCK_PAUSE,
@@ -181,7 +169,7 @@ def check_wal(path: str, connection: Transaction, noted: bytes = b"") -> None:
         lost = f"{max(behind, 1)} or more acknowledged writes are lost in it"
         accept = "QUAID_TORN_LOG=accept opens it as it was before them"
         problem = f"its log cannot be read to the end, and {lost}; {accept}"
-        raise DamagedDatabase(path=path, problem=problem)
+        raise errors.DamagedDatabase(path=path, problem=problem)
 
 
 def _is_wal_short(noted: bytes, header: bytes, end: int) -> bool:
@@ -282,7 +270,7 @@ def sqlite_version() -> str:
 def check_sqlite() -> None:
     """Raise UnsafeSqlite if this SQLite version can lose data."""
     if not is_safe_sqlite(sqlite_version()):
-        raise UnsafeSqlite(version=sqlite_version())
+        raise errors.UnsafeSqlite(version=sqlite_version())
 
 
 def _first_bytes(path: str) -> bytes:
@@ -290,7 +278,7 @@ def _first_bytes(path: str) -> bytes:
     if not os.path.exists(path):
         raise missing_database(path)
     if not os.path.isfile(path):
-        raise NotADatabase(path=path, problem="it is not a file")
+        raise errors.NotADatabase(path=path, problem="it is not a file")
     with translate_sqlite_errors(path):
         file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
         try:
@@ -311,7 +299,7 @@ def read_cipher(text: str) -> "CipherHeader":
     except ValueError:
         header = None
     if header is None:
-        raise NotADatabase(path="the list of folders", problem="its value `cipher` is damaged")
+        raise errors.NotADatabase(path="the list of folders", problem="its value `cipher` is damaged")
     return header
 
 
@@ -330,15 +318,15 @@ def read_header(path: str) -> DatabaseHeader:
     """
     first = _first_bytes(path)
     if not first:
-        raise NotADatabase(path=path, problem=EMPTY_FILE)
+        raise errors.NotADatabase(path=path, problem=EMPTY_FILE)
     if _parse_cipher_header(first) is not None:
         version, application_id = _read_encrypted_header(path)
     elif len(first) < 100 or not first.startswith(b"SQLite format 3\0"):
-        raise NotADatabase(path=path, problem=NOT_SQLITE)
+        raise errors.NotADatabase(path=path, problem=NOT_SQLITE)
     else:
         version, application_id = (int.from_bytes(first[at : at + 4], "big") for at in (60, 68))
     if application_id != APPLICATION_ID:
-        raise NotADatabase(path=path, problem="another program made it")
+        raise errors.NotADatabase(path=path, problem="another program made it")
     return DatabaseHeader(version=version, wal=first[18:20] == WAL_FORMAT)
 
 
@@ -348,7 +336,7 @@ def _read_encrypted_header(path: str) -> tuple[int, int]:
             with translate_sqlite_errors(path):
                 connection = connect(path, writable=False)
             break
-        except DamagedDatabase:
+        except errors.DamagedDatabase:
             # A checkpoint may have written the first page while it was read without a lock.
             if attempt:
                 raise
@@ -425,7 +413,7 @@ def _unlock(connection: Transaction, key: "CipherKey") -> None:
         path = connection.filename
         connection.close()
         problem = "the key is right, but the first page cannot be decrypted with it"
-        raise DamagedDatabase(path=path, problem=problem) from None
+        raise errors.DamagedDatabase(path=path, problem=problem) from None
 
 
 def _uri(path: str, option: str) -> str:
@@ -498,7 +486,7 @@ class WriterLock:
         deadline, pause = time.monotonic() + self.patience, FIRST_LOCK_PAUSE
         while not self.try_take():
             if time.monotonic() >= deadline:
-                raise Busy(path=self._database_path, seconds=round(self.patience))
+                raise errors.Busy(path=self._database_path, seconds=round(self.patience))
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_LOCK_PAUSE)
 
@@ -523,7 +511,7 @@ class WriterLock:
         self._handle = handle
         if self.identity is not None and self._is_replaced():
             self.release()
-            raise MemoryReplaced(path=self._database_path)
+            raise errors.MemoryReplaced(path=self._database_path)
         return True
 
     def _is_replaced(self) -> bool:
@@ -559,7 +547,7 @@ class WriterLock:
                 return os.read(handle, LONGEST_LOCK_NOTE)
             finally:
                 os.close(handle)
-        except (OSError, FileTrouble):
+        except (OSError, errors.FileTrouble):
             return b""
 
     def remove_file(self) -> None:
@@ -587,10 +575,10 @@ class WriterLock:
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.EISDIR):
                 raise
-            raise FileTrouble(path=self.path, problem=NOT_A_PLAIN_FILE) from None
+            raise errors.FileTrouble(path=self.path, problem=NOT_A_PLAIN_FILE) from None
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise FileTrouble(path=self.path, problem=NOT_A_PLAIN_FILE)
+            raise errors.FileTrouble(path=self.path, problem=NOT_A_PLAIN_FILE)
         return handle
 
 
@@ -673,7 +661,7 @@ class Database:
             _remove_unfinished_copy(path)
         try:
             db = cls._opened(path, header, writable, now, only)
-        except DiskFull:  # existing data can still be read
+        except errors.DiskFull:  # existing data can still be read
             if not writable or header.version != SCHEMA_VERSION:
                 raise
             db = cls._opened(path, header, False, now, only)
@@ -716,7 +704,7 @@ class Database:
         _refuse_unknown_version(self.path, version)
         if version < SCHEMA_VERSION:
             if not self.writable:
-                raise ReadOnly(
+                raise errors.ReadOnly(
                     path=self.path, problem=f"schema {version} must be brought to {SCHEMA_VERSION}"
                 )
             from quaid.storage.migrations import migrate
@@ -736,7 +724,7 @@ class Database:
         try:
             try:
                 check_wal(self.path, self.connection, self.lock.noted())
-            except DamagedDatabase:
+            except errors.DamagedDatabase:
                 if not self.writable:
                     raise
                 # Another process may be restarting the WAL, so check again under the lock.
@@ -866,9 +854,9 @@ class Database:
     def _transaction(self, work: Callable[[Transaction], T], end: str) -> T:
         if not self.writable:
             raise (
-                DiskFull(path=self.path)
+                errors.DiskFull(path=self.path)
                 if self.full
-                else ReadOnly(path=self.path, problem="it was opened for reading only")
+                else errors.ReadOnly(path=self.path, problem="it was opened for reading only")
             )
         if self.rehearsal is not None:
             return self._nested(work, end)
@@ -902,7 +890,7 @@ class Database:
         except apsw.ConstraintError:
             if not self.only:
                 raise
-            raise OutsideScope from None  # a hidden row has the same unique value
+            raise errors.OutsideScope from None  # a hidden row has the same unique value
         self.connection.check_changes()
         return result
 
@@ -1002,7 +990,7 @@ class Database:
     def _may_take_lock(self) -> bool:
         try:
             return self.lock.try_take()
-        except QuaidError:
+        except errors.QuaidError:
             return False
 
     def __enter__(self) -> Self:
@@ -1052,9 +1040,9 @@ def _remove_unfinished_copy(path: str) -> None:
 
 def _refuse_unknown_version(path: str, version: int) -> None:
     if version > SCHEMA_VERSION:
-        raise NewerDatabase(path=path, version=version, supported=SCHEMA_VERSION)
+        raise errors.NewerDatabase(path=path, version=version, supported=SCHEMA_VERSION)
     if problem := version_problem(version):
-        raise NotADatabase(path=path, problem=f"schema {version}: {problem}")
+        raise errors.NotADatabase(path=path, problem=f"schema {version}: {problem}")
 
 
 def next_row_id(tx: Transaction, table: str) -> int:

@@ -22,19 +22,7 @@ from urllib.parse import quote
 
 import apsw
 
-from quaid import storage
-from quaid.errors import (
-    DamagedDatabase,
-    DiskFull,
-    FileTrouble,
-    InUse,
-    InvalidArgument,
-    MissingKey,
-    NoCipher,
-    QuaidError,
-    ReadOnly,
-    WrongKey,
-)
+from quaid import errors, storage
 from quaid.storage import files as durable_files
 from quaid.storage.collections import set_image_key
 from quaid.storage.files import make_folders, write_file
@@ -145,8 +133,10 @@ def find_key(path: str, header: CipherHeader) -> bytes:
                     _known_keys[header.raw] = key
                     return key
     if tried:
-        raise WrongKey(path=path, kind=header.kind, tried=" and ".join(dict.fromkeys(tried)))
-    raise MissingKey(path=path, kind=header.kind, problem="; ".join(dict.fromkeys(problems)) or "none is set")
+        raise errors.WrongKey(path=path, kind=header.kind, tried=" and ".join(dict.fromkeys(tried)))
+    raise errors.MissingKey(
+        path=path, kind=header.kind, problem="; ".join(dict.fromkeys(problems)) or "none is set"
+    )
 
 
 def _secrets(
@@ -158,12 +148,12 @@ def _secrets(
     if sources.key_file:
         try:
             yield from ((f"the key file {sources.key_file}", key) for key in read_key_file(sources.key_file))
-        except QuaidError as error:
+        except errors.QuaidError as error:
             problems.append(str(error).rstrip("."))
     try:
         if stored := _keyring().get_password(KEYRING_SERVICE, header.keyring_name):
             yield "the keyring", stored
-    except QuaidError as error:
+    except errors.QuaidError as error:
         if not sources.secret and not sources.key_file:
             problems.append(str(error.facts["problem"]))
     if (
@@ -185,18 +175,20 @@ def read_key_file(path: str) -> list[str]:
                 problem = "other users can access this key file; run `chmod 600` on it"
                 if not stat.S_ISREG(status.st_mode):
                     problem = "the key file is not a plain file; name another file"
-                raise FileTrouble(path=path, problem=problem)
+                raise errors.FileTrouble(path=path, problem=problem)
             data = file.read(MAX_KEY_FILE_BYTES)
     except FileNotFoundError:
-        raise FileTrouble(
+        raise errors.FileTrouble(
             path=path, problem="the key file is missing; restore it, or mount its disk"
         ) from None
     except OSError as error:
-        raise FileTrouble(path=path, problem=f"the key file cannot be read: {error.strerror}") from None
+        raise errors.FileTrouble(
+            path=path, problem=f"the key file cannot be read: {error.strerror}"
+        ) from None
     keys = data.decode("utf-8", "replace").split("\n")
     keys = [key.strip("\r") for key in keys if key.strip()]
     if not keys:
-        raise FileTrouble(path=path, problem="the key file is empty; restore it")
+        raise errors.FileTrouble(path=path, problem="the key file is empty; restore it")
     return keys[::-1]
 
 
@@ -215,9 +207,11 @@ def store_in_keyring(key: CipherKey) -> str:
         keyring.set_password(KEYRING_SERVICE, name, text)
         stored = keyring.get_password(KEYRING_SERVICE, name)
     except Exception as error:  # each backend has different exceptions
-        raise InvalidArgument(name="keyring", problem=f"cannot store the key: {error}") from None
+        raise errors.InvalidArgument(name="keyring", problem=f"cannot store the key: {error}") from None
     if stored != text:
-        raise InvalidArgument(name="keyring", problem="does not return what was stored in it; use --key-file")
+        raise errors.InvalidArgument(
+            name="keyring", problem="does not return what was stored in it; use --key-file"
+        )
     return keyring.name
 
 
@@ -228,13 +222,13 @@ def _keyring() -> "_QuietKeyring":
         fail: Any = import_module("keyring.backends.fail")
     except ImportError:
         problem = "the package keyring is not installed"
-        raise InvalidArgument(name="keyring", problem=problem) from None
+        raise errors.InvalidArgument(name="keyring", problem=problem) from None
     try:
         backend = keyring.get_keyring()
     except Exception as error:
-        raise InvalidArgument(name="keyring", problem=f"cannot be used: {error}") from None
+        raise errors.InvalidArgument(name="keyring", problem=f"cannot be used: {error}") from None
     if isinstance(backend, fail.Keyring):
-        raise InvalidArgument(name="keyring", problem="this system has no keyring; use --key-file")
+        raise errors.InvalidArgument(name="keyring", problem="this system has no keyring; use --key-file")
     return _QuietKeyring(backend)
 
 
@@ -250,7 +244,9 @@ class _QuietKeyring:
         try:
             return str(self._backend.get_password(service, name) or "")
         except Exception as error:  # each backend has different exceptions
-            raise InvalidArgument(name="keyring", problem=f"the keyring cannot be read: {error}") from None
+            raise errors.InvalidArgument(
+                name="keyring", problem=f"the keyring cannot be read: {error}"
+            ) from None
 
 
 def can_encrypt() -> bool:
@@ -263,7 +259,7 @@ def can_encrypt() -> bool:
 def require_cipher(path: str) -> None:
     """Raise NoCipher if the installed apsw cannot read encrypted memories."""
     if not can_encrypt():
-        raise NoCipher(path=path, install=INSTALL)
+        raise errors.NoCipher(path=path, install=INSTALL)
 
 
 def unlock(connection: "apsw.Connection", key: CipherKey) -> None:
@@ -296,7 +292,7 @@ def convert(
     path = os.path.realpath(path)
     require_cipher(path)
     if not is_writable(path):
-        raise ReadOnly(path=path, problem="the file or its folder is write-protected")
+        raise errors.ReadOnly(path=path, problem="the file or its folder is write-protected")
     if is_backup:
         made = os.stat(path)
         _convert(path, key, progress, image_key)
@@ -345,11 +341,11 @@ def _exclude_others(connection: Transaction, path: str) -> None:
     try:
         connection.pragma("locking_mode", "EXCLUSIVE")
         if connection.pragma("journal_mode", "DELETE") != "delete":
-            raise InUse(path=path)
+            raise errors.InUse(path=path)
         connection.execute("BEGIN EXCLUSIVE")
         connection.execute("COMMIT")
     except (apsw.BusyError, apsw.LockedError):
-        raise InUse(path=path) from None
+        raise errors.InUse(path=path) from None
 
 
 def _copy(connection: Transaction, target: str, key: CipherKey | None, progress: Progress) -> None:
@@ -363,10 +359,10 @@ def _copy(connection: Transaction, target: str, key: CipherKey | None, progress:
     try:
         connection.execute("VACUUM INTO ?", (target_uri(target, key),))
     except apsw.FullError:
-        raise DiskFull(path=target) from None
+        raise errors.DiskFull(path=target) from None
     except (apsw.CantOpenError, apsw.IOError) as error:
         # SQLite's message contains the URI, which includes the key.
-        raise FileTrouble(path=target, problem=f"cannot be written ({type(error).__name__})") from None
+        raise errors.FileTrouble(path=target, problem=f"cannot be written ({type(error).__name__})") from None
     finally:
         connection.set_progress_handler(None)
 
@@ -377,19 +373,19 @@ def _compare(
     """Raise DamagedDatabase unless the copy is intact and has the right key and as many rows as the memory."""
     progress(0, 1, "Checking the new file")
     if cipher_header(unfinished) != header:
-        raise DamagedDatabase(path=unfinished, problem="the copy does not have the new key")
+        raise errors.DamagedDatabase(path=unfinished, problem="the copy does not have the new key")
     copy = connect(unfinished, writable=False)
     try:
         checked = copy.execute("PRAGMA integrity_check(1)").fetchall()
         if checked != [("ok",)]:
-            raise DamagedDatabase(path=unfinished, problem=str(checked[0][0]))
+            raise errors.DamagedDatabase(path=unfinished, problem=str(checked[0][0]))
         tables = connection.rows("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
         for (table,) in tables:
             counts = [each.one(f'SELECT count(*) FROM "{table}"') for each in (connection, copy)]  # noqa: S608
             if counts[0] != counts[1]:
-                raise DamagedDatabase(path=unfinished, problem=f"the copy lacks rows of {table}")
+                raise errors.DamagedDatabase(path=unfinished, problem=f"the copy lacks rows of {table}")
         if copy.pragma("application_id") != APPLICATION_ID:
-            raise DamagedDatabase(path=unfinished, problem="the copy lacks the mark of a memory")
+            raise errors.DamagedDatabase(path=unfinished, problem="the copy lacks the mark of a memory")
         progress(1, 1, "Checking the new file")
     finally:
         copy.close()

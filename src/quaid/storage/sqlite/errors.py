@@ -8,18 +8,7 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from quaid.errors import (
-    Busy,
-    Cancelled,
-    DamagedDatabase,
-    DiskFull,
-    FileTrouble,
-    InvalidArgument,
-    MissingDatabase,
-    NotADatabase,
-    QuaidError,
-    ReadOnly,
-)
+from quaid import errors
 from quaid.storage import IMPORTED_VERSION, PREVIOUS_VERSIONS, SCHEMA_VERSION
 from quaid.storage.collections import folder_list_path
 
@@ -68,10 +57,10 @@ class translate_sqlite_errors(_ErrorTranslation):  # noqa: N801 - used in `with`
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
     ) -> None:
         if isinstance(failure, UnicodeDecodeError):
-            raise DamagedDatabase(path=self._path, problem="a text in it is not UTF-8") from failure
+            raise errors.DamagedDatabase(path=self._path, problem="a text in it is not UTF-8") from failure
         if isinstance(failure, UnicodeEncodeError):
             problem = "it holds half a character (a lone surrogate)"
-            raise InvalidArgument(name="text", problem=problem) from failure
+            raise errors.InvalidArgument(name="text", problem=problem) from failure
         if isinstance(failure, Exception):
             plain = sqlite_error(self._path, failure)
             if plain is not None:
@@ -88,7 +77,7 @@ class translate_os_errors(_ErrorTranslation):  # noqa: N801
             raise os_error(self._path, failure) from failure
 
 
-def sqlite_error(path: str, failure: Exception) -> QuaidError | None:
+def sqlite_error(path: str, failure: Exception) -> errors.QuaidError | None:
     """Return the error to show to the user, or None for bugs in our own code and exceptions not from SQLite."""
     import apsw
 
@@ -96,31 +85,31 @@ def sqlite_error(path: str, failure: Exception) -> QuaidError | None:
         return None
     problem = str(failure)
     if isinstance(failure, apsw.FullError):
-        return DiskFull(path=path)
+        return errors.DiskFull(path=path)
     if isinstance(failure, apsw.BusyError | apsw.LockedError):
-        return Busy(path=path, seconds=BUSY_SECONDS)
+        return errors.Busy(path=path, seconds=BUSY_SECONDS)
     if isinstance(failure, apsw.NotADBError):
-        return NotADatabase(path=path, problem=problem)
+        return errors.NotADatabase(path=path, problem=problem)
     if isinstance(failure, apsw.CorruptError) or any(sign in problem for sign in DAMAGE_MESSAGES):
-        return DamagedDatabase(path=path, problem=problem)
+        return errors.DamagedDatabase(path=path, problem=problem)
     if isinstance(failure, apsw.ReadOnlyError):
-        return ReadOnly(path=path, problem=problem)
+        return errors.ReadOnly(path=path, problem=problem)
     if isinstance(failure, apsw.CantOpenError):
         return _cannot_open_error(path)
     if isinstance(failure, apsw.InterruptError):
-        return Cancelled()
+        return errors.Cancelled()
     if isinstance(failure, apsw.IOError):
         # On a full disk SQLite cannot extend the WAL index and reports an I/O error.
         if getattr(failure, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
-            return DiskFull(path=path)
-        return FileTrouble(path=path, problem=f"{problem}; {CHECK_THE_DISK}")
+            return errors.DiskFull(path=path)
+        return errors.FileTrouble(path=path, problem=f"{problem}; {CHECK_THE_DISK}")
     return None
 
 
 def is_row_error(failure: Exception) -> bool:
     """Return True if the data being written may have caused the failure, rather than the database or the disk."""
-    if isinstance(failure, QuaidError):
-        return isinstance(failure, InvalidArgument)
+    if isinstance(failure, errors.QuaidError):
+        return isinstance(failure, errors.InvalidArgument)
     return sqlite_error("", failure) is None and not isinstance(failure, OSError | MemoryError)
 
 
@@ -139,33 +128,33 @@ def write_alone(tx: "Transaction", write: "Callable[[], None]") -> Exception | N
     return None
 
 
-def os_error(path: str, failure: OSError) -> QuaidError:
+def os_error(path: str, failure: OSError) -> errors.QuaidError:
     """Return the error to show to the user for a failed operating system call."""
     if failure.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFull(path=path)
+        return errors.DiskFull(path=path)
     problem = (failure.strerror or str(failure)).lower()
     if failure.errno == errno.EIO:
-        return FileTrouble(path=path, problem=f"{problem}; {CHECK_THE_DISK}")
+        return errors.FileTrouble(path=path, problem=f"{problem}; {CHECK_THE_DISK}")
     if failure.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return ReadOnly(path=path, problem=problem)
-    return FileTrouble(path=path, problem=problem)
+        return errors.ReadOnly(path=path, problem=problem)
+    return errors.FileTrouble(path=path, problem=problem)
 
 
-def _cannot_open_error(path: str) -> QuaidError:
+def _cannot_open_error(path: str) -> errors.QuaidError:
     """Return an error that says why the file cannot be opened, which SQLite does not report."""
     if not os.path.lexists(path):
         return missing_database(path)
     if not os.access(path, os.R_OK):
-        return FileTrouble(path=path, problem="it may not be read")
-    return ReadOnly(path=path, problem="the files that belong beside it could not be made")
+        return errors.FileTrouble(path=path, problem="it may not be read")
+    return errors.ReadOnly(path=path, problem="the files that belong beside it could not be made")
 
 
-def missing_database(path: str) -> MissingDatabase:
+def missing_database(path: str) -> errors.MissingDatabase:
     """Return the error for a missing memory. A deleted memory can be rebuilt if it had attached folders."""
     remedy = f"`quaid init {path}` makes one."
     if os.path.exists(folder_list_path(path)):
         remedy = "It was deleted: the next `quaid query` or `quaid recall` rebuilds it from its folders."
-    return MissingDatabase(path=path, remedy=remedy)
+    return errors.MissingDatabase(path=path, remedy=remedy)
 
 
 def version_problem(version: int) -> str:
