@@ -335,8 +335,8 @@ GUARDS = (
     Guard(
         "a frame that is no message is answered",
         "mcp/server.py",
-        "        send(jsonrpc.failure(None, error.code, str(error)))\n",
-        "        del error\n",
+        '            self._send(jsonrpc.failure(None, INVALID_REQUEST, f"Invalid request: {problem}"))\n',
+        "            del problem\n",
         "tests/faults/test_malformed_requests.py",
     ),
     Guard(

@@ -8,11 +8,11 @@ from quaid.config import Settings
 from quaid.errors import Cancelled
 from quaid.mcp.jsonrpc import Request
 from quaid.mcp.server import (
-    CallThread,
     CancellableBrain,
     Connection,
     PendingCall,
     Response,
+    StdioServer,
     progress_reporter,
 )
 
@@ -25,14 +25,14 @@ def memory(settings: Settings, db: str) -> CancellableBrain:
 
 
 @pytest.fixture
-def worker(memory: CancellableBrain) -> CallThread:
+def worker(memory: CancellableBrain) -> StdioServer:
     return working(memory, [])
 
 
-def working(memory: CancellableBrain, sent: list[Any], level: str = "warning") -> CallThread:
+def working(memory: CancellableBrain, sent: list[Any], level: str = "warning") -> StdioServer:
     connection = Connection("core")
     connection.version, connection.level = "2025-11-25", level
-    return CallThread(connection, memory, sent.append, on_disconnect=lambda: None)
+    return StdioServer(connection, memory, sent.append, on_disconnect=lambda: None)
 
 
 def get(id: int, answers: list[Response | None], **meta: Any) -> PendingCall:
@@ -44,7 +44,7 @@ def ids(answers: list[Response | None]) -> list[Any]:
     return [answer and answer["id"] for answer in answers]
 
 
-def test_calls_are_answered_in_order_before_the_end(worker: CallThread) -> None:
+def test_calls_are_answered_in_order_before_the_end(worker: StdioServer) -> None:
     answers: list[Response | None] = []
     for id in range(20):
         worker.add(get(id, answers))
@@ -52,7 +52,7 @@ def test_calls_are_answered_in_order_before_the_end(worker: CallThread) -> None:
     assert ids(answers) == list(range(20))
 
 
-def held(worker: CallThread, answers: list[Response | None]) -> threading.Event:
+def held(worker: StdioServer, answers: list[Response | None]) -> threading.Event:
     """Keep the worker busy with call 1 until the event is set."""
     release = threading.Event()
 
@@ -64,7 +64,7 @@ def held(worker: CallThread, answers: list[Response | None]) -> threading.Event:
     return release
 
 
-def test_a_call_cancelled_before_its_turn_never_runs(worker: CallThread) -> None:
+def test_a_call_cancelled_before_its_turn_never_runs(worker: StdioServer) -> None:
     answers: list[Response | None] = []
     release = held(worker, answers)
     worker.add(get(2, answers))
@@ -76,7 +76,7 @@ def test_a_call_cancelled_before_its_turn_never_runs(worker: CallThread) -> None
     assert ids(answers) == [1, None, 3]
 
 
-def test_an_id_of_another_type_cancels_nothing(worker: CallThread) -> None:
+def test_an_id_of_another_type_cancels_nothing(worker: StdioServer) -> None:
     answers: list[Response | None] = []
     release = held(worker, answers)
     worker.add(get(2, answers))
@@ -115,7 +115,7 @@ def test_a_cancelled_write_leaves_nothing_behind(memory: CancellableBrain) -> No
 
 def test_progress_rises_over_several_rounds_at_a_calm_pace() -> None:
     sent: list[Any] = []
-    report = progress_reporter(get(1, [], progressToken="t"), sent.append)
+    report = progress_reporter(get(1, [], progressToken="t").request, sent.append)
     for _round in range(2):
         for done in range(1001):
             report(done, 1000, "Counting")
@@ -136,13 +136,13 @@ def test_progress_rises_over_several_rounds_at_a_calm_pace() -> None:
 @pytest.mark.parametrize("token", [None, True, 1.5, [], {}])
 def test_no_progress_without_a_valid_token(token: Any) -> None:
     sent: list[Any] = []
-    progress_reporter(get(1, [], progressToken=token), sent.append)(1, 1, "Counting")
+    progress_reporter(get(1, [], progressToken=token).request, sent.append)(1, 1, "Counting")
     assert sent == []
 
 
 def test_progress_is_where_a_cancelled_call_stops() -> None:
     call = get(1, [])
-    report = progress_reporter(call, [].append)
+    report = progress_reporter(call.request, [].append, lambda: call.cancelled)
     report(1, 2, "Counting")
     call.cancelled = True
     with pytest.raises(Cancelled):
@@ -166,7 +166,7 @@ def test_disconnected_client_ends_the_thread_and_closes_the_memory(
     on_disconnect = threading.Event()
     connection = Connection("core")
     connection.version = "2025-11-25"
-    worker = CallThread(connection, memory, [].append, on_disconnect.set)
+    worker = StdioServer(connection, memory, [].append, on_disconnect.set)
 
     def broken(_answer: Response | None) -> None:
         raise BrokenPipeError

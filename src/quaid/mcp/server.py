@@ -352,12 +352,14 @@ SECONDS_BETWEEN_REPORTS = 0.1
 CALL_STOP_SECONDS = 1.5  # clients send SIGKILL two seconds after SIGTERM
 
 Response = dict[str, Any]
+Send = Callable[[Any], None]
+Reply = Callable[[Response | None], None]
 
 
 class PendingCall:
     """A request and the callback for its response. The callback gets None if the request was cancelled."""
 
-    def __init__(self, request: Request, reply: Callable[[Response | None], None]) -> None:
+    def __init__(self, request: Request, reply: Reply) -> None:
         self.request = request
         self.reply = reply
         self.cancelled = False
@@ -382,31 +384,70 @@ class CancellableBrain(Brain):
         return self.call is not None and self.call.cancelled
 
 
-class CallThread:
-    """The thread that runs calls.
+class StdioServer:
+    """Answers the lines of one client. Calls that use the memory run on a thread.
 
     If writing to the client fails, the thread closes the memory and calls `on_disconnect`.
     """
 
     def __init__(
-        self,
-        connection: Connection,
-        memory: CancellableBrain,
-        send: Callable[[Any], None],
-        on_disconnect: Callable[[], None],
-        idle: Supervisor | None = None,
+        self, connection: Connection, memory: CancellableBrain, send: Send, on_disconnect: Callable[[], None]
     ) -> None:
         self._connection = connection
         self._memory = memory
         self._send = send
         self._on_disconnect = on_disconnect
-        self._supervisor = idle or Supervisor()
+        self._supervisor = Supervisor()
         self._logged: set[str] = set()
         self._calls: deque[PendingCall] = deque()  # the first call is running, or is the next to run
         self._changed = Condition()
         self._ending = False
         self._thread = Thread(target=self._work, name="calls", daemon=True)
         self._thread.start()
+
+    def handle_line(self, line: bytes | OversizedLine) -> None:
+        """Handle one line: a message, a batch of messages, or invalid input."""
+        if isinstance(line, OversizedLine):
+            self._send(_too_long_response(line))
+            return
+        if not line.strip():
+            return
+        try:
+            value = jsonrpc.decode(line)
+        except RpcError as error:
+            self._send(jsonrpc.failure(_id_in_line(line), error.code, str(error)))
+            return
+        if not isinstance(value, list):
+            self._handle_message(value, lambda answer: self._send(answer) if answer else None)
+            return
+        problem = ""
+        if self._connection.version not in BATCH_VERSIONS:
+            problem = f"batches belong to {' and '.join(BATCH_VERSIONS)}"
+        elif not value:
+            problem = "an empty batch"
+        if problem:
+            self._send(jsonrpc.failure(None, INVALID_REQUEST, f"Invalid request: {problem}"))
+            return
+        reply = _batch_reply(len(value), self._send)
+        for message in value:
+            self._handle_message(message, reply)
+
+    def _handle_message(self, value: Any, reply: Reply) -> None:
+        """Answer a message immediately if the memory is not needed; otherwise queue it for the thread."""
+        id, request = jsonrpc.parse_message(value)
+        if isinstance(request, RpcError):
+            reply(jsonrpc.failure(id, request.code, str(request)))
+        elif request is None:
+            reply(None)
+        elif request.id is None:
+            cancelled_id = (request.params or {}).get("requestId")
+            if request.method == "notifications/cancelled" and isinstance(cancelled_id, int | str):
+                self.cancel(cancelled_id)
+            reply(None)
+        elif needs_no_memory(request):
+            reply(answer_request(self._connection, self._memory, request))
+        else:
+            self.add(PendingCall(request, reply))
 
     def add(self, call: PendingCall) -> None:
         with self._changed:
@@ -493,7 +534,7 @@ class CallThread:
     def _result(self, call: PendingCall) -> Response:
         started = time.perf_counter()
         self._memory.call = call
-        self._memory.progress = progress_reporter(call, self._send)
+        self._memory.progress = progress_reporter(call.request, self._send, lambda: call.cancelled)
         result = answer_request(self._connection, self._memory, call.request)
         if self._connection.hears(call.request, "debug"):
             self._log(call.request, _is_success(result), time.perf_counter() - started)
@@ -514,16 +555,18 @@ def _is_success(answer: Response) -> bool:
     return "error" not in answer and not answer["result"].get("isError")
 
 
-def progress_reporter(call: PendingCall, send: Callable[[Any], object]) -> Progress:
+def progress_reporter(
+    request: Request, send: Callable[[Any], object], is_cancelled: Callable[[], bool] = lambda: False
+) -> Progress:
     """Return a progress callback that notifies the client. Values never decrease, and the rate is limited."""
-    token = call.request.meta.get("progressToken")
+    token = request.meta.get("progressToken")
     is_requested = isinstance(token, int | str) and not isinstance(token, bool)
     before = last = 0  # steps before the operation last restarted its count, and steps since then
     sent, sent_at = -1, 0.0
 
     def report(done: int, total: int, what: str) -> None:
         nonlocal before, last, sent, sent_at
-        if call.cancelled:
+        if is_cancelled():
             raise Cancelled
         if done < last:
             before += last
@@ -542,10 +585,6 @@ def progress_reporter(call: PendingCall, send: Callable[[Any], object]) -> Progr
     return report
 
 
-Send = Callable[[Any], None]
-Reply = Callable[[Response | None], None]
-
-
 class StopSignal(BaseException):
     """Raised in the main thread on SIGTERM or SIGINT."""
 
@@ -555,15 +594,14 @@ def serve(settings: Settings, tools: str) -> int:
     connection = Connection(tools)
     with _private_pipes() as (source, sink), _stop_on_signals():
         _announce(settings, tools)
-        send = _sender(sink)
         memory = CancellableBrain(settings)
-        worker = CallThread(connection, memory, send, on_disconnect=lambda: os._exit(0))
+        server = StdioServer(connection, memory, _sender(sink), on_disconnect=lambda: os._exit(0))
         try:
             for line in jsonrpc.read_lines(source, "id", "method"):
-                _handle_line(line, connection, memory, worker, send)
-            worker.finish()
+                server.handle_line(line)
+            server.finish()
         except (StopSignal, OSError):  # OSError means that the client has closed the pipe for our responses
-            if not worker.stop():
+            if not server.stop():
                 os._exit(0)
     return 0
 
@@ -574,43 +612,6 @@ def _announce(settings: Settings, tools: str) -> None:
     log_to_stderr(
         f"quaid {quaid.__version__}: MCP on stdio, tools: {tools}, memory: {settings.db_path}{missing}{only}"
     )
-
-
-def _handle_line(
-    line: bytes | OversizedLine,
-    connection: Connection,
-    memory: CancellableBrain,
-    worker: CallThread,
-    send: Send,
-) -> None:
-    """Handle one line: a message, a batch of messages, or invalid input."""
-    if isinstance(line, OversizedLine):
-        send(_too_long_response(line))
-        return
-    if not line.strip():
-        return
-    try:
-        value = jsonrpc.decode(line)
-    except RpcError as error:
-        send(jsonrpc.failure(_id_in_line(line), error.code, str(error)))
-        return
-    try:
-        if not isinstance(value, list):
-            _handle_message(
-                value, connection, memory, worker, lambda answer: send(answer) if answer else None
-            )
-            return
-        if connection.version not in BATCH_VERSIONS:
-            raise RpcError(
-                INVALID_REQUEST, f"Invalid request: batches belong to {' and '.join(BATCH_VERSIONS)}"
-            )
-        if not value:
-            raise RpcError(INVALID_REQUEST, "Invalid request: an empty batch")
-        reply = _batch_reply(len(value), send)
-        for message in value:
-            _handle_message(message, connection, memory, worker, reply)
-    except RpcError as error:
-        send(jsonrpc.failure(None, error.code, str(error)))
 
 
 def _too_long_response(line: OversizedLine) -> Any:
@@ -632,31 +633,6 @@ def _id_in_line(line: bytes) -> jsonrpc.RequestId | None:
 
 def _request_id(message: dict[str, Any]) -> jsonrpc.RequestId | None:
     return jsonrpc.request_id(message.get("id")) if isinstance(message.get("method"), str) else None
-
-
-def _handle_message(
-    value: Any, connection: Connection, memory: CancellableBrain, worker: CallThread, reply: Reply
-) -> None:
-    """Answer a message immediately if the memory is not needed; otherwise queue it for the call thread."""
-    id, frame = jsonrpc.parse_message(value)
-    if isinstance(frame, RpcError):
-        reply(jsonrpc.failure(id, frame.code, str(frame)))
-    elif frame is None:
-        reply(None)
-    elif frame.id is None:
-        _handle_notification(frame, worker)
-        reply(None)
-    elif needs_no_memory(frame):
-        reply(answer_request(connection, memory, frame))
-    else:
-        worker.add(PendingCall(frame, reply))
-
-
-def _handle_notification(notification: Request, worker: CallThread) -> None:
-    if notification.method == "notifications/cancelled":
-        id = (notification.params or {}).get("requestId")
-        if isinstance(id, int | str):
-            worker.cancel(id)
 
 
 def _batch_reply(count: int, send: Send) -> Reply:

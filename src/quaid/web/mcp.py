@@ -40,7 +40,6 @@ from quaid.mcp.server import (
     UNSUPPORTED_VERSION,
     VERSION_KEY,
     Connection,
-    PendingCall,
     answer_request,
     failure_response,
     needs_no_memory,
@@ -195,7 +194,7 @@ async def _answer_stateless(request: Request, value: Any) -> Response:
     if VERSION_KEY not in message.meta:
         problem = f"Invalid params: _meta must name the revision as {VERSION_KEY}"
         raise HttpRpcError(400, problem, INVALID_PARAMS, message.id)
-    connection = Connection(request.app.state.tools, api.tool_scope(request), request.state.token)
+    connection = _connection(request)
     # Without sessions, the calls of one client with one token on one day are listed together.
     parts = (_session_owner(request), time.strftime("%Y-%m-%d"), message.meta.get(CLIENT_KEY))
     connection.session = hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:8]
@@ -265,8 +264,7 @@ def _begin_session(request: Request, value: Any) -> Response:
     id, message = jsonrpc.parse_message(value)
     if not isinstance(message, Message) or message.id is None:
         raise HttpRpcError(400, "Invalid request: initialize must be a request with an id", id=id)
-    connection = Connection(request.app.state.tools, api.tool_scope(request), request.state.token)
-    connection.has_log = False
+    connection = _connection(request)
     result = answer_request(connection, Brain(_settings(request)), message)
     if "error" in result:
         return api.json_response(result)
@@ -309,6 +307,12 @@ def _end_session(request: Request) -> Response:
         return Response(status_code=404)
     _sessions(request).end(id)
     return Response(status_code=204)
+
+
+def _connection(request: Request) -> Connection:
+    connection = Connection(request.app.state.tools, api.tool_scope(request), request.state.token)
+    connection.has_log = False
+    return connection
 
 
 def _settings(request: Request) -> Settings:
@@ -399,8 +403,7 @@ async def _call_result(
         if progress is not None:
             publish = brain.progress
             notify = progress_reporter(
-                PendingCall(message, lambda _: None),
-                lambda news: loop.call_soon_threadsafe(progress.put_nowait, news),
+                message, lambda news: loop.call_soon_threadsafe(progress.put_nowait, news)
             )
 
             def both(done: int, total: int, what: str) -> None:
