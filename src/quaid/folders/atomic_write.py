@@ -73,7 +73,7 @@ def replace_file(
     token: str,
     exchange: ExchangeFunction | None = None,
 ) -> None:
-    """Replace the content of a file with `data` if its SHA-256 is `expected`; otherwise raise FileChanged."""
+    """Write `data` to a file whose present content has the SHA-256 `expected`; otherwise raise FileChanged."""
     swap = exchange or exchange_files
     with _entered(folder, path) as (place, name):
         before = _stat_plain_file(place, name, path)
@@ -192,7 +192,7 @@ def _exists(place: int, name: str) -> bool:
 
 
 def _stable_hash(place: int, name: str) -> str:
-    """Return the SHA-256 of a file, or "" if it is not regular, unreadable or (on Linux) open for writing."""
+    """Return the SHA-256 of a file; "" if it is missing, not regular, unreadable or (on Linux) open for writing."""
     try:
         handle = os.open(name, FILE_FLAGS, dir_fd=place)
     except OSError:
@@ -211,7 +211,7 @@ def _stable_hash(place: int, name: str) -> str:
 def _take_read_lease(handle: int) -> bool | None:
     """Take a read lease, which Linux grants only if no process has the file open for writing.
 
-    Return True if the lease was granted, False if it was refused, and None if leases are not supported. While
+    Return True if the lease was granted, False if it was refused, and None if leases are not available. While
     the lease is held, a process that opens the file for writing blocks until our handle is closed.
     """
     if sys.platform != "linux":

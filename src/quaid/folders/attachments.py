@@ -57,7 +57,7 @@ def seal(data: bytes, key: bytes | None) -> bytes:
 
 
 def _unseal(data: bytes, key: bytes | None) -> bytes:
-    """Return the image in a file, or b"" if it is encrypted with another key."""
+    """Return the image in a file, or b"" if it is encrypted and cannot be decrypted with `key`."""
     if not data.startswith(SEALED):
         return data
     if key is None:
@@ -80,9 +80,10 @@ def _box(key: bytes) -> "SecretBox":
 
 
 def reseal_images(database_path: str, key: bytes | None, *, is_encrypted: bool) -> int:
-    """Encrypt or decrypt the images beside a database. Return the number of changed images.
+    """Encrypt the images beside a database or, unless `is_encrypted`, decrypt them. Return how many were changed.
 
-    Images that are already in the right form are skipped, so a second call continues an interrupted one.
+    Images that are already in the right form are skipped, so a second call continues an interrupted one. Images
+    that cannot be decrypted with `key` are left as they are.
     """
     folder, changed = memory_folder(database_path), 0
     for name in _names_in_folder(folder):
@@ -94,14 +95,14 @@ def reseal_images(database_path: str, key: bytes | None, *, is_encrypted: bool) 
                 continue
             image = _unseal(data, key)
             if not image:
-                continue  # encrypted with another key, so the image cannot be shown anyway
+                continue  # encrypted with another key or damaged, so the image cannot be shown anyway
             durable_files.write_file(path, seal(image, key) if is_encrypted else image)
             changed += 1
     return changed
 
 
 def store(root: str, inside: str, data: bytes, token: str, key: bytes | None = None) -> tuple[str, bool]:
-    """Store an image in a folder below `root`. Return its name, and False if it existed already.
+    """Store an image in a folder below `root`. Return its name, and True if the image was not there yet.
 
     With `key`, the file is encrypted.
     """
@@ -134,7 +135,8 @@ def make_memory_folder(database_path: str) -> str:
 def read(root: str, inside: str, name: str, key: bytes | None = None) -> bytes:
     """Return an image, decrypted with `key` if it is encrypted.
 
-    Raise NotFound if the file is missing, too large or not an image of the kind in its extension.
+    Raise NotFound if the file is missing, too large, cannot be decrypted, or its content does not match its
+    extension.
     """
     missing = NotFound(what="image", name=name, hint="")
     if not NAME.fullmatch(name) or not os.path.isdir(root):
@@ -158,7 +160,10 @@ def is_intact(root: str, name: str, key: bytes | None = None) -> bool:
 
 
 def back_up(database_path: str, backup_path: str, key: bytes | None = None) -> int:
-    """Copy the images beside a database to the folder of its backup. Return the number of images."""
+    """Copy the intact images beside a database to the folder of its backup. Return their number.
+
+    Images that the folder of the backup already has are counted, but not written again.
+    """
     source, target = memory_folder(database_path), memory_folder(backup_path)
     names = [name for name in _names_in_folder(source) if is_intact(source, name, key)]
     for name in names:

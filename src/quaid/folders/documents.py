@@ -46,7 +46,7 @@ REFUSED_EVENTS = (
     "os.remove",
     "os.rename",
 )
-"""Python audit events that abort a conversion."""
+"""Prefixes of the Python audit events that abort a conversion."""
 
 
 class ConversionFailed(OSError):
@@ -305,7 +305,7 @@ def _write_frame(sink: IO[bytes], values: dict[str, Any]) -> None:
 
 
 def _limit(cpu_seconds: int) -> None:
-    """Limit the CPU time of the next conversion and the memory, and prevent writing to files."""
+    """Limit the memory of this process and the CPU time of its next conversion, and prevent writes to files."""
     try:
         import resource
     except ImportError:  # not available on this system
@@ -416,7 +416,7 @@ def fetch(address: str, *, allow_private: bool = False) -> FetchedDocument:
 def _connect(
     address: str, scheme: str, host: str, port: int | None, deadline: float, allow_private: bool
 ) -> "http.client.HTTPConnection":
-    """Return a connection to a host, after checking all its IP addresses."""
+    """Return a connection to a host. Unless `allow_private`, all IP addresses of the host must be public."""
     import http.client
     from ipaddress import ip_address
 

@@ -302,7 +302,7 @@ class LinksAndFactsImport:
     def run(
         self, contents: LinksAndFacts, only: set[str] | None = None, written: Container[str] = ()
     ) -> None:
-        """Restore all records, or only those of pages in the default collection with a slug in `only`.
+        """Restore all records or, with `only`, those of a page in the default collection whose slug is in `only`.
 
         The versions of changed pages are incremented, except for pages of the default collection with a slug
         in `written`.
@@ -445,7 +445,7 @@ def _is_selected(page: PageKey, only: set[str] | None) -> bool:
 
 
 def shorten_problems(problems: list[str]) -> list[str]:
-    """Return the first problems, followed by a line with the number of any others."""
+    """Return the first problems, and a line with the number of the others if there are two or more."""
     more = len(problems) - SHOWN_PROBLEMS
     return [*problems[:SHOWN_PROBLEMS], f"and {more:,} more problems"] if more > 1 else problems
 
@@ -484,7 +484,7 @@ class ExportReport(NamedTuple):
     """Number of exported links that are not in any page's text."""
     facts: int = 0
     trouble: str = ""
-    """Why links or facts are missing from the export, or ""."""
+    """Why links or facts are missing from the export or cannot be imported from it, or ""."""
     format: str = "markdown"
 
     @property
@@ -497,7 +497,7 @@ FORMATS_WITH_DATA = ("markdown", "obsidian", "okf")
 """Formats that store raw data, links and facts in separate files, which an import can read."""
 
 JSONL_FILE_BYTES = 32 * 1024 * 1024
-"""Maximum size of a file of JSON lines in bytes, after which the next file is started."""
+"""Maximum size of a file of JSON lines in bytes. Only a file with a single line may be larger."""
 TURNS_PER_READ = 500
 
 
@@ -547,7 +547,9 @@ class _PageExport:
         self.names = NameTable()
         self.refs: dict[str, NoteRef] = {}
         self._concepts: dict[str, list[tuple[str, str, str]]] = {"": []}  # entries of index files, by folder
-        self._renamed: dict[str, str] = {}  # paths in a bundle whose names are reserved
+        self._renamed: dict[
+            str, str
+        ] = {}  # new paths of the pages of a bundle with a reserved name, by old path
         self._lines: list[bytes] = []
         self._size = self._files = 0
         self._file_name = "memory"
@@ -713,14 +715,20 @@ class _PageExport:
         return path, render_page(own, f"{indexer.page_stem(inside)}.md") + obsidian_facts(note)
 
     def _write_index(self) -> None:
-        """Write index.md and schema.md. In an attached folder, index.md would become a page."""
+        """Write index.md and, if one was imported, schema.md.
+
+        The export of another collection has neither: attached as a folder, it would have them as pages.
+        """
         self.writer.write("index.md", _render_index(self.written).encode())
         schema = collections.get_setting(self.db, "original_schema")
         if schema is not None:
             self.writer.write("schema.md", schema.encode())
 
     def _bundle_text(self, stored: PageRow, ref: NoteRef) -> str:
-        """Render a page as a file of an OKF bundle, and add it to the index of its folder."""
+        """Render a page as a file of an OKF bundle, and add it to the index of its folder.
+
+        A page with a reserved name, index or log, is not added to the index.
+        """
         truth, timeline = (
             okf_links(foreign_notes.rename_targets(part, self._renamed), self.names.resolve)
             for part in (stored.truth, stored.timeline)
@@ -774,7 +782,10 @@ class _PageExport:
         self._lines, self._size = [], 0
 
     def _write_records(self) -> None:
-        """Write the links and facts that are in no page's text, and the conversations, as JSON lines."""
+        """Write the links and facts that are in no page's text as JSON lines.
+
+        An export of all collections also gets the conversations.
+        """
         value = json.loads(render_links_and_facts(self.links, self.facts, {}))
         for kind in ("link", "fact"):
             for record in value[f"{kind}s"]:

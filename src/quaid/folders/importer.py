@@ -1,7 +1,7 @@
 """Import the files of a folder, or of another program's export, as pages of the default collection.
 
 An import is a single transaction. The folder is not changed, no page is removed, and pages that were edited in
-the database since their last import are kept.
+the database since their last import are kept, unless the import is forced.
 """
 
 import errno
@@ -259,7 +259,10 @@ class Source:
         return f"{tops.pop()}/" if not self._folder and len(tops) == 1 and "" not in tops else ""
 
     def hidden(self, path: str, largest: int) -> bytes | None:
-        """Return the bytes of a file in a hidden folder, such as `.quaid`, or None if it does not exist."""
+        """Return the bytes of a file that the listing of a folder skips, such as one in `.quaid`.
+
+        Return None if the file cannot be read, or if the source is not a folder.
+        """
         if self._folder:
             with suppress(OSError):
                 return self._folder.read(path, largest)
@@ -338,7 +341,10 @@ class ConvertedFolder(Folder):
     def walk(
         self, ignored: scanner.IgnoreCheck = scanner.ignore_nothing
     ) -> Iterator[ScannedFile | SkippedEntry]:
-        """Yield the added files in order of their paths."""
+        """Yield the added files in order of their paths, except ignored ones.
+
+        A file in `.quaid` is yielded as a skipped folder, as in the walk of a real folder.
+        """
         for path, (_, size) in sorted(self._places.items()):
             if ignored(path):
                 continue
@@ -370,8 +376,9 @@ def import_foreign(
 ) -> tuple[ImportReport, tuple[SkippedEntry, ...], dict[str, int]]:
     """Import the notes or memories that another program exported, converted to Markdown, in one transaction.
 
-    `path` is a folder, a zip archive or a file. A later export of the same source changes only pages whose
-    notes have changed. Return the report, the parts that could not be read, and their number by reason.
+    `path` is a folder, a zip archive or a file. Unless `force`, a later import of the same source changes only
+    pages whose notes have changed. Return the report, the parts that could not be read, and their number by
+    reason.
     """
     name = os.path.basename(os.path.realpath(path)).removesuffix(".zip")
     root = f"{source}: {name}" if source in VAULT_SOURCES else source
@@ -725,7 +732,7 @@ class ImportRun(FolderRun):
         return stem in self.fresh or (stem in self.different and not self.is_same_folder)
 
     def _find_past(self, path: str) -> ImportedFile | None:
-        """Return the record of an earlier import for the file at this path, or None."""
+        """Return the record of an earlier import for the file at this path, or None. Add the path to `seen`."""
         if path not in self.past and not path.isascii():
             path = self._spellings.get(path_key(path), path)
         if path in self.past:
@@ -883,7 +890,7 @@ class ImportRun(FolderRun):
         if stored.version == past.page_version_at_import:
             return False
         # A change of raw data also increments the version, so the content of the page is compared with the
-        # file.
+        # bytes of the last import.
         return not _matches_bytes(stored, path, history.version_bytes(self.db, past.raw_id))
 
     def _wrote(
@@ -977,7 +984,7 @@ class ImportRun(FolderRun):
         self.files.log(tx, path, content_hash, sorted(restored.changed))
 
     def _find_page(self, address: str, files: dict[str, str]) -> exporter.PageKey | None:
-        """Return the page of the file that was exported for an address, else a page with its slug, else None."""
+        """Return the page of the file that was exported for an address, else a page with that address, else None."""
         collection, name = slugs.split_address(address)
         own = self.slugs.get(indexer.page_stem(files.get(address, address.replace("::", "/", 1))))
         inside = name if collection is None else slugs.from_path(f"{collection}/{name}.md")

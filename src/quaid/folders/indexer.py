@@ -232,7 +232,7 @@ def assign_slugs(claims: Iterable[tuple[str, str]], taken: Iterable[str] = ()) -
 
 
 def suffixed_slug(address: str, path: str, taken: set[str]) -> str:
-    """Return a slug that is not in `taken`: the address with a suffix that is always the same for a path."""
+    """Return a slug that is not in `taken`: the address with the first characters of a hash of the path."""
     mark = digest(path_key(path).encode())
     for length in range(MIN_SUFFIX_LENGTH, len(mark) + 1):
         name = f"{address[: slugs.LONGEST - length - 1].rstrip('/-')}-{mark[:length]}"
@@ -469,11 +469,11 @@ def load_parsed(record: bytes) -> ParsedFile | None:
 # The spool
 
 MAX_MEMORY_BYTES = 1024 * 1024
-"""Maximum size in bytes of a spool in RAM, so that a single edit needs no temporary file."""
+"""Size in bytes up to which a spool stays in RAM, so that a single edit needs no temporary file."""
 
 
 class SpooledFile(NamedTuple):
-    """A file in the spool. `page` is the parsed page of a page file, and None for other files."""
+    """A file in the spool. `page` is the parsed page of a page file; None for other files, or with a `problem`."""
 
     path: str
     content_hash: str

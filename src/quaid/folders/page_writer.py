@@ -70,7 +70,7 @@ def update_heading_pages(
 def _heading_page_with_slug(
     tx: Transaction, collection: Collection, file_slug: str, node: Page, page_id: int | None, named: str
 ) -> Page:
-    """Return the page under a slug below its file's slug, with a suffix if another page has that slug."""
+    """Return the page under a slug below its file's slug, with a suffix if another visible page has that slug."""
     address = slugs.from_path(f"{file_slug}/{slugs.segment(node.title)}")
     holder = collection.slug_holder(tx, address)
     if holder is not None and holder.page_id != page_id:
@@ -214,7 +214,7 @@ def move_page_file(
 def remove_page_file(
     db: Database, tx: Transaction, collection: Collection, page_id: int | None, token: str
 ) -> None:
-    """Remove the file of a page, if it has one, unless another program has changed it."""
+    """Remove the file of a page, if it has one. Raise FileChanged if another program has changed the file."""
     if collection.root is None or page_id is None:
         return
     indexed, _ = collections.file_of_page(db, page_id)
@@ -393,7 +393,7 @@ def edit_file(
     progress: Progress,
     expected_version: int | None = None,
 ) -> EditResult:
-    """Change or create a file, and index it.
+    """Change or create a file, and index it. In a dry run, only record the change in `db.rehearsal`.
 
     With `expected_version`, the edit fails if the page of the file has a different version. Version 0 means
     that the file must not exist.
@@ -415,7 +415,8 @@ def edit_file(
             with lock, Folder(collection.root or "") as folder:
                 old = _read_text(folder, path)
                 if not attempt and old and not db.rehearsal and not _is_indexed(db, collection, path, old):
-                    # First index the changes of other programs as a separate version.
+                    # Another program changed the file. The handler below indexes that change as a separate version
+                    # and tries again.
                     raise errors.FileChanged(path=path)
                 if expected_version is not None:
                     _check_version(db, collection, path, expected_version, old)

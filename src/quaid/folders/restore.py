@@ -162,7 +162,7 @@ def restore_quarantined_page(
 ) -> QuarantineRestoreRecord:
     """Write the file of a quarantined page back to its path, and restore the page.
 
-    A page of a shared space has no file, so only its text is restored.
+    In a collection without a folder, such as a shared space, only the page is restored.
     """
     collection = collections.require(db, hidden.collection)
     if collection.root is None and collection.state == "active":
@@ -515,7 +515,9 @@ class ComparedPage(NamedTuple):
 class FolderContents(NamedTuple):
     pages: dict[str, ComparedPage]  # by slug
     special: dict[str, ComparedPage]  # index.md etc. at the root, which an import does not treat as pages
-    raw: dict[str, tuple[str, str | None]]  # path and hash of a slug's sidecar; no hash if it is invalid
+    raw: dict[
+        str, tuple[str, str | None]
+    ]  # path and hash of a slug's sidecar; None if it is invalid or empty
     contested: set[str]  # slugs of pages that requested the same slug; a sync may assign them differently
     troubles: list[tuple[str, str]]
 
@@ -544,7 +546,7 @@ def compare_folders(original: str, exported: str, progress: Progress) -> list[tu
 
 
 def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, str]]:
-    """Return the differences that state how many links and facts of the original are missing in the export."""
+    """Return how many links and how many facts of the original are missing in the export, as differences."""
     path = exporter.LINKS_AND_FACTS_PATH
     try:
         before, after = _read_links_and_facts(original), _read_links_and_facts(exported)
@@ -559,8 +561,9 @@ def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, st
 
 
 def _read_links_and_facts(root: str) -> exporter.LinksAndFacts:
-    """Return the contents of a folder's links-and-facts file; they are empty if there is no readable file.
+    """Return the contents of a folder's links-and-facts file; they are empty if the file cannot be read.
 
+    Raise ValueError if the file is invalid.
     `supersedes` is set to None, because it is a position in a list, and the positions may differ between two
     files.
     """

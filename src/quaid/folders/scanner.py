@@ -442,7 +442,7 @@ def _is_templates_folder(path: str) -> bool:
 def parse_rules(data: bytes | None, last_good: str) -> tuple[str, str | None]:
     """Return the patterns of an ignore file and None, or `last_good` and the problem if the file is invalid.
 
-    `data` is None if there is no ignore file.
+    If there is no ignore file, `data` is None and the patterns are "".
     """
     if data is None:
         return "", None

@@ -163,7 +163,10 @@ class FolderRun(ABC):
     # Writing
 
     def batches(self, chosen: Container[str] | None = None) -> Iterator[list[SpooledFile]]:
-        """Yield the spooled files, or those in `chosen`: page files in batches, other files one by one."""
+        """Yield the spooled files, or those in `chosen`: page files in batches, other files one by one.
+
+        Batches may be empty. Page files that could not be parsed are reported, not yielded.
+        """
         batch: list[SpooledFile] = []
         size = 0
         for done, item in enumerate(self.spool.files()):
@@ -376,7 +379,7 @@ class SyncRun(FolderRun):
         self.vacated: dict[int, str] = {}
         """Old slugs of pages that were moved to a temporary slug in this batch, by page id."""
         self.renamed: set[str] = set()
-        """Paths of files whose pages still have a slug in the form of an earlier version. They are read again."""
+        """Paths of files whose pages still have a slug in the form of an earlier release. They are read again."""
         self.made: set[str] = set()
         """Paths of files that got a new page or were moved to another path in this sync."""
         self.headings: dict[str, set[str]] = {}
@@ -420,7 +423,7 @@ class SyncRun(FolderRun):
         return self._report(reason, waiting)
 
     def note_parsed(self, path: str, notes: tuple[str, ...]) -> None:
-        """Report notes about a file.
+        """Report notes about a file, and that it is a conflict copy if its name says so.
 
         All notes except those on unknown page types are also recorded in the index.
         """
@@ -542,8 +545,8 @@ class SyncRun(FolderRun):
 
     def _write_batch(self, items: list[SpooledFile], tx: Transaction) -> None:
         self._make_way(tx, items)
-        # Files count as written by the user even if an agent started the sync, unless the caller has just
-        # written them.
+        # A file has its own trust class (see _class), even if an agent started the sync. If the caller has just
+        # written the files, the caller's class is used.
         for own in sorted({self._class(item) for item in items}):
             with trust.written_as(tx, PERSON, at_most=True) if self.authored else trust.written_as(tx, own):
                 self.write_pages(tx, [item for item in items if self._class(item) == own])
@@ -663,7 +666,7 @@ class SyncRun(FolderRun):
         return indexed is not None and indexed.content_hash not in ("", expected)
 
     def _with_free_slug(self, tx: Transaction, made: Page, path: str, page_id: int | None) -> Page:
-        """Return the page under a free slug: the requested slug if it is free, else a slug made from the path."""
+        """Return the page under the requested slug if the page may have it, else under one made from the path."""
         holder = self.collection.slug_holder(tx, made.slug)
         if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
             return made
@@ -724,7 +727,10 @@ class SyncRun(FolderRun):
     # Removing
 
     def _clear_leftovers(self) -> None:
-        """In a writable collection, remove temporary files of interrupted writes. Report those that are kept."""
+        """In a writable collection, remove temporary files that interrupted writes left more than an hour ago.
+
+        Report those that are kept.
+        """
         now = collections.timestamp_nanoseconds(self.now)
         old = [path for path in self.leftovers if self._age_ns(path, now) > LEFTOVER_AGE_NS]
 
@@ -790,7 +796,7 @@ class SyncRun(FolderRun):
             self.collection.record_files(tx, [row], self.now)
         for old in gone:
             if not self._is_unchanged(tx, old):
-                continue  # another process changed the file since the walk
+                continue  # another process has indexed the file since the walk
             self.collection.forget_files(tx, old.path)
             if old.page_id is not None:
                 erasure.quarantine_page(tx, old.page_id, self.now)

@@ -122,7 +122,7 @@ class _WatchedFolder:
         self.rescan_seconds = 0.0
         self.halted: str | None = None
         self.reported: set[FileNote] = set()
-        """Notes reported since the last scan of the whole folder."""
+        """Notes of the last scan of the whole folder and of the syncs after it."""
 
     def forget_hints(self) -> None:
         self.hints, self.is_unsure, self.first = set(), False, 0.0
@@ -187,7 +187,7 @@ class Watcher:
     # Choice of folders
 
     def _look(self, chosen: frozenset[int]) -> None:
-        """Update the list of folders, and schedule a rescan of each folder that was replaced."""
+        """Update the list of folders and the subscription. Schedule a rescan of each folder that was replaced."""
         self._look_at = time.monotonic() + self.pace.look
         for new in self._choose(chosen):
             self.tell(WatchBegan(new.name, new.root or ""))
