@@ -1,7 +1,7 @@
 """The catalog of a knowledge base: all its files and nodes, with lookup by name, search by words, and lint.
 
 The catalog is cached in .git/ai-kb, and the cache can be deleted at any time. A normal load does not read
-files whose stat is unchanged; a load with certain=True reads the files and compares their digests.
+files whose stat is unchanged; a load with certain=True reads these too, except large raw files.
 
 Fatal findings of lint stop a commit; style findings do not. Findings in one file are cached with its digest;
 findings across files (IDs, links, the index) are computed each time. A failure of the secret scan is a fatal
@@ -158,7 +158,7 @@ def load_catalog(root: str, folder: str, *, certain: bool = False, check: bool =
 
 
 def _is_unchanged(cached: Catalog, store_files: list[layout.StoreFile], check: bool) -> bool:
-    """Return True if all stats match and all files were checked.
+    """Return True if all stats match and, with `check`, all files were checked.
 
     Two whole lists are compared, which keeps queries fast.
     """
@@ -197,7 +197,7 @@ def _read_catalog_file(
     check: bool,
     fresh: dict[str, str],
 ) -> CatalogFile:
-    """Read, parse and check one file. If its content is new, add its searchable text to `fresh`."""
+    """Read and parse one file; with `check`, also check it. If its content is new, add its text to `fresh`."""
     limit = max_file_bytes(path)
     data: bytes | None = None
     try:
@@ -325,7 +325,7 @@ MIN_ID_PREFIX = 6
 
 
 def find_node(catalog: Catalog, name: str) -> Node:
-    """Return the node with this ID, path or title.
+    """Return the node with this ID, ID prefix, path or title. Raise an error unless there is exactly one.
 
     A link, or a reference with title and ID (Node.pointer), is accepted too.
     """
@@ -498,7 +498,7 @@ def query_nodes(
 def _match_node(
     catalog: Catalog, file: CatalogFile, node: Node, query_terms: list[str]
 ) -> tuple[int, tuple[str, ...], int]:
-    """Return the score of a node, 0 if it does not match, the matching fields, and the number of matching words."""
+    """Return the score of a node (0 for no match), the matching fields, and the number of matching words."""
     texts = catalog.texts
     fields = (
         ("id", ID_WEIGHT, {word for word in query_terms if _matches_id(word, node)}),
@@ -633,7 +633,7 @@ def find_secrets(data: bytes) -> Iterator[nodes.FileFinding]:
 
 
 def lint_index(catalog: Catalog) -> Iterator[nodes.LintFinding]:
-    """Compare the index files with the index generated from the nodes."""
+    """Yield the differences between the index files and the index generated from the nodes."""
     expected = catalog.index = catalog.index or nodes.build_index(catalog.nodes)
     present = {path for path in catalog.files if layout.is_index_file(path)}
     remedy = "`ai-kb index` makes it anew"

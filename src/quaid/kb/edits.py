@@ -95,7 +95,7 @@ def check_summary(summary: str) -> None:
 
 
 def sanitize_body(body: str) -> str:
-    """Return the body without NUL bytes, and with a first line that cannot be part of a property drawer."""
+    """Return the body with LF line ends, no NUL bytes, and a first line that cannot be part of a property drawer."""
     lines = body.replace("\r\n", "\n").replace("\0", "").strip("\n").split("\n")
     if lines and lines[0].strip().upper() in (":PROPERTIES:", ":END:"):
         lines[0] = f"\u200b{lines[0].lstrip()}"
@@ -107,7 +107,9 @@ def plan_node(
 ) -> StoreChange:
     """Plan the file of a new node, and mark the nodes that it contradicts as contested.
 
-    The details of the change are the node and the nodes that contradict it."""
+    The details of the change are the node and the nodes that contradict it. Unless `force`, raise NearDuplicate
+    if another node has nearly the same content.
+    """
     _check_source(catalog, draft.source)
     lines, opposites = _links_and_contradictions(catalog, draft, links)
     if not force:
@@ -183,8 +185,8 @@ def _links_and_contradictions(
 ) -> tuple[list[str], tuple[ContradictedNode, ...]]:
     """Return the link lines for a new text, and the nodes that contradict it.
 
-    Nodes that the text links to with the relation CONTRADICTS are included. The text is not compared with the
-    node whose ID is `but`.
+    Nodes that `links` names with the relation CONTRADICTS are included. The text is not compared with the node
+    whose ID is `but`.
     """
     references = [_parse_link(catalog, link) for link in _split_links(links)]
     opposites = list(find_contradictions(catalog, draft, but))
@@ -232,7 +234,7 @@ def _contradicted(node: Node, conflict: claims.StatementMatch) -> ContradictedNo
 def _refuse_duplicates(catalog: Catalog, draft: NodeDraft, opposites: set[str]) -> None:
     """Raise NearDuplicate if a node has nearly the same content as the draft.
 
-    Nodes that contradict the draft are not compared.
+    Superseded nodes and the nodes in `opposites` are not compared.
     """
     current = {
         node.id: node for node in catalog.nodes if node.status != "superseded" and node.id not in opposites
@@ -553,7 +555,7 @@ def plan_deletion(catalog: Catalog, node: Node, *, force: bool) -> StoreChange:
 
 
 def plan_supersession(catalog: Catalog, old: Node, new: Node, today: str) -> StoreChange:
-    """Plan marking the old node as superseded and linking to it from the new node."""
+    """Plan marking the old node as superseded and the new one as current, with a link from the new to the old."""
     _refuse_same_node(old, new)
     text = catalog.text(new.path)
     if not any(link.id == old.id and link.relation == "SUPERSEDES" for link in new.links):
@@ -567,7 +569,10 @@ def plan_supersession(catalog: Catalog, old: Node, new: Node, today: str) -> Sto
 def plan_contest(
     catalog: Catalog, node: Node, other: Node | None, today: str, *, settle: bool = False
 ) -> StoreChange:
-    """Plan marking one or two nodes as contested, or with settle=True as current again."""
+    """Plan marking one or two nodes as contested, or with settle=True as current again.
+
+    If two nodes are contested, `node` gets a link to `other` with the relation CONTRADICTS.
+    """
     status = "current" if settle else "contested"
     paths = dict.fromkeys(candidate.path for candidate in (node, other) if candidate is not None)
     marks = {"STATUS": status, "UPDATED": today}

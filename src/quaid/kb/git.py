@@ -101,7 +101,10 @@ def git_program(environ: Mapping[str, str]) -> str:
 
 
 def git_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for git, without the variables that select a repository."""
+    """Return the environment for git: the caller's, without its GIT_* variables except KEPT_VARIABLES.
+
+    It disables prompts, editors and pagers, and contains GIT_SETTINGS.
+    """
     ours = {
         key: value for key, value in environ.items() if not key.startswith("GIT_") or key in KEPT_VARIABLES
     }
@@ -230,7 +233,7 @@ MIN_FREE_BYTES = 64 * 1024
 class Git:
     """The git repository of a store.
 
-    Git processes that write inherit the lock's file descriptor in `keep`.
+    Git processes started by call() inherit the lock's file descriptor in `keep`.
     """
 
     def __init__(self, root: str, environ: Mapping[str, str]) -> None:
@@ -310,7 +313,7 @@ class Git:
         return [name + ("/" if facts.split(" ")[1] == "tree" else "") for facts, _, name in entries]
 
     def branches(self, below: str) -> dict[str, str]:
-        """Return the branches below refs/heads or refs/remotes/NAME and their commits."""
+        """Return the branches below `below` (refs/heads or refs/remotes/NAME) and their commits."""
         out = self.call("for-each-ref", "--format=%(objectname) %(refname)", below, reads=True)
         pairs = [line.partition(" ") for line in os.fsdecode(out).splitlines()]
         return {name: commit for commit, _, name in pairs if not name.endswith("/HEAD")}
@@ -474,7 +477,7 @@ class Git:
         """Fetch the latest commits of a remote into this temporary repository.
 
         Return False if the remote is unreachable. The remote may be a large repository that is used for
-        something else, so only the default branch is fetched, with depth 1. If it does not exist, up to 20
+        something else, so only the branch `main` is fetched, with depth 1. If there is no such branch, up to 20
         branches are fetched.
         """
         self.init()
@@ -521,9 +524,10 @@ class Git:
         return RemoteEvent("unreachable", self._problem(done)) if done.status else RemoteEvent("reached")
 
     def fast_forward(self) -> bool:
-        """Fast-forward to the last fetched commit if no local change is lost.
+        """Fast-forward to the last fetched commit. Return True if the branch moved.
 
-        Return True if the branch moved.
+        Raise StoreDirty if uncommitted changes would be lost, and StoreDiverged if the remote and this store both
+        have new commits.
         """
         branch, head = self.branch(), self.head()
         if branch is None:
@@ -693,10 +697,10 @@ class Git:
         self.call("-c", "gc.auto=2000", "gc", "--auto", "--quiet", seconds=LOCAL_TIMEOUT * 5)
 
     def _serving(self, url: str, verb: str) -> tuple[str, ...]:
-        """Return the option that sets the command that git runs as the server side of a local remote.
+        """Return the option that overrides the settings and hooks of a local remote; () for other remotes.
 
-        Git would run that command with the settings and hooks of the remote repository, so these are
-        overridden.
+        For a remote in a folder, git also runs the command `verb` of the server side, with the settings of the
+        remote repository.
         """
         if repository.url_to_path(url, self.root) is None:
             return ()

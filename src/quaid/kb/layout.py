@@ -1,7 +1,8 @@
 """File layout of a knowledge base (called a store here), access to its files, and results of commands.
 
-Nodes are .org files outside raw/ and hidden folders. index*.org files are generated, and AGENT_CONTRACT.org
-contains the rules for agents. Files are opened relative to a folder descriptor, and symlinks are not followed.
+Nodes are the .org files outside raw/ and hidden folders, except index*.org, which are generated, and
+AGENT_CONTRACT.org, the rules for agents. Files are opened relative to a folder descriptor, and symlinks are
+not followed.
 """
 
 import errno
@@ -22,7 +23,7 @@ INDEX_PREFIX = "index"
 NODE_ENDING = ".org"
 
 OWN_FOLDER = "ai-kb"
-"""The folder inside .git for the lock, the state and the journal. Git never commits or pushes this folder."""
+"""The folder inside .git for the lock, the state, the journal and caches. Git never commits or pushes it."""
 
 MISSING_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """Error numbers raised when part of a path is missing or has become a symlink."""
@@ -150,7 +151,7 @@ class KbStatus(NamedTuple):
     behind: int
     uncommitted: tuple[str, ...]
     push_problem: str
-    """Why the last push failed; empty if it succeeded."""
+    """Why the last push failed; empty if it succeeded, or if nothing is left to push."""
     diverged: bool
     indexed_at: str
     raw_bytes: int
@@ -163,7 +164,7 @@ class KbStatus(NamedTuple):
     """The merge, rebase, cherry-pick, revert or bisect in progress; empty if there is none."""
     conflicted: tuple[str, ...] = ()
     remote_problem: str = ""
-    """Why the last attempt to reach the remote failed; empty if it succeeded."""
+    """Why and when the last fetch failed; empty if it did not fail."""
 
 
 class KbCheck(NamedTuple):
@@ -182,7 +183,7 @@ class KbCheck(NamedTuple):
 class KbInitReport(NamedTuple):
     root: str
     created: bool
-    """False if the repository existed already."""
+    """False if the repository already had a commit."""
     files: tuple[str, ...]
     """Files written by this run."""
     remote: str

@@ -123,7 +123,7 @@ def neutralize_attributes(root: str) -> None:
 def check_config(listing: bytes, root: str) -> GitConfig:
     """Parse `git config --list -z --show-scope`.
 
-    Raise UnsafeStore for a setting that is not on the allowlist.
+    Raise UnsafeStore for a setting that is not on the allowlist, and for an unsafe remote.
     """
     parts = listing.decode(errors="surrogateescape").split("\0")
     settings: dict[str, str] = {}

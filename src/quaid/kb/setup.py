@@ -54,7 +54,11 @@ The rules are in AGENT_CONTRACT.org.""",
 
 
 def clone_store(git: Git, url: str, environ: Mapping[str, str], *, force: bool = False) -> Git:
-    """Clone a store. Before any file is written, raise RemoteOccupied if the remote has other content."""
+    """Clone a store.
+
+    Unless `force`, raise RemoteOccupied before any file is checked out if the remote has files but is not a
+    knowledge base.
+    """
 
     def check(fetched: Git) -> None:
         files = transaction.foreign_remote(fetched)
@@ -198,9 +202,10 @@ def cron_line(command: Sequence[str]) -> str:
 def install_timer(
     command: Sequence[str], environ: Mapping[str, str], home: str, platform: str
 ) -> KbTimerReport:
-    """Install a timer that runs `command` (with absolute paths), and start it if systemd is available.
+    """Install a systemd timer, and start it, or a launchd agent that runs `command` (with absolute paths).
 
-    A repeated call has no further effect. `home` is the user's home folder.
+    On other systems, nothing is installed, and the report contains the line to add to the crontab. A repeated
+    call has no further effect. `home` is the user's home folder.
     """
     if platform == "darwin":
         return _install_launchd(command, home)
@@ -271,7 +276,11 @@ def check_timer(root: str, environ: Mapping[str, str], home: str, platform: str)
 def _check_unit(
     root: str, path: str, named_in: str, command: Sequence[str], remedy: str, environ: Mapping[str, str]
 ) -> KbCheck | None:
-    """Check the timer defined by a unit file. Return None if the file does not exist."""
+    """Check the timer defined by the unit file `path`. Return None if the file does not exist.
+
+    `named_in` is the file with the command, which names the store, and `command` reports whether the timer is
+    active.
+    """
     if not os.path.exists(path):
         return None
     text = _read_or_none(named_in) or ""

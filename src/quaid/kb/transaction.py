@@ -4,8 +4,8 @@ A failure restores the tree. The operating system releases the store's lock when
 processes started by the holder inherit the lock.
 
 A lock file of git itself is removed if no git process runs in the store and a killed holder left the file. A
-lock file of unknown origin must also be a minute old. Where processes cannot be listed, these ages are a
-minute and an hour.
+lock file of unknown origin must also be a minute old. Where processes cannot be listed, a lock file that a
+killed holder left must be a minute old, and any other an hour.
 
 Pushes are never forced. A failure to reach the remote is recorded and does not raise an error. Fetch and push
 need no lock.
@@ -182,7 +182,10 @@ def _remove_stale_lock(path: str, root: str, left: tuple[str, float]) -> bool:
 
 
 def is_git_running(root: str, platform: str = sys.platform) -> bool | None:
-    """Return True if a git process that could hold a lock runs in the store; None if this is unknown."""
+    """Return True if a git process that could hold a lock runs in the store; None if this is unknown.
+
+    Outside Linux, a git process in any folder counts.
+    """
     if platform == "linux":
         return _is_git_running_by_proc(os.path.realpath(root))
     if platform == "win32":
@@ -254,8 +257,8 @@ def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bo
         tree = _settled_tree(git)
         _refuse_dirty(git, tree)
         offline = _fetch_and_forward(git, now, tree, foreign=foreign)
-        # The cached catalog is reused for files whose size and modification time are unchanged. Git compares the
-        # same two values, and has just reported that the files match the last commit.
+        # The cached catalog is reused for files whose stat is unchanged. Git compares stats too, and has just
+        # reported that the files match the last commit.
         catalog = catalogs.load_catalog(git.root, git.own_folder, check=True)
         change = plan(catalog)
         change = change._replace(files=_changed_files(catalog, change.files))
