@@ -11,7 +11,7 @@ import signal
 import socket
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -20,9 +20,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h11
 import uvicorn
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from quaid.errors import FileTrouble, InvalidArgument, OpenToOthers, PortTaken, ServerBusy, TooMany
+from quaid.errors import (
+    FileTrouble,
+    InvalidArgument,
+    NoSuchAddress,
+    OpenToOthers,
+    PortTaken,
+    QuaidError,
+    ServerBusy,
+    TooLarge,
+    TooMany,
+    WrongHost,
+    WrongMethod,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -139,6 +154,26 @@ def url_host(address: str) -> str:
 
 def _with_port(name: str, port: int) -> str:
     return name if port == 443 or ":" in name.rpartition("]")[2] else f"{name}:{port}"
+
+
+def check_head(headers: Headers, hosts: Set[str], url: str) -> None:
+    """Raise TooLarge if the headers of a request are too large, or WrongHost unless it names one of these hosts."""
+    size = sum(len(name) + len(value) for name, value in headers.raw)
+    if size > MAX_HEAD:
+        raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
+    named = headers.getlist("host")
+    if len(named) != 1 or named[0].lower() not in hosts:
+        raise WrongHost(host=", ".join(named)[:100], address=url)
+
+
+def routing_error(request: Request, error: HTTPException) -> QuaidError:
+    """Return the error that stands for an exception of Starlette, which has found no route for a request."""
+    path = request.url.path[:200]
+    if error.status_code == 404:
+        return NoSuchAddress(path=path)
+    if error.status_code == 405:
+        return WrongMethod(path=path, method=request.method[:20])
+    return InvalidArgument(name="request", problem=str(error.detail)[:200])
 
 
 @contextmanager

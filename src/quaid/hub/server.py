@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -24,7 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quaid import errors
-from quaid.http_server import MAX_HEAD, RequestLimits, ServerAddress
+from quaid.http_server import RequestLimits, ServerAddress, check_head, routing_error
 from quaid.hub.direct import NOBODY, SpaceCopies, StoreHub
 from quaid.hub.store import HubStore
 from quaid.spaces.protocol import HUB_ID_HEADER, REQUESTS, Caller, from_json, hash_secret, to_json, types_of
@@ -62,8 +62,8 @@ Result = TypeVar("Result")
 class HubLimits(RequestLimits):
     """Limits per device (requests per second, concurrent and waiting requests), and on wrong invitation codes."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(clock)
+    def __init__(self) -> None:
+        super().__init__()
         self._busy: defaultdict[tuple[str, str], int] = defaultdict(int)
         self._refused: list[float] = []
 
@@ -176,18 +176,6 @@ class Hub:
         self.wakeups.wake_all()
 
 
-class Admitted(NamedTuple):
-    """A request whose token was checked."""
-
-    hub: Hub
-    caller: Caller
-    token_hash: str
-
-    @property
-    def connection(self) -> StoreHub:
-        return StoreHub(self.hub.store, self.caller)
-
-
 def build_app(
     store: HubStore, address: ServerAddress, log: Callable[[str], None], copies: SpaceCopies | None = None
 ) -> Starlette:
@@ -256,7 +244,7 @@ class HubGuard:
             await _send_in_parts(message, send)
 
         try:
-            self._check_head(Headers(scope=scope))
+            check_head(Headers(scope=scope), self._address.hosts, self._address.url)
         except errors.QuaidError as error:
             await _error_answer(error)(scope, receive, send_limited)
             return
@@ -270,14 +258,6 @@ class HubGuard:
             # The message of the exception may contain text of a page.
             self._hub.log(f"internal error: {type(error).__name__}")
             await _error_answer(errors.Defect(problem=type(error).__name__))(scope, receive, send_limited)
-
-    def _check_head(self, headers: Headers) -> None:
-        size = sum(len(name) + len(value) for name, value in headers.raw)
-        if size > MAX_HEAD:
-            raise errors.TooLarge(what="The head", size=size, limit=MAX_HEAD)
-        hosts = headers.getlist("host")
-        if len(hosts) != 1 or hosts[0].lower() not in self._address.hosts:
-            raise errors.WrongHost(host=", ".join(hosts)[:100], address=self._address.url)
 
 
 async def _send_in_parts(message: Message, send: Send) -> None:
@@ -309,19 +289,20 @@ async def _call(request: Request) -> Response:
     name = request.path_params["request"]
     if name not in REQUESTS:
         raise errors.NoSuchAddress(path=request.url.path[:200])
-    admitted = await _admit(request, is_public=name in PUBLIC_REQUESTS)
-    hub = admitted.hub
+    caller = await _admit(request, is_public=name in PUBLIC_REQUESTS)
+    hub: Hub = request.app.state.hub
+    token_hash: str = request.state.token_hash
     arguments: dict[str, Any] | None = None
-    if not admitted.token_hash:  # all clients without a token share slots, which slow ones must not occupy
+    if not token_hash:  # all clients without a token share slots, which slow ones must not occupy
         arguments = await _arguments(request, name, MAX_PUBLIC_BODY)
-    with hub.limits.slot(admitted.token_hash, "requests", MAX_AT_ONCE):
+    with hub.limits.slot(token_hash, "requests", MAX_AT_ONCE):
         if arguments is None:
             arguments = await _arguments(request, name, MAX_BODY)
         if name == "redeem":
             hub.limits.check_codes()
 
         def work() -> bytes:
-            result = getattr(admitted.connection, name)(**arguments)
+            result = getattr(StoreHub(hub.store, caller), name)(**arguments)
             return json.dumps({"result": to_json(result)}, ensure_ascii=False).encode()
 
         try:
@@ -334,33 +315,35 @@ async def _call(request: Request) -> Response:
 
 async def _read(request: Request) -> Response:
     """Answer a read operation, such as query or get, from the copy of a space."""
-    admitted = await _admit(request)
-    hub, params = admitted.hub, request.path_params
+    caller = await _admit(request)
+    hub: Hub = request.app.state.hub
+    params = request.path_params
     if hub.copies is None:
         raise errors.NoSuchAddress(path=request.url.path[:200])
-    with hub.limits.slot(admitted.token_hash, "requests", MAX_AT_ONCE):
+    with hub.limits.slot(request.state.token_hash, "requests", MAX_AT_ONCE):
         arguments = await _json_object(request, MAX_QUESTION)
-        read = partial(hub.copies.call, admitted.caller, params["space"], params["operation"], arguments)
+        read = partial(hub.copies.call, caller, params["space"], params["operation"], arguments)
         result = await hub.run(read)
     return JSONResponse({"result": result})
 
 
 async def _wait(request: Request) -> Response:
     """Answer as soon as the space has a newer change, or after the timeout."""
-    admitted = await _admit(request)
+    caller = await _admit(request)
+    hub: Hub = request.app.state.hub
     arguments = await _arguments(request, "wait", MAX_PUBLIC_BODY)
-    with admitted.hub.limits.slot(admitted.token_hash, "waiting requests", MAX_WAITS):
-        seq = await _next_seq(admitted, **arguments)
+    with hub.limits.slot(request.state.token_hash, "waiting requests", MAX_WAITS):
+        seq = await _next_seq(hub, caller, **arguments)
     return JSONResponse({"result": seq is not None})
 
 
-async def _next_seq(admitted: Admitted, space: str, after: int, timeout: float) -> int | None:
+async def _next_seq(hub: Hub, caller: Caller, space: str, after: int, timeout: float) -> int | None:
     """Return the last sequence number of a space once it is greater than `after`; None after the timeout."""
-    hub, deadline = admitted.hub, time.monotonic() + min(max(timeout, 0), MAX_WAIT)
+    deadline = time.monotonic() + min(max(timeout, 0), MAX_WAIT)
     with hub.wakeups.listen(space) as changed:
         while True:
             changed.clear()
-            current = (await hub.run(lambda: hub.store.space(admitted.caller, space))).last_seq
+            current = (await hub.run(lambda: hub.store.space(caller, space))).last_seq
             if current > after:
                 return current
             left = deadline - time.monotonic()
@@ -374,19 +357,20 @@ async def _next_seq(admitted: Admitted, space: str, after: int, timeout: float) 
 
 async def _events(request: Request) -> Response:
     """Stream the last sequence number of a space after each change, as server-sent events."""
-    admitted = await _admit(request)
-    hub, space = admitted.hub, request.path_params["space"]
+    caller = await _admit(request)
+    hub: Hub = request.app.state.hub
+    space, token_hash = request.path_params["space"], request.state.token_hash
     after = from_json(int, _number(request.query_params.get("after", "0")), "after")
-    await hub.run(lambda: hub.store.space(admitted.caller, space))  # report errors before the stream begins
+    await hub.run(lambda: hub.store.space(caller, space))  # report errors before the stream begins
 
     async def stream() -> AsyncIterator[str]:
         seen = after
-        with hub.limits.slot(admitted.token_hash, "waiting requests", MAX_WAITS):
+        with hub.limits.slot(token_hash, "waiting requests", MAX_WAITS):
             while not hub.is_stopping:
-                if await hub.run(lambda: hub.store.authenticate(admitted.token_hash)) is None:
+                if await hub.run(lambda: hub.store.authenticate(token_hash)) is None:
                     return
                 try:
-                    seq = await _next_seq(admitted, space, seen, HEARTBEAT)
+                    seq = await _next_seq(hub, caller, space, seen, HEARTBEAT)
                 except errors.QuaidError:
                     return
                 if seq is not None:
@@ -400,15 +384,19 @@ def _number(text: str) -> Any:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
 
 
-async def _admit(request: Request, is_public: bool = False) -> Admitted:
-    """Check the token and the limits of a request."""
+async def _admit(request: Request, is_public: bool = False) -> Caller:
+    """Check the token and the limits of a request, and return its author.
+
+    The hash of the token, or "" without one, becomes `request.state.token_hash`.
+    """
     hub: Hub = request.app.state.hub
     expected = request.headers.get(HUB_ID_HEADER)
     if expected and expected != hub.store.hub_id:
         raise errors.DifferentHub(hub=request.url.netloc, actual=hub.store.hub_id, expected=expected[:64])
     header = request.headers.get("authorization", "")
     if not header and is_public:
-        return Admitted(hub, NOBODY, "")
+        request.state.token_hash = ""
+        return NOBODY
     kind, _, token = header.partition(" ")
     token_hash = request.state.token_hash = hash_secret(token.strip())
     hub.limits.count(token_hash)
@@ -418,7 +406,7 @@ async def _admit(request: Request, is_public: bool = False) -> Admitted:
     if caller is None:
         problem = "The token is not valid, has expired or was revoked"
         raise errors.NotLoggedIn(problem=problem, remedy="Ask for an invitation and run `quaid join`")
-    return Admitted(hub, caller, token_hash)
+    return caller
 
 
 async def _arguments(request: Request, name: str, limit: int) -> dict[str, Any]:
@@ -465,7 +453,7 @@ async def _read_body(request: Request, limit: int) -> bytes:
     if size > limit:
         raise errors.TooLarge(what="The body", size=size, limit=limit)
     received = bytearray()
-    with hub.limits.body(getattr(request.state, "token_hash", ""), size):
+    with hub.limits.body(request.state.token_hash, size):
         parts = request.stream().__aiter__()
         while True:
             try:
@@ -498,14 +486,8 @@ def _error_answer(error: errors.QuaidError) -> Response:
 
 async def _refuse(request: Request, error: Exception) -> Response:
     """Convert an exception to an error response."""
-    path = request.url.path[:200]
     if isinstance(error, HTTPException):
-        method = request.method[:20]
-        return _error_answer(
-            errors.WrongMethod(path=path, method=method)
-            if error.status_code == 405
-            else errors.NoSuchAddress(path=path)
-        )
+        error = routing_error(request, error)
     assert isinstance(error, errors.QuaidError)
     if error.http_status >= 500:
         request.app.state.hub.log(str(error))

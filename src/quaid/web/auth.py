@@ -23,8 +23,8 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope as AsgiScope, Send
 
 from quaid.config import Settings
-from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooMany, TooSlow, WrongHost
-from quaid.http_server import MAX_HEAD, RequestLimits, ServerAddress, url_host
+from quaid.errors import ForeignRequest, NotAllowed, NotLoggedIn, TooLarge, TooMany, TooSlow
+from quaid.http_server import RequestLimits, ServerAddress, check_head, url_host
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, MAX_RAW_LINE_BYTES, decoded_size
 from quaid.operations import service
 from quaid.operations.registry import SCOPES
@@ -290,9 +290,7 @@ class AuthMiddleware:
 
     async def _admitted(self, request: Request, receive: Receive, stack: ExitStack) -> bytes:
         """Check a request and return its body, or raise an error. `stack` holds the memory reserved for it."""
-        size = sum(len(name) + len(value) for name, value in request.scope["headers"])
-        if size > MAX_HEAD:
-            raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
+        check_head(request.headers, self._sessions.accepted_hosts(request.scope), self._address.url)
         self._check_origin(request)
         try:
             caller = self._caller(request)
@@ -341,14 +339,9 @@ class AuthMiddleware:
             raise
 
     def _check_origin(self, request: Request) -> None:
-        headers = request.headers
-        hosts = headers.getlist("host")
-        host = request_host(request)
-        own = self._sessions.hosts.get(host)
-        if len(hosts) != 1 or host not in self._sessions.accepted_hosts(request.scope):
-            raise WrongHost(host=", ".join(hosts)[:100], address=self._address.url)
         if request.scope["path"] == CLIP_PATH:
             return
+        headers, own = request.headers, self._sessions.hosts.get(request_host(request))
         origins = {own.url} if own else self._address.origins
         site = headers.get("sec-fetch-site")
         for origin in headers.getlist("origin"):

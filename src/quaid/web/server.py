@@ -52,6 +52,7 @@ from quaid.http_server import (
     is_loopback,
     open_listener,
     parse_address,
+    routing_error,
     server_address,
     stopping_on_signals,
     url_host,
@@ -249,7 +250,7 @@ async def _error_response(request: Request, error: Exception) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, HTTPException):
         headers = dict(error.headers or {})
-        error = _from_http_exception(request, error)
+        error = routing_error(request, error)
     elif not isinstance(error, errors.QuaidError):
         log_to_stderr(f"quaid: internal error: {type(error).__name__}")
         error = errors.Defect(problem=type(error).__name__)  # the message of the exception must not be leaked
@@ -269,15 +270,6 @@ async def _error_response(request: Request, error: Exception) -> Response:
             response = PlainTextResponse(str(error), error.http_status)
     response.headers.update(headers)
     return response
-
-
-def _from_http_exception(request: Request, error: HTTPException) -> errors.QuaidError:
-    path = request.url.path[:200]
-    if error.status_code == 404:
-        return errors.NoSuchAddress(path=path)
-    if error.status_code == 405:
-        return errors.WrongMethod(path=path, method=request.method[:20])
-    return errors.InvalidArgument(name="request", problem=str(error.detail)[:200])
 
 
 MAX_COMMANDS = 32
