@@ -12,7 +12,7 @@ from tests.hub.conftest import Clock
 from quaid import errors
 from quaid.hub import revisions
 from quaid.hub.store import OPERATOR, HubStore
-from quaid.spaces.protocol import RIGHTS, Caller, Invitation, Push, PushResult, Right, Space, SpaceKind
+from quaid.spaces.protocol import RIGHTS, Caller, Push, PushResult, Right, Space, SpaceKind
 
 OpenStore = Callable[[], HubStore]
 LATER, PAST = "2099-01-01T00:00:00Z", "2001-01-01T00:00:00Z"
@@ -369,7 +369,6 @@ def test_another_agent_of_the_person_has_no_right(store: HubStore, team: Team) -
 
 def calls(store: HubStore, caller: Caller, space: str) -> dict[str, Callable[[], object]]:
     """Every method with a caller and a space."""
-    invitation = Invitation(space, "read", "", "", LATER)
     return {
         "put": lambda: store.put(caller, space, [push("z")]),
         "changes": lambda: store.changes(caller, space, 0, 10),
@@ -383,7 +382,7 @@ def calls(store: HubStore, caller: Caller, space: str) -> dict[str, Callable[[],
         "get_vectors": lambda: store.get_vectors(caller, space, "m", [b"h"]),
         "members": lambda: store.members(caller, space),
         "set_member": lambda: store.set_member(caller, space, caller.person, "owner"),
-        "invite": lambda: store.invite(caller, f"code of {caller.device}", invitation),
+        "invite": lambda: store.invite(caller, f"code of {caller.device}", space, "read", LATER),
         "devices": lambda: store.devices(caller, space),
         "space": lambda: store.space(caller, space),
         "audit": lambda: store.audit(caller, space),
@@ -624,8 +623,8 @@ def test_a_private_space_has_one_person(store: HubStore) -> None:
     with pytest.raises(errors.InvalidArgument, match="one person"):
         store.set_member(owner, space, "mira", "read")
     with pytest.raises(errors.InvalidArgument, match="one person"):
-        store.invite(owner, "c1", Invitation(space, "read", "mira", "", LATER))
-    store.invite(owner, "c2", Invitation(space, "write", "", "", LATER))
+        store.invite(owner, "c1", space, "read", LATER, person="mira")
+    store.invite(owner, "c2", space, "write", LATER)
     redeemed = store.redeem("c2", "somebody", "phone", "t2")
     assert redeemed is not None
     assert (redeemed[0].person, redeemed[0].limit) == ("olga", "write")
@@ -663,7 +662,7 @@ def test_members_leave_and_set_the_rights_of_their_agents(store: HubStore, team:
 
 
 def test_an_invitation_is_used_once(store: HubStore, team: Team) -> None:
-    store.invite(team.owner, "code", Invitation(team.space, "append", "", "", LATER))
+    store.invite(team.owner, "code", team.space, "append", LATER)
     redeemed = store.redeem("code", "nora", "laptop", "token")
     assert redeemed is not None
     caller, space = redeemed
@@ -676,18 +675,18 @@ def test_an_invitation_is_used_once(store: HubStore, team: Team) -> None:
 
 
 def test_an_invitation_expires(store: HubStore, team: Team, clock: Clock) -> None:
-    store.invite(team.owner, "code", Invitation(team.space, "read", "", "", "2026-05-28T20:26:41Z"))
+    store.invite(team.owner, "code", team.space, "read", "2026-05-28T20:26:41Z")
     clock.seconds += 1
     assert store.redeem("code", "nora", "laptop", "token") is None
     with pytest.raises(errors.InvalidArgument):
-        store.invite(team.owner, "code2", Invitation(team.space, "read", "", "", "soon"))
+        store.invite(team.owner, "code2", team.space, "read", "soon")
 
 
 def test_nobody_joins_under_the_name_of_somebody_else(store: HubStore, team: Team) -> None:
-    store.invite(team.owner, "open", Invitation(team.space, "read", "", "", LATER))
+    store.invite(team.owner, "open", team.space, "read", LATER)
     with pytest.raises(errors.AlreadyExists):
         store.redeem("open", "write", "laptop", "token")
-    store.invite(team.owner, "named", Invitation(team.space, "read", "write", "", LATER))
+    store.invite(team.owner, "named", team.space, "read", LATER, person="write")
     with pytest.raises(errors.AlreadyExists):
         store.redeem("named", "", "laptop", "token")
     assert store.authenticate("token") is None
@@ -696,12 +695,12 @@ def test_nobody_joins_under_the_name_of_somebody_else(store: HubStore, team: Tea
 
 def test_a_person_invites_own_devices_and_agents(store: HubStore, team: Team) -> None:
     writer = team.members["write"]
-    store.invite(writer, "phone", Invitation(team.space, "append", "write", "", LATER))
-    store.invite(writer, "agent", Invitation(team.space, "propose", "write", "claude", LATER))
+    store.invite(writer, "phone", team.space, "append", LATER, person="write")
+    store.invite(writer, "agent", team.space, "propose", LATER, person="write", agent="claude")
     with pytest.raises(errors.NotAllowed):
-        store.invite(writer, "more", Invitation(team.space, "owner", "write", "", LATER))
+        store.invite(writer, "more", team.space, "owner", LATER, person="write")
     with pytest.raises(errors.NotAllowed):
-        store.invite(writer, "others", Invitation(team.space, "read", "", "", LATER))
+        store.invite(writer, "others", team.space, "read", LATER)
     phone, agent = (store.redeem(code, "ignored", code, f"token of {code}") for code in ("phone", "agent"))
     assert phone is not None
     assert agent is not None
@@ -713,23 +712,21 @@ def test_a_person_invites_own_devices_and_agents(store: HubStore, team: Team) ->
 
 
 def test_an_agent_needs_a_person_in_its_invitation(store: HubStore, team: Team) -> None:
-    for invitation in (
-        Invitation(team.space, "read", "", "claude", LATER),
-        Invitation(team.space, "owner", "olga", "claude", LATER),
-    ):
-        with pytest.raises(errors.InvalidArgument):
-            store.invite(team.owner, "code", invitation)
+    with pytest.raises(errors.InvalidArgument):
+        store.invite(team.owner, "code", team.space, "read", LATER, agent="claude")
+    with pytest.raises(errors.InvalidArgument):
+        store.invite(team.owner, "code", team.space, "owner", LATER, person="olga", agent="claude")
 
 
 def test_a_person_on_the_hub_joins_another_space_with_the_own_token(store: HubStore, team: Team) -> None:
     store.add_person("nora")
     device = store.add_device("nora", "laptop", "token")
-    store.invite(team.owner, "code", Invitation(team.space, "write", "", "", LATER))
+    store.invite(team.owner, "code", team.space, "write", LATER)
     redeemed = store.redeem("code", "ignored", "ignored", "token")
     assert redeemed is not None
     assert (redeemed[0], redeemed[1] and redeemed[1].right) == (Caller("nora", "", device), "write")
     assert len(store.devices(redeemed[0])) == 1
-    store.invite(team.owner, "other", Invitation(team.space, "write", "somebody", "", LATER))
+    store.invite(team.owner, "other", team.space, "write", LATER, person="somebody")
     with pytest.raises(errors.InvalidArgument):
         store.redeem("other", "", "", "token")
     store.revoke_device(OPERATOR, device)
@@ -739,8 +736,8 @@ def test_a_person_on_the_hub_joins_another_space_with_the_own_token(store: HubSt
 
 def test_an_admin_invites_to_the_hub(store: HubStore, team: Team) -> None:
     with pytest.raises(errors.NotAllowed):
-        store.invite(team.owner, "code", Invitation("", "owner", "", "", LATER))
-    store.invite(OPERATOR, "code", Invitation("", "owner", "", "", LATER))
+        store.invite(team.owner, "code", "", "owner", LATER)
+    store.invite(OPERATOR, "code", "", "owner", LATER)
     redeemed = store.redeem("code", "nora", "laptop", "token")
     assert redeemed is not None
     assert (redeemed[0].person, redeemed[1]) == ("nora", None)
@@ -749,8 +746,8 @@ def test_an_admin_invites_to_the_hub(store: HubStore, team: Team) -> None:
 def test_open_invitations_end_with_their_author(store: HubStore, team: Team) -> None:
     store.set_member(team.owner, team.space, "write", "owner")
     second = person(store, "olga")
-    store.invite(team.members["write"], "one", Invitation(team.space, "read", "", "", LATER))
-    store.invite(second, "two", Invitation(team.space, "read", "", "", LATER))
+    store.invite(team.members["write"], "one", team.space, "read", LATER)
+    store.invite(second, "two", team.space, "read", LATER)
     store.set_member(team.owner, team.space, "write", None)
     store.revoke_device(team.owner, second.device)
     assert store.redeem("one", "nora", "laptop", "token") is None
@@ -759,12 +756,12 @@ def test_open_invitations_end_with_their_author(store: HubStore, team: Team) -> 
 
 def test_a_smaller_right_ends_the_open_invitations_of_a_member(store: HubStore, team: Team) -> None:
     writer = team.members["write"]
-    store.invite(writer, "own", Invitation(team.space, "write", "write", "", LATER))
+    store.invite(writer, "own", team.space, "write", LATER, person="write")
     store.set_member(team.owner, team.space, "write", "read")
     assert store.redeem("own", "", "phone", "token") is None
     assert store.space(writer, team.space).right == "read"
     store.set_member(team.owner, team.space, "write", "owner")
-    store.invite(writer, "other", Invitation(team.space, "owner", "", "", LATER))
+    store.invite(writer, "other", team.space, "owner", LATER)
     store.set_member(team.owner, team.space, "write", "write")
     assert store.redeem("other", "nora", "laptop", "token") is None
 
@@ -950,7 +947,7 @@ def test_every_change_is_in_the_audit_log(store: HubStore, team: Team) -> None:
     store.put(team.owner, team.space, [push("a")])
     store.put(team.members["propose"], team.space, [push("a", 1)])
     store.settle(team.members["write"], team.space, 1, True)
-    store.invite(team.owner, "code", Invitation(team.space, "read", "", "", LATER))
+    store.invite(team.owner, "code", team.space, "read", LATER)
     store.redeem("code", "nora", "laptop", "token")
     store.put(team.owner, team.space, [push("a", 2, deleted=True)])
     store.purge(team.owner, team.space, "a")

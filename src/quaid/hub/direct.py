@@ -30,7 +30,6 @@ from quaid.spaces.protocol import (
     ChangePage,
     Device,
     HubInfo,
-    Invitation,
     InvitationCode,
     Joined,
     Member,
@@ -104,7 +103,7 @@ class StoreHub:
         self._check_right(space, right)
         code = new_code()
         expires_at = timestamp(time.time() + INVITATION_HOURS * 3600)
-        self.store.invite(self.caller, hash_code(code), Invitation(space, right, person, agent, expires_at))
+        self.store.invite(self.caller, hash_code(code), space, right, expires_at, person=person, agent=agent)
         return InvitationCode(code, expires_at)
 
     def _check_right(self, space: str, right: Right | None) -> None:

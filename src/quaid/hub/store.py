@@ -43,7 +43,6 @@ from quaid.spaces.protocol import (
     Change,
     ChangePage,
     Device,
-    Invitation,
     Member,
     Person,
     Proposal,
@@ -559,13 +558,25 @@ class HubStore(ABC):
             problem = "the space would have no owner; make another member the owner first"
             raise errors.InvalidArgument(name="person", problem=problem)
 
-    def invite(self, caller: Caller, code_hash: str, invitation: Invitation) -> None:
+    def invite(
+        self,
+        caller: Caller,
+        code_hash: str,
+        space: str,
+        right: Right,
+        expires_at: str,
+        *,
+        person: str = "",
+        agent: str = "",
+    ) -> None:
         """Store an invitation. Owners and admins invite others; every member can invite own devices and agents.
+
+        `space` is "" for an invitation to the hub, which only an admin may make. `person` is "" if the person who
+        redeems the invitation chooses a name.
 
         Only an admin or the person concerned can make a code for a person who is on the hub already, because the new
         device reads all spaces of that person. People on the hub redeem a code without a name with their own token.
         """
-        space, right, person, agent, expires_at = invitation
         _check_right(right)
         _check_time(expires_at)
         if person:

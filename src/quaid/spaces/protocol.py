@@ -149,16 +149,6 @@ class Device(NamedTuple):
     """The last sequence number of the space that the device has applied; -1 if it has not joined the space."""
 
 
-class Invitation(NamedTuple):
-    space: str
-    """The id of the space; "" for an invitation to the hub, which only an admin may make."""
-    right: Right
-    person: str
-    """The person for whom the invitation is; "" if the person who redeems it chooses a name."""
-    agent: str
-    expires_at: str
-
-
 class Proposal(NamedTuple):
     id: int
     space: str
