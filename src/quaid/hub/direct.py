@@ -52,7 +52,10 @@ NOBODY = Caller("", "", "", "read")
 
 
 def open_store(place: str, create: bool = False) -> HubStore:
-    """Open the database of a hub: a path or a postgresql:// URL. With `create`, create it if it does not exist."""
+    """Open the database of a hub: a path or a postgresql:// URL.
+
+    A missing file is created only with `create`; in PostgreSQL, missing tables are always created.
+    """
     if place.startswith(("postgresql://", "postgres://")):
         from quaid.hub.postgres_store import PostgresHubStore  # imports psycopg
 
@@ -133,7 +136,10 @@ class StoreHub:
         return self.store.put(self.caller, space, checked)
 
     def _checked(self, space: Space, push: Push) -> Push:
-        """Return a push with `additions_only` set. Raise InvalidBundle if the bundle does not match the push."""
+        """Return a push with `additions_only` True if the caller may only append, and the bundle does only that.
+
+        Raise InvalidBundle if the bundle does not match the push.
+        """
         bundle = decode(push.bundle)
         slug = "" if bundle.deleted else bundle.slug
         if (bundle.uuid, bundle.deleted, slug) != (push.uuid, push.deleted, push.slug):
@@ -239,7 +245,7 @@ class SpaceCopies:
         self._lock = threading.Lock()
 
     def call(self, caller: Caller, space: str, operation: str, arguments: dict[str, Any]) -> Any:
-        """Run a read operation for a member on an up-to-date copy of a space."""
+        """Run a read operation on an up-to-date copy of a space, for a caller with a right in the space."""
         found = self._store.space(caller, space, as_member=True)
         if operation not in READS:
             raise UnknownTool(name=operation, hint=f"A hub answers: {', '.join(READS)}.")

@@ -20,7 +20,10 @@ MOST_NAMES = 500
 """Maximum number of values in one IN (...) condition."""
 
 SHAPES = (64, 16, 4, 1)
-"""Possible numbers of rows per INSERT. With few distinct statements, all can stay prepared in the database."""
+"""Possible numbers of rows per INSERT, and of devices per query of their rights.
+
+With few distinct statements, all can stay prepared in the database.
+"""
 
 UUID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
@@ -121,7 +124,7 @@ class Ledger:
         self._entries: list[AuditEntry] = []
 
     def log(self, caller: Caller, action: str, subject: str) -> None:
-        """Append an entry to the audit log."""
+        """Append an entry to the audit log. save() writes it."""
         self.audit_number += 1
         who = (caller.person, caller.agent, caller.device)
         entry = AuditEntry(self.audit_number, self.now, *who, action, self.space, subject, "")

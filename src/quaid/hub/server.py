@@ -1,7 +1,7 @@
-"""The HTTP server of a hub. Each request is one call of a StoreHub; see docs/hub.md for the protocol.
+"""The HTTP server of a hub. Most requests are one call of a StoreHub; see docs/hub.md for the protocol.
 
-The store is called on threads. A request is admitted by its token before its body is read. Nothing about requests
-is logged, except the names of unexpected exceptions.
+The store is called on threads. A request is admitted by its token before its body is read. Only problems of the hub
+are logged; for an unexpected exception, only its name.
 """
 
 import asyncio
@@ -467,7 +467,7 @@ async def _read_body(request: Request, limit: int) -> bytes:
 
 
 def _error_answer(error: errors.QuaidError) -> Response:
-    """Return an error as JSON. A body that was not read cannot be skipped, so the connection is closed.
+    """Return an error as JSON. If the body of the request may not have been read, the connection is closed.
 
     Problems of the hub itself are described without details, which may contain paths or addresses.
     """

@@ -133,7 +133,7 @@ class PutQueue:
         call.turn.wait()
 
     def take(self, call: PutCall, fit: Callable[[PutCall, PutCall], bool]) -> list[PutCall]:
-        """Remove and return a call, and the waiting calls that can be stored with it."""
+        """Remove and return a call, and fewer than MOST_GROUPED waiting calls that can be stored with it."""
         with self.lock:
             fitting = [other for other in self.waiting if other is not call and fit(call, other)]
             calls = [call, *fitting[: MOST_GROUPED - 1]]
@@ -152,7 +152,7 @@ class PutQueue:
 
 
 class HubStore(ABC):
-    """The database of a hub. Every method is one transaction; methods with a caller check the caller's right.
+    """The database of a hub. A method writes all its rows in one transaction. Methods with a caller check the right.
 
     They raise errors.NotFound for a space that the caller cannot see, errors.NotAllowed for an insufficient right,
     and errors.DeviceRevoked if the device of the caller was revoked meanwhile.
@@ -199,7 +199,7 @@ class HubStore(ABC):
 
     @abstractmethod
     def _wake(self, space: str) -> None:
-        """Wake the threads of _watch, in all processes, after a commit to a space."""
+        """Wake _watch() after a commit to a space, in other processes too if the database can notify them."""
         ...
 
     @abstractmethod
@@ -213,7 +213,7 @@ class HubStore(ABC):
         ...
 
     def _queue(self, space: str) -> PutQueue:
-        """Return the queue for a space, which spaces may share. Only calls for one space share a transaction."""
+        """Return the queue for a space. Spaces may share a queue; see _fit_together() for sharing a transaction."""
         return self._queues[hash(space) % len(self._queues)]
 
     def _create_hub(self, tx: HubTransaction) -> None:
@@ -244,7 +244,10 @@ class HubStore(ABC):
         ledger.save()
 
     def _access(self, tx: HubTransaction, caller: Caller, space: str, *, as_admin: bool = False) -> Access:
-        """Return the access of the caller to a space. Raise NotFound if the caller has no right in it."""
+        """Return the access of the caller to a space.
+
+        Raise NotFound if the caller has no right in it, unless `as_admin` and the caller is an admin.
+        """
         row = self._access_rows(tx, [caller.device], space).get(caller.device)
         return self._judge(row, caller, space, as_admin=as_admin)
 
@@ -395,7 +398,7 @@ class HubStore(ABC):
         return _caller_from(row)
 
     def revoke_device(self, caller: Caller, device: str) -> None:
-        """Revoke a device and its open invitations. Admins may revoke any device, others only their own."""
+        """Revoke a device and its open invitations. Admins may revoke any device, people their own, agents none."""
         with self._write() as tx:
             self._check_caller(tx, caller)
             row = tx.one("SELECT person FROM devices WHERE id = ?", (device,))
@@ -408,9 +411,10 @@ class HubStore(ABC):
             self._log(tx, "", caller, "revoke device", device)
 
     def devices(self, caller: Caller, space: str | None = None) -> list[Device]:
-        """Return the devices of the caller, or all for an admin.
+        """Return the devices of the caller's person, or the devices of all people for an admin.
 
-        With a space: those of its members, and those that have read it, to an owner or admin; to others their own.
+        With a space, return only those of its members and those that have read its pages. An owner of the space
+        also gets the devices of other people.
         """
         with self._read() as tx:
             if space is None:
@@ -461,7 +465,7 @@ class HubStore(ABC):
         return Space(id, name, kind, sealed, 0, "owner")
 
     def space(self, caller: Caller, space: str, as_member: bool = False) -> Space:
-        """Return a space. With `as_member`, an admin must be a member too."""
+        """Return a space. With `as_member`, an admin needs a right in it too."""
         with self._read() as tx:
             return self._access(tx, caller, space, as_admin=not as_member).space
 
@@ -658,7 +662,10 @@ class HubStore(ABC):
         agent: str,
         right: Right,
     ) -> Caller:
-        """Add a device, and its person if new. A device of an existing person is limited to the invited right."""
+        """Add a device, and its person if new.
+
+        A device of an existing person or of an agent is limited to the right in the invitation.
+        """
         known = tx.one("SELECT is_admin FROM people WHERE name = ?", (person,)) if may_exist else None
         if known is None:
             self._insert_person(tx, person, is_admin=False)
@@ -681,7 +688,7 @@ class HubStore(ABC):
 
     # Pages
     def put(self, caller: Caller, space: str, pushes: Sequence[Push]) -> list[PushResult]:
-        """Store pushes. Concurrent calls for the same space are stored in one transaction, which saves commits."""
+        """Store pushes. Concurrent calls may share a transaction, which saves commits."""
         pushes = [push._replace(slug="") if push.deleted else push for push in pushes]
         call, queue = PutCall(caller, space, pushes), self._queue(space)
         queue.add(call)
@@ -737,7 +744,7 @@ class HubStore(ABC):
         writer.save()
 
     def changes(self, caller: Caller, space: str, after: int, limit: int) -> ChangePage:
-        """Return at most `limit` changes, and fewer if their bundles are larger than 8 MB together; at least one."""
+        """Return the changes after the number `after`: at most `limit`, and at most 8 MB of bundles or one change."""
         with self._read() as tx:
             access = self._enter(tx, caller, space)
             last_seq = access.space.last_seq
@@ -835,9 +842,9 @@ class HubStore(ABC):
 
     # Proposals
     def proposals(self, caller: Caller, space: str) -> list[Proposal]:
-        """Return open proposals, those of others only to writers; and decided ones of the caller's own device.
+        """Return proposals: to writers all open ones and those of their device, to others those of their person.
 
-        If they are larger than 8 MB together, only the newest are returned; at least one.
+        Only the newest MOST_PROPOSALS are returned, and only the newest with at most 8 MB together or the newest.
         """
         with self._read() as tx:
             access = self._enter(tx, caller, space)
@@ -892,7 +899,10 @@ class HubStore(ABC):
 
     # Erasure and acknowledgements
     def purge(self, caller: Caller, space: str, uuid: str) -> Purge:
-        """Erase a page with its history for good. Owners may do it, and writers if the page is only theirs."""
+        """Erase a page with its history for good.
+
+        Owners may do it, and people with the right `write`, but not their agents, if all its revisions are theirs.
+        """
         with self._write() as tx:
             access = self._enter(tx, caller, space, "write", "Erasing a page")
             ledger = self._ledger(tx, space)
@@ -994,7 +1004,10 @@ class HubStore(ABC):
 
     # Audit
     def audit(self, caller: Caller, space: str = "", after: int = 0, limit: int = 1000) -> list[AuditEntry]:
-        """Return audit entries of a space to its owners and to admins; "" for people and devices, to admins."""
+        """Return audit entries of a space to its owners and to admins.
+
+        If `space` is "", return the entries about people, devices and new spaces to admins.
+        """
         with self._read() as tx:
             if space:
                 self._manage(tx, caller, space, "Reading the audit log")
@@ -1194,7 +1207,7 @@ class SqliteHubStore(HubStore):
             self._writer.pragma("wal_checkpoint", "TRUNCATE")
 
     def _watch(self) -> None:
-        """Poll the sequence numbers of all spaces after each commit, and twice a second for other processes."""
+        """Report changes after each commit. Check twice a second for commits of other processes."""
         connection = self._connect()
         version = connection.pragma("data_version")
         self._watcher_started.set()
