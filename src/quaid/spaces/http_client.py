@@ -51,7 +51,7 @@ from quaid.spaces.protocol import (
 TIMEOUT = 30.0
 MAX_ANSWER = 256 * 1024 * 1024
 PUSH_BYTES = 8 * 1024 * 1024
-"""Maximum total size of the bundles in one request."""
+"""Maximum total size of the bundles in one request, unless it has a single larger one."""
 PUSH_PAGES = 200
 MOST_RETRIES = 5
 NOT_REPEATABLE = ("redeem", "create_space", "invite", "settle")

@@ -37,7 +37,7 @@ class Caller(NamedTuple):
     limit: Right = "owner"
     """The highest right of this token in any space. The member's right in a space applies if it is lower."""
     is_admin: bool = False
-    """True for the operator of the hub, who may create spaces and people."""
+    """True for an admin of the hub; see HubStore for what admins may do."""
 
 
 class Space(NamedTuple):

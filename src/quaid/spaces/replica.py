@@ -165,7 +165,7 @@ class SyncedSpace(NamedTuple):
     """Number of local pages changed by changes from the hub."""
     pushed: int = 0
     proposed: int = 0
-    """Number of changes that the hub stored as proposals, because this member may only propose."""
+    """Number of changes that the hub stored as proposals, because this member may only propose or append."""
     rejected: tuple[str, ...] = ()
     """Slugs of pages that were reset to the text of the hub, because the proposal was rejected."""
     conflicts: tuple[str, ...] = ()
@@ -375,7 +375,7 @@ class Replica:
         self._move_cursor(tx, last)
 
     def _add_new(self, tx: Transaction, new: list[tuple[Change, Bundle]]) -> set[str]:
-        """Insert new pages with unused slugs in bulk. Return their uuids."""
+        """Insert new pages with unused slugs in bulk, unless the collection has a folder. Return their uuids."""
         if self.collection.root is not None:
             return set()
         slugs_wanted = {change.uuid: bundle.slug for change, bundle in new}
@@ -651,7 +651,7 @@ class Replica:
         page_writer.remove_page_file(self.db, tx, self.collection, page_id, self._new_uuid())
 
     def _discard_expired(self, tx: Transaction) -> None:
-        """Discard pages that were deleted on the hub more than 30 days ago, as a sync of a folder does."""
+        """Discard pages that were deleted on the hub and have been in quarantine here for more than 30 days."""
         before = dates.shift_date(self._now()[:10], -erasure.QUARANTINE_DAYS)
         for page in erasure.quarantined_pages(tx, self._id, before=before):
             state = self.space.page_state(tx, page.uuid)
@@ -790,7 +790,10 @@ class Replica:
         return True
 
     def _give_way(self, uuid: str, head: Change, theirs: Bundle) -> None:
-        """Resolve a slug conflict: another page on the hub has the slug of the pushed page, which is renamed."""
+        """Resolve a slug conflict: another page on the hub has the slug of the pushed page.
+
+        Apply the other page if its revision is new here; otherwise rename the pushed page.
+        """
         state = self.space.page_state(self.db, head.uuid)
         if state is None or state.revision < head.revision:
             self._apply_alone(head, theirs)
@@ -886,7 +889,7 @@ class Replica:
         self._result = self._result._replace(restored=True)
 
     def _offer_page(self, tx: Transaction, state: PageState, head: Change | None) -> None:
-        """Add a page to the outbox, if the hub has a different revision of it or none.
+        """Add a page to the outbox, of which the hub has a different revision, `head`, or none.
 
         The revision of the hub is the common ancestor if the history of the page contains it. Otherwise another
         device wrote it after the loss, and the pages are merged without an ancestor.
