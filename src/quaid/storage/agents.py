@@ -104,8 +104,8 @@ def search_proposals(
 ) -> list[tuple[ProposalRow, float]]:
     """Return matching open proposals of one author, each with the share of the words that it contains, best first.
 
-    A proposal matches if its slug contains one of the words, or its added text and slug contain half of them. Words
-    are compared by their stems. Only the author finds an open proposal in searches.
+    A proposal matches if the last part of its slug contains one of the words, or its slug and added text contain half
+    of them. Words are compared by their stems. Only the author finds an open proposal in searches.
     """
     stemmer = Stemmer(db)
 

@@ -220,7 +220,7 @@ def _uncut_state(db: "Database") -> tuple[int, str]:
 def _update_uncut(db: "Database", seen: _UncutPages) -> _UncutPages:
     """Return the current list of pages without chunks.
 
-    Only new pages are checked, unless UNCUT_COUNTER has changed.
+    Only new pages and those on the old list are checked, unless UNCUT_COUNTER has changed.
     """
     if _uncut_state(db)[1] != seen.left:
         return _find_uncut(db)

@@ -439,7 +439,7 @@ def add(tx: "Transaction", name: str, kind: str, root: str | None, writable: boo
 
 
 def page_counts(db: "Database") -> dict[int, tuple[int, int]]:
-    """Return the numbers of visible and quarantined pages by collection id."""
+    """Return the numbers of visible and quarantined pages by collection id. Expired pages are not counted."""
     rows = db.rows(
         "SELECT collection_id, count(*) FILTER (WHERE quarantined_at IS NULL),"
         " count(*) FILTER (WHERE quarantined_at IS NOT NULL AND id NOT IN"
@@ -518,7 +518,8 @@ def write_folder_list(db: "Database") -> None:
 def file_of_page(db: "Database", page_id: int) -> "tuple[LastSeenFile | None, str | None]":
     """Return the last seen state of a page's file, and the path of the file with the page's heading.
 
-    The path is "" if that file is gone, and None if the page was not made from a heading.
+    The state is None if the page has no file. The path is "" if that file is gone, and None if the page was not
+    made from a heading.
     """
     heading = db.one(
         "SELECT coalesce(f.relative_path, '') FROM file_nodes n LEFT JOIN file_state f ON f.page_id = n.file_page_id"

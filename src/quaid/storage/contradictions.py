@@ -229,8 +229,8 @@ def _load_snapshot(
 def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> Snapshot:
     """Return a snapshot of the data related to these pages.
 
-    The snapshot contains facts on these pages and about their subjects, links, and the text of pages that
-    link to or mention these pages.
+    The snapshot contains facts on these pages and about their subjects, links, and the text of these pages and
+    of pages that link to, mention or contradict them.
     """
     roots = sorted(set(page_ids))
     texts = list(_select_texts(db, sorted(_related_pages(db, roots))))

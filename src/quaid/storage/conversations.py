@@ -445,7 +445,7 @@ def find_session(db: "Database", client: str, session: str) -> ConversationRow |
 
 
 MIN_SOURCE_NAME = 8
-"""Shorter session ids are not searched for in sources, because they may occur there by chance."""
+"""A shorter session id in the source of a page is ignored, because it may occur there by chance."""
 
 
 class TranscriptState(NamedTuple):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction
 
 QUARANTINE_DAYS = 30
-"""A quarantined page is discarded after this many days."""
+"""A quarantined page is discarded after this many days, unless it has data that exists nowhere else."""
 
 _QUARANTINED_SQL = (
     "SELECT p.id, p.uuid, p.slug, p.title, c.name, r.file_path, p.quarantined_at,"
@@ -100,7 +100,7 @@ def quarantine_page(
 def quarantined_pages(
     db: "Database | Transaction", collection_id: int | None = None, *, slug: str = "", before: str = "9999"
 ) -> list[QuarantinedPage]:
-    """Return the quarantined pages, most recently quarantined first.
+    """Return the quarantined pages, except expired ones, most recently quarantined first.
 
     The result can be limited to a collection, a slug, and pages quarantined before a time.
     """
@@ -578,10 +578,10 @@ def _parameter_count(sql: str) -> int:
 
 
 PROBE_LENGTH = 40
-"""A probe (a string to search for after a page is erased) has at most this many characters."""
+"""A probe (a string to search for after a page is erased) from its text has at most this many characters."""
 
 SHORTEST_PROBE = 12
-"""A probe has at least this many characters, because shorter strings may occur in other pages by chance."""
+"""A probe from the text has at least this many, because shorter strings may occur in other pages by chance."""
 
 MOST_PROBES = 24
 
@@ -632,7 +632,7 @@ def _probe_pieces(texts: list[str]) -> list[str]:
 
 
 def json_strings(value: Any) -> list[str]:
-    """Return all strings in a JSON value."""
+    """Return all strings in a JSON value, except the names of fields."""
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 RETENTION = "retention."
 GRACE_SETTING = "expiry_grace"
 SHORTEST_LINE = 8
-"""Only lines with at least this many characters, without the expiry mark, are erased from former versions."""
+"""A line with fewer characters is erased only from those former versions in which it has its expiry mark."""
 
 _PAST = "expires_at <= ?1 AND (length(expires_at) > 10 OR expires_at < ?2)"
 """SQL condition that `expires_at`, a day or a time, is past. ?1 is the current time and ?2 the local day."""
@@ -166,7 +166,7 @@ def _set_text(
 
 
 def _drop_quotes(tx: "Transaction", page_id: int, text: str) -> None:
-    """Delete the contradictions of a page that quote an expired text. The next check finds the rest again."""
+    """Delete the contradictions of a page that quote an expired text. The next check restores those that remain."""
     words = text.split("\n")[0].strip(" \t-*+[]x")
     words = words[: words.find(dates.EXPIRY_MARK)].strip() if dates.EXPIRY_MARK in words else words
     if words:
@@ -230,11 +230,12 @@ class ExpiredRow(NamedTuple):
     file: str
     """The path of the page's file in its folder, or ""."""
     writable: bool
-    """False if the folder or the shared space may not be changed, so that the item stays hidden."""
+    """False if the file or the shared space of the item cannot be changed, so that the item stays hidden."""
     is_automatic: bool
     """True if the item is erased automatically after the grace period.
 
-    Items in files of attached folders, and pages by a person that an agent made expire, are left to a person.
+    Pages and lines in attached folders, except notebooks, and pages by a person that an agent made expire, are
+    left to a person.
     """
 
     def show_line(self, tx: "Transaction", text: str) -> tuple[str, str]:
@@ -323,7 +324,7 @@ _ROWS_SQL = (
 def expired_rows(
     db: "Database | Transaction", *, hidden_before: str = "9999", slug: str = ""
 ) -> list[ExpiredRow]:
-    """Return the hidden pages, lines and facts, those hidden first at the beginning."""
+    """Return the hidden pages, lines and facts in the order in which they were hidden."""
     rows = db.rows(
         f"{_ROWS_SQL} WHERE e.hidden_at <= ?1 AND (?2 = '' OR p.slug = ?2) ORDER BY e.hidden_at, e.id",
         (hidden_before, slug),

@@ -319,7 +319,8 @@ def _subject_ref(tx: "Transaction", page_id: int, key: str) -> EntityRef:
 def _matching_fact(existing: list[FactRow], fact: FactInput, today: str) -> FactRow | None:
     """Return the existing row for the same fact, or None.
 
-    Input with an end date but no start date matches the first of these rows that exists:
+    Input with a start date matches a row with the same start date. Input with an end date but no start date
+    matches the first of these rows that exists:
 
     - a row with the same end date
     - a row without an end date
@@ -484,7 +485,7 @@ def delete_facts(tx: "Transaction", ids: "Iterable[int]") -> None:
 
 
 MOST_FACTS_SCANNED = 10_000
-"""Objects and sources have no index, so a query compares only those of this many newest facts."""
+"""Sources, and names within objects, have no index, so they are compared only in this many newest facts."""
 
 _IS_VISIBLE = "JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
 _FACTS_BY = {
@@ -549,7 +550,7 @@ def facts_naming(db: "Database", names: "Iterable[str]", limit: int = 40) -> lis
 
 
 def subjects_beginning(db: "Database", words: "Iterable[str]") -> set[str]:
-    """Return the normalized subjects that are the only ones whose name begins with one of these words."""
+    """Return the normalized subjects of several words whose first word is in `words` and begins no other subject."""
     subjects = set()
     for word in words:
         rows = db.rows(
@@ -814,8 +815,8 @@ def _locate_fact(
 ) -> "tuple[facts.QuotedLine | None, int | None]":
     """Return the line that supports a fact, and the page version it is from (None for the current version).
 
-    Evidence text is searched for in the current version. Without evidence, the fact's object is searched for in the
-    version that was current when the fact was recorded, because later text cannot be its source.
+    The line contains the evidence and is from the current version. Without evidence, it contains the object and is
+    from the version that was current when the fact was recorded, because later text cannot be the source.
     """
     words = fact_needles(row.evidence_text, row.object)
     if row.evidence_text or page.changed_at < row.created_at:

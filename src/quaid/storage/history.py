@@ -153,8 +153,8 @@ def versions_of_page(db: "Database | Transaction", page_id: int) -> list[PageVer
 def drop_versions_with(tx: "Transaction", page_id: int, text: str, *, everywhere: bool = False) -> None:
     """Delete the former versions of a page that contain a text, and overwrite their bytes in the file.
 
-    Ingested sources are kept, and only the text is removed from their bytes. With `everywhere`, it is also
-    removed from the current version.
+    The current bytes of an ingested source are kept without the text. With `everywhere`, the text is removed from
+    the current version of any page.
     """
     import hashlib  # imported late, because loading OpenSSL takes 3 ms
 
@@ -486,7 +486,10 @@ def list_imports(db: "Database") -> list[ImportBatch]:
 
 
 def read_import_files(db: "Database", import_id: str) -> Iterator[tuple[str, bytes]]:
-    """Yield path and bytes of the files of an import in path order, one at a time to save memory."""
+    """Yield path and bytes of the files of an import in path order, one at a time to save memory.
+
+    Files of expired pages are left out, and expired lines are removed from the bytes.
+    """
     for path, raw_id in db.rows(
         "SELECT file_path, raw_id FROM import_files WHERE import_id = ? ORDER BY file_path", (import_id,)
     ):

@@ -200,7 +200,7 @@ def differ_from_text(tx: "Transaction", page_id: int, page: "Page") -> bool:
 
 
 def correct_targets(tx: "Transaction") -> None:
-    """Resolve all derived links again."""
+    """Resolve all derived links again, except those from or to hidden pages."""
     rows = tx.execute(_ALL_TARGETS).fetchall()
     tx.executemany("UPDATE links SET to_page_id = ? WHERE id = ?", changed_targets(tx, rows))
 
@@ -517,7 +517,10 @@ MAX_MENTIONS = 20
 
 
 def unlinked_mentions(db: "Database", page_id: int, title: str) -> list[int]:
-    """Return the visible pages whose text contains this page's title, and that have no link to or from it."""
+    """Return the visible pages whose text contains this page's title, and that have no link to or from it.
+
+    Return [] for a title with fewer than four characters, or on more than MAX_MENTIONS pages.
+    """
     words = title.replace('"', " ").strip()
     if len(words) < 4:
         return []

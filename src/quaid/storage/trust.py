@@ -92,9 +92,9 @@ _WORD = re.compile(r"\w+")
 
 
 def of_new_lines(tx: "Transaction", front: dict[str, Any], old: str, new: str) -> dict[bytes, int]:
-    """Return the new lines whose class is lower than that of the write, because they cite or repeat web text.
+    """Return the new lines of an agent's text, by key, that have the class WEB, which is below that of agents.
 
-    Text of an agent cannot have a higher class than its sources, and WEB is the only class below that of agents.
+    These are the lines that repeat web text, or all new lines if they or the front matter cite a web source.
     """
     if tx.trust != DERIVED or tx.one("SELECT 1 FROM page_trust WHERE lowest = ? LIMIT 1", (WEB,)) is None:
         return {}
