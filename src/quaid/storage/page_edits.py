@@ -445,7 +445,7 @@ class MergedRows(NamedTuple):
     """Numbers of rows moved or changed by a merge."""
 
     links: int
-    """Number of explicitly added links that now start or end at the kept page."""
+    """Number of explicitly added links that were moved to the kept page."""
     links_joined: int
     """Number of links deleted because they overlapped in time with a link of the same pages and relationship."""
     links_between: int

@@ -85,7 +85,7 @@ _MOVED_PAGE_SQL = _PAGE_SQL + "p.id = (SELECT page_id FROM redirects WHERE colle
 
 
 def find(db: "Database", slug: str, collection: str = "default") -> PageRow | None:
-    """Return the page with this slug, or the page that the slug redirects to, or None."""
+    """Return the page with this slug, else the one that it redirects to, else that of _other_spelling(), or None."""
 
     key = (collection, slug)
     row = db.one(_PAGE_SQL + "p.slug = ?", key) or db.one(_MOVED_PAGE_SQL, key)
@@ -186,7 +186,7 @@ def pages_with_conflicts(db: "Database", limit: int) -> list[PageRow]:
 
 
 def any_page_contains(db: "Database", text: str, *, without_file: bool = False) -> bool:
-    """Return True if the text of a page contains `text`. This may scan all pages.
+    """Return True if the text of a page, hidden or not, contains `text`. This may scan all pages.
 
     With `without_file`, pages in attached folders are skipped.
     """
@@ -315,7 +315,8 @@ def _tags_of_pages(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
 def _did_you_mean(db: "Database", slug: str) -> str:
     """Return a sentence that suggests pages for an unknown slug, or "" if no page is similar.
 
-    Pages with this name in another folder come first, then pages with this title or alias, then similar slugs.
+    Pages with this name in another folder come first, then pages with this title or alias, then similar slugs, then
+    pages whose title or alias contains the name.
     """
     import difflib
 

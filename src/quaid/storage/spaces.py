@@ -162,7 +162,7 @@ class SpaceRow(NamedTuple):
         return dict(rows)
 
     def known_uuids(self, db: "Database | Transaction", uuids: list[str]) -> set[str]:
-        """Return the uuids that have a page (visible or hidden), or a sync state in this collection."""
+        """Return the uuids that have a page in any collection, visible or hidden, or a sync state in this one."""
         rows = db.rows(
             "SELECT p.uuid FROM json_each(?1) AS wanted JOIN pages AS p ON p.uuid = wanted.value UNION"
             " SELECT s.uuid FROM json_each(?1) AS wanted JOIN space_pages AS s"

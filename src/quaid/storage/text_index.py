@@ -308,7 +308,8 @@ class TextIndex:
     def pages_named(self, phrase: str, names: list[str], slug: str, filters: SearchFilters) -> list[int]:
         """Return the ids of pages with one of the names as title, then of pages with the slug.
 
-        ASCII case is ignored in titles. `phrase` is an FTS5 phrase of the words of the names.
+        `names` are case variants of one name, and `phrase` is that name as an FTS5 phrase. ASCII case is ignored in
+        titles.
         """
         index = self._index
         allowed, values = _filter_sql(index, filters)

@@ -433,7 +433,10 @@ class VectorIndex:
     """The query for the VectorTables of a model."""
 
     COUNTED = 1
-    """The column of the rows of `_texts` that `nearest` counts: 1 for the chunk or turn, 0 for the vector."""
+    """`nearest` counts the distinct values in this column of the rows of `_texts`, and stops when there are enough.
+
+    Column 0 is the id of the vector, and column 1 the id of the chunk or turn.
+    """
 
     def __init__(self, db: "Database", resident_bytes: int, shared: "ViewCache | None" = None) -> None:
         self._db = db
@@ -531,7 +534,11 @@ class ChunkIndex(VectorIndex):
     """
 
     TABLES = vectors.CHUNK_TABLES
-    COUNTED = 0  # counting chunks could take many rounds if the entries of one chunk are nearest
+    COUNTED = 0
+    """Vectors are counted, because many of the nearest vectors may belong to one chunk.
+
+    If chunks were counted, nearest() might repeat its search many times.
+    """
 
     def __init__(
         self,

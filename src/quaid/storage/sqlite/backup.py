@@ -164,7 +164,7 @@ PAGES_COMPARED = 20
 """Up to this many pages are compared to recognise a copy of a memory without an id."""
 
 PAGES_SCANNED = 4
-"""The UUIDs of this many first and last pages of a copy are searched for in the file of a damaged memory."""
+"""The file of a damaged memory is scanned for the UUIDs of this many first and this many last pages of a copy."""
 
 
 class DatabaseCopy(NamedTuple):

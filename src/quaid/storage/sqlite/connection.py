@@ -807,7 +807,7 @@ class Database:
         return self.connection.data_version()
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a transaction and commit it. All writes go through here; calls cannot be nested."""
+        """Run `work` in a transaction and commit it. Calls can be nested only inside rehearse()."""
         return self._transaction(work, "COMMIT")
 
     def dry_run(self, work: Callable[[Transaction], T]) -> T:
