@@ -1,6 +1,7 @@
 """Configuration text of other programs: edit JSONC and TOML in place, write systemd units and launchd plists.
 
-An edit keeps all other bytes, and the result is parsed again before it is returned.
+An edit keeps all other bytes. The result of an edit of TOML, or of a removal from JSON, is parsed again before it
+is returned.
 """
 
 import json

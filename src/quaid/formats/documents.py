@@ -1,7 +1,7 @@
 """Convert documents to Markdown with a heading for each page, slide, sheet or chapter.
 
-Files are untrusted. Nothing is extracted to disk, no macro and no external reference is followed, XML with entity
-declarations is refused, and the size of everything that is unpacked is limited. Time and memory are limited by the
+Files are untrusted. Nothing is extracted to disk, macros are not run, external references are not followed, XML with
+entity declarations is refused, and the size of all unpacked content is limited. Time and memory are limited by the
 process that calls this module.
 """
 
@@ -792,7 +792,7 @@ def read_html(name: str, stream: IO[bytes]) -> Document:
 
 
 def _decode_as(data: bytes, charset: str) -> str:
-    """Decode text in a declared encoding, or as UTF-8 or Latin-1 if that fails."""
+    """Decode text in a declared encoding, or like markdown.decode() if there is none or that fails."""
     if charset and not data.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
         try:
             return data.decode(charset)

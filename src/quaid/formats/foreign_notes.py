@@ -100,7 +100,7 @@ def make_page(
 
 
 def note_texts(files: list[InputFile], *endings: str) -> Iterator[tuple[InputFile, str] | SkippedEntry]:
-    """Yield each file with one of these endings and its text, and a SkippedEntry for every other file."""
+    """Yield each file with one of these endings and its text, and a SkippedEntry for other files and for problems."""
     for file in files:
         if not file.path.lower().endswith(endings):
             yield SkippedEntry(file.path, OTHER_KIND)
@@ -174,7 +174,7 @@ def _inline_fields(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _read_note(path: str, text: str) -> tuple[ForeignPage, markdown.MarkdownDocument]:
-    """Return the page of a Markdown note without the block of facts that an export of Quaid adds, and its parts.
+    """Return the page of a Markdown note and its parts, without the block of facts that an export of Quaid adds.
 
     The first name of the page is its title.
     """
@@ -574,7 +574,7 @@ def _notion_text(text: str, source: str) -> str:
 
 
 def _notion_table(source: str, text: str) -> Iterator[Item]:
-    """Read a database of Notion as a page with a table. The rows that have pages are linked by name."""
+    """Read a database of Notion as a page with a table. The pages of its rows are separate files."""
     clean, identifier = _notion_path(source)
     path = f"{slugs.from_path(clean + '.md')}.md"
     title = clean.rpartition("/")[2]
@@ -931,7 +931,7 @@ def _mem0_records(file: InputFile) -> Iterator[tuple[str, Any]]:
 
 
 def json_lines(file: InputFile) -> Iterator[tuple[int, Any]]:
-    """Yield number and value of each line of a file of JSON lines; a broken line has the value None."""
+    """Yield number and value of each line of a file of JSON lines, except blank ones; None for a broken line."""
     rest = b""
     number = 0
     for piece in chain(file.pieces(), [b"\n"]):

@@ -203,7 +203,10 @@ class HtmlReader(HTMLParser):
             self._lines.append("")
 
     def text(self) -> str:
-        """Return the text, or only that of <main> and <article> if it is at least _MIN_MAIN_SHARE of the text."""
+        """Return the text.
+
+        Of a page, return only the text of <main> and <article> if it is at least _MIN_MAIN_SHARE of the text.
+        """
         self._end_row()
         whole = "\n".join(self._lines)
         inner = "\n".join("\n".join(self._lines[first:last]) for first, last in self._main)

@@ -1,7 +1,8 @@
 """Markdown pages: decode, parse into front matter, compiled truth and timeline, render, and patch in place.
 
-The compiled truth is the text of a page above the timeline. A bare `---` line separates the two. A patch
-keeps every byte that the edit does not affect, and the result is parsed again before it is returned.
+The compiled truth is the text of a page above the timeline. A bare `---` line separates the two. A patch keeps
+every byte that the edit does not affect, unless the page has to be rendered again; the result is parsed again
+before it is returned.
 
 Front matter is YAML or TOML, with values restricted to JSON types. It is limited in size and depth, because files may
 come from untrusted sources.
@@ -678,7 +679,7 @@ def _is_comment(line: str, place: int) -> bool:
         return False
 
 
-# Three versions of a file
+# Three-way merge
 
 _GIT_MARKERS = ("<<<<<<< ours", "=======", ">>>>>>> theirs")
 

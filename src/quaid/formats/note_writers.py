@@ -159,7 +159,10 @@ def _logseq_links(text: str, resolve: Resolve) -> str:
 
 
 def _outline(text: str, depth: int = 0) -> Iterator[str]:
-    """Yield the lines of a Markdown text as blocks of an outline: below each heading, items by indentation."""
+    """Yield a Markdown text as lines of an outline, in which blocks are nested below the last heading.
+
+    Items of lists are nested further by their indentation.
+    """
     below, fence, in_block = depth, "", False
     indent = ""
     for line in text.split("\n"):
