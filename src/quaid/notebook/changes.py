@@ -256,7 +256,7 @@ def is_removal_task(text: str) -> bool:
 
 
 def cancels(text: str) -> bool:
-    """Return True if a removal cancels a to-do instead of finishing it."""
+    """Return True if a sentence that removes a to-do cancels it ("cancel …") rather than reports it as done."""
     return bool(re.match(rf"(?i){_COURTESY}cancel\s", text))
 
 

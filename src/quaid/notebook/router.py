@@ -22,7 +22,7 @@ from quaid.notebook.changes import is_foreign_forget, is_foreign_reminder, strip
 from quaid.notebook.layout import DAILY, LISTS, NOTEBOOK_FOLDERS, RememberedLine
 
 MAX_LIST_SENTENCE = 2_000
-"""Maximum characters of a sentence in which a list name is searched for."""
+"""A sentence with more characters is not searched for the name of a list."""
 
 _WHOSE = r"(?:my|the|our|a|an|his|her|their|this|that|your|[\w-]+[’']s)"
 _PHRASE = r"(?:[\w’'&-]+ ){0,4}?[\w-]*list(?: (?:of|for) [\w’'& -]{1,40})?"
@@ -774,7 +774,10 @@ def _person_section(text: str, name: str) -> str:
 
 
 def _list_kind(name: str, items: str, paths: tuple[str, ...]) -> NoteKind:
-    """Return the kind of a named list: a predefined kind, or a file in lists/."""
+    """Return the kind of a named list: a predefined kind, or a file in lists/.
+
+    If `name` is "" (for "the list"), the items decide between to-dos and shopping.
+    """
     if name.lower() in KNOWN_LISTS:
         return NOTE_KINDS[KNOWN_LISTS[name.lower()]]
     if name:
