@@ -10,7 +10,8 @@ from bench.dashboard import made_up, made_up_memory
 from bench.table import show, verdict
 from quaid.app import Brain
 from quaid.operations import dispatch, golden
-from quaid.storage import pages, questions as store
+from quaid.storage import pages
+from quaid.storage.questions import GoldenQuestions
 
 PAGES, QUICK_PAGES = 5_000, 1_000
 QUESTIONS = 100
@@ -31,13 +32,10 @@ def _measure(brain: Brain, folder: str, made: list[tuple[str, str]]) -> list[tup
     plain = _spent(lambda: _import(brain, folder, "plain"))
     rng = random.Random(3)
 
-    def add(tx: object) -> None:
-        for slug, text in rng.sample(made, QUESTIONS):
-            row = pages.require(brain.db, slug)
-            words = " ".join(rng.sample(text.rstrip(".").split(), 6))
-            store.add_golden(tx, words, [row.id], 5, brain.now())  # type: ignore[arg-type]
-
-    brain.db.write(add)
+    for slug, text in rng.sample(made, QUESTIONS):
+        row = pages.require(brain.db, slug)
+        words = " ".join(rng.sample(text.rstrip(".").split(), 6))
+        GoldenQuestions(brain.db).add(words, [row.id], 5, brain.now())
     golden.golden_run(brain)  # loads the model
     run = golden.golden_run(brain)
     guarded = _spent(lambda: _import(brain, folder, "guarded"))

@@ -10,7 +10,8 @@ from quaid.cli.render import render
 from quaid.errors import ChangedSinceCreated, InvalidArgument, InvalidDate, NotFound
 from quaid.operations import cleanup, dispatch
 from quaid.operations.review import ActivityRecord
-from quaid.storage import agents as store, erase
+from quaid.storage import erase
+from quaid.storage.agents import AgentCalls
 
 TEXT = "# Ada\n\nAda lives in Oslo."
 
@@ -209,11 +210,11 @@ def test_nothing_is_stored_when_the_setting_is_off(agent: Brain) -> None:
 def test_old_calls_and_calls_beyond_the_limit_are_deleted(
     agent: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "MAX_CALLS", 3)
+    monkeypatch.setattr("quaid.storage.agents.MAX_CALLS", 3)
     for _ in range(5):
         call(agent, "memory_get", slug="people/ada")
     assert agent.db.one("SELECT count(*) FROM activity") == (3,)
-    agent.db.write(lambda tx: store.record_calls(tx, [], "9999-01-01"))
+    AgentCalls(agent.db).store([], "9999-01-01")
     assert agent.db.rows("SELECT * FROM activity_pages") == []
 
 

@@ -14,7 +14,8 @@ from quaid.app import Brain
 from quaid.errors import Cancelled, DreamRunning, InvalidArgument, InvalidModel
 from quaid.operations import dispatch, dream, review
 from quaid.operations.dream import LanguageModel, ModelSettings
-from quaid.storage import agents, collections, leases
+from quaid.storage import collections, leases
+from quaid.storage.agents import Proposals
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.worker import Supervisor, WorkerProcess
 
@@ -221,7 +222,7 @@ def test_an_interrupted_dream_goes_on_where_it_stopped(memory: Brain) -> None:
     memory.progress = lambda *_: seen.append("again")
     counts = run(memory, "dream").kinds
     assert [row.kind for row in counts] == ["facts", "summaries", "contradictions", "groups"]
-    assert len(agents.open_proposals(memory.db)) == 2
+    assert len(Proposals(memory.db).all_open()) == 2
     assert not leases.is_leased(memory.db.path, dream.LEASE)
 
 
@@ -515,5 +516,5 @@ def test_a_server_starts_a_dream_that_is_due(memory: Brain) -> None:
     while process.is_running(memory) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.end()
-    assert len(agents.open_proposals(memory.db)) == 2
+    assert len(Proposals(memory.db).all_open()) == 2
     assert json.loads(collections.get_setting(memory.db, dream.STATE_SETTING) or "{}").get("finished_at")

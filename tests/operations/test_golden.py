@@ -13,7 +13,7 @@ from quaid.cli.render import render
 from quaid.embedding.registry import DEFAULT_MODEL
 from quaid.errors import FileTrouble, GoldenFails, GoldenUnchecked, InvalidArgument, NotFound, PageNotFound
 from quaid.operations import dispatch, golden
-from quaid.storage import questions as store
+from quaid.storage.questions import GoldenQuestions, OpenedResults
 
 SHED = "Who runs the drying shed?"
 ANSWER = "# Oisin\n\nOisin runs the drying shed at the quay since spring."
@@ -85,7 +85,7 @@ def test_adding_the_same_question_again_replaces_its_pages(shed: Brain) -> None:
 def test_bad_input_is_refused(shed: Brain, arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         call(shed, "golden add", **arguments)
-    assert len(store.golden_questions(shed.db)) == 1
+    assert len(GoldenQuestions(shed.db).all()) == 1
     with pytest.raises(NotFound):
         call(shed, "golden remove", id=99)
 
@@ -108,7 +108,7 @@ def test_expected_pages_follow_a_rename_and_a_merge(shed: Brain) -> None:
 
 def test_forgetting_a_page_deletes_its_questions(shed: Brain) -> None:
     assert call(shed, "forget", slug="people/oisin", yes=True)
-    assert store.golden_questions(shed.db) == []
+    assert GoldenQuestions(shed.db).all() == []
     assert b"drying shed" not in Path(shed.db.path).read_bytes()
 
 
@@ -294,7 +294,7 @@ def test_turning_the_record_off_deletes_it(shed: Brain) -> None:
     call(shed, "config set", key="log_opened", value="words")
     call(shed, "golden opened", query="Who sails?", slug="people/bo")
     call(shed, "config set", key="log_opened", value="off")
-    assert store.opened_results(shed.db) == []
+    assert OpenedResults(shed.db).all() == []
 
 
 def test_a_rehearsal_inside_a_rehearsal_rolls_back_only_its_own_changes(brain: Brain) -> None:

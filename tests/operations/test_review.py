@@ -14,7 +14,7 @@ from quaid.config import Settings
 from quaid.errors import InvalidArgument, NotFound, PageNotFound, VersionConflict
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
-from quaid.storage import agents
+from quaid.storage.agents import Proposals
 
 AGENT = "codex"
 
@@ -100,7 +100,7 @@ def test_a_write_in_review_mode_changes_nothing_until_it_is_accepted(
     assert [row["outcome"] for row in decided["decided"]] == ["accepted"]
     assert everything(reviewed) != before
     assert run(reviewed, "review")["total"] == 0
-    row = agents.require_proposal(reviewed.db, 1)
+    row = Proposals(reviewed.db).require(1)
     assert (row.decision, row.decided_by, row.diff, row.arguments) == ("accepted", "owner", "", "{}")
 
 
@@ -109,7 +109,7 @@ def test_a_rejected_proposal_leaves_no_text(reviewed: Brain) -> None:
     run(reviewed, "review", id=1, reject=True, note="Not true.")
     with pytest.raises(PageNotFound):
         run(reviewed, "get", slug="people/bob")
-    row = agents.require_proposal(reviewed.db, 1)
+    row = Proposals(reviewed.db).require(1)
     assert (row.decision, row.note, row.diff) == ("rejected", "Not true.", "")
     with pytest.raises(InvalidArgument, match="was rejected"):
         run(reviewed, "review", id=1, accept=True)
@@ -177,10 +177,10 @@ def test_a_client_or_a_collection_can_be_reviewed_alone(brain: Brain, tmp_path: 
 def test_only_the_author_finds_a_proposal(reviewed: Brain) -> None:
     ask(reviewed, "memory_put", slug="people/bob", content="# Bob\n\nKeeps bees in Bergen.")
     asked = ("keeps", "bees")
-    assert [row.id for row, _ in agents.search_proposals(reviewed.db, AGENT, asked)] == [1]
-    assert agents.search_proposals(reviewed.db, "cursor", asked) == []
+    assert [row.id for row, _ in Proposals(reviewed.db).search(AGENT, asked)] == [1]
+    assert Proposals(reviewed.db).search("cursor", asked) == []
     run(reviewed, "review", yes=True)
-    assert agents.search_proposals(reviewed.db, AGENT, asked) == []
+    assert Proposals(reviewed.db).search(AGENT, asked) == []
 
 
 def test_a_write_without_effect_makes_no_proposal(reviewed: Brain) -> None:
@@ -199,7 +199,7 @@ def test_an_agent_proposes_to_forget_a_page(brain: Brain) -> None:
     [shown] = run(brain, "review")["proposals"]
     assert "She asked." in shown["diff"]
     assert "-Lives in Paris." in shown["diff"]
-    assert agents.search_proposals(brain.db, AGENT, ("alice", "live")) == [], "it has no text to show"
+    assert Proposals(brain.db).search(AGENT, ("alice", "live")) == [], "it has no text to show"
     assert run(brain, "get", slug="people/alice")
     record = dispatch.call(brain, dispatch.find_command("review"), {"id": 1, "accept": True}, "owner")
     assert record.decided[0].outcome == "accepted"

@@ -11,9 +11,10 @@ from quaid.embedding.backfill import Backfill
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.folders.sync import sync_collection
 from quaid.model.plain_text import count_noun
-from quaid.storage import briefing, collections, embedding_queue, files as durable_files, questions, vectors
+from quaid.storage import briefing, collections, embedding_queue, files as durable_files, vectors
 from quaid.storage.collections import AttachedFolder, FolderList
 from quaid.storage.embedding_queue import EmbeddingFailure
+from quaid.storage.questions import Gaps
 from quaid.storage.sqlite import backup as backups
 from quaid.storage.sqlite.connection import Transaction, WriterLock
 from quaid.storage.sqlite.errors import translate_os_errors
@@ -324,7 +325,7 @@ class ChangeDetector:
         if not first and state != self._state:
             news.append(("changed", {"pages": state[0], "updated_at": state[1]}))
         if not first and gap > self._gap:
-            news.append(("gap", {"id": gap, "open": questions.list_gaps(brain.db, 0)[1]}))
+            news.append(("gap", {"id": gap, "open": Gaps(brain.db).read(0)[1]}))
         self._state, self._gap = state, gap
         return news
 

@@ -147,7 +147,7 @@ def store_calls(brain: Brain) -> None:
     """Store the recorded calls of agents. If another process is writing, keep them for the next call."""
     if not brain.calls or not os.path.exists(brain.settings.db_path):
         return
-    from quaid.storage import agents  # only for agents
+    from quaid.storage.agents import KEPT_DAYS, AgentCalls  # only for agents
 
     try:
         if brain.option("log_activity") == "off" or not brain.db.writable:
@@ -159,8 +159,8 @@ def store_calls(brain: Brain) -> None:
         calls = []
         while brain.calls:
             calls.append(brain.calls.popleft())
-        oldest = dates.shift_date(brain.now()[:10], -agents.KEPT_DAYS)
-        brain.db.write(lambda tx: agents.record_calls(tx, calls, oldest))
+        oldest = dates.shift_date(brain.now()[:10], -KEPT_DAYS)
+        AgentCalls(brain.db).store(calls, oldest)
     except errors.QuaidError:
         pass  # a full disk or a damaged file is reported by the next write
 

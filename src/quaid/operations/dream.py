@@ -29,7 +29,8 @@ from quaid.operations.registry import Arg, op
 from quaid.operations.review import ProposalEvidence
 from quaid.search.direct_answer import stated_facts
 from quaid.search.question import name_spans
-from quaid.storage import agents, briefing, collections, conversations, facts, leases, links, pages
+from quaid.storage import briefing, collections, conversations, facts, leases, links, pages
+from quaid.storage.agents import Proposals
 from quaid.storage.contradictions import Contradiction
 from quaid.storage.pages import PageHead, PageRow
 
@@ -305,7 +306,7 @@ class _Dream:
         if self._model is not None and self._model.problem:
             self._notes.append(f"The language model was not used any further: {self._model.problem}.")
         return DreamRecord(
-            *(tuple(counts), tuple(self._new), agents.count_proposals(self._brain.db)),
+            *(tuple(counts), tuple(self._new), Proposals(self._brain.db).count_open()),
             *(self._model.used if self._model else 0, tuple(self._notes)),
         )
 
@@ -318,7 +319,7 @@ class _Dream:
         known = 0
         numbers: list[int] = []
         for suggestion in suggestions:
-            if agents.is_proposed(self._brain.db, suggestion.fingerprint):
+            if Proposals(self._brain.db).has(suggestion.fingerprint):
                 known += 1
                 continue
             if len(numbers) >= self._limit:

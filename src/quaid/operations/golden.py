@@ -20,8 +20,8 @@ from quaid.operations.query import open_words, query as ask, seal_words
 from quaid.operations.registry import Arg, Named, op
 from quaid.operations.search import search
 from quaid.search.text import STOP_WORDS
-from quaid.storage import chunks, embedding_queue, pages, questions as store
-from quaid.storage.questions import GoldenQuestion
+from quaid.storage import chunks, embedding_queue, pages
+from quaid.storage.questions import Gaps, GoldenQuestion, GoldenQuestions, OpenedResults, sample_pages
 from quaid.storage.sqlite import backup as backups
 
 T = TypeVar("T")
@@ -108,9 +108,8 @@ def golden_add(
         raise InvalidArgument(name="expect", problem="is missing; name at least one page")
     if within < len(ids):
         raise InvalidArgument(name="within", problem=f"must be at least {len(ids)}, the number of pages")
-    now = brain.now()
-    added = brain.db.write(lambda tx: store.add_golden(tx, question, ids, within, now))
-    return ask_all(brain, [row for row in store.golden_questions(brain.db) if row.id == added])
+    added = GoldenQuestions(brain.db).add(question, ids, within, brain.now())
+    return ask_all(brain, [row for row in GoldenQuestions(brain.db).all() if row.id == added])
 
 
 @op("owner", command="golden list", aliases={"golden": {}}, examples=("quaid golden list",))
@@ -119,7 +118,7 @@ def golden_list(brain: Brain) -> Named[tuple[GoldenQuestion, ...]]:
     none = "No golden questions. `quaid golden add QUESTION --expect SLUG` adds one"
     return Named(
         "questions",
-        tuple(store.golden_questions(brain.db)),
+        tuple(GoldenQuestions(brain.db).all()),
         f"{none}; `quaid golden suggest` proposes some.",
     )
 
@@ -130,14 +129,14 @@ def golden_remove(
     id: Annotated[int, Arg("Its number, as `quaid golden list` shows it.", positional=True, minimum=1)],
 ) -> Named[int]:
     """Remove a golden question. Its pages stay."""
-    brain.db.write(lambda tx: store.remove_golden(tx, id))
+    GoldenQuestions(brain.db).remove(id)
     return Named("id", id, f"Removed golden question {id}")
 
 
 @op("owner", command="golden run", examples=("quaid golden run", "quaid golden run --json"))
 def golden_run(brain: Brain) -> GoldenRun:
     """Ask all golden questions and show the rank of each expected page. Exits 1 if one fails."""
-    return ask_all(brain, store.golden_questions(brain.db))
+    return ask_all(brain, GoldenQuestions(brain.db).all())
 
 
 def ask_all(brain: Brain, questions: list[GoldenQuestion]) -> GoldenRun:
@@ -193,16 +192,16 @@ def guard(
     write only through the database. Without golden questions, with `force`, and inside another rehearsal, it is just
     applied.
     """
-    if force or brain.rehearsal is not None or not brain.db.writable or not store.golden_questions(brain.db):
+    if force or brain.rehearsal is not None or not brain.db.writable or not GoldenQuestions(brain.db).all():
         return change()
-    questions = store.golden_questions(brain.db)
+    questions = GoldenQuestions(brain.db).all()
     passing = {result.id for result in ask_all(brain, questions).results if result.passed}
     if not passing:
         return change()
 
     def rehearse() -> tuple[GoldenRun, int]:
         change()
-        after = ask_all(brain, [row for row in store.golden_questions(brain.db) if row.id in passing])
+        after = ask_all(brain, [row for row in GoldenQuestions(brain.db).all() if row.id in passing])
         return after, _missing_vectors(brain)
 
     after, missing = brain.rehearse(rehearse)
@@ -243,7 +242,7 @@ def golden_try(
 
     The copy is migrated if that version needs it, and deleted afterwards. Exits 1 if a question that passes now
     fails."""
-    questions = store.golden_questions(brain.db)
+    questions = GoldenQuestions(brain.db).all()
     if not questions:
         raise InvalidArgument(
             name="program", problem="there are no golden questions; `quaid golden add` adds one"
@@ -300,7 +299,7 @@ def golden_suggest(
     These are pages that you opened from the results of a question in the dashboard (recorded, encrypted, only while
     `quaid config set log_opened words` is in force), and questions whose words are stored and that a page answers
     since."""
-    known = {question_hash(row.question) for row in store.golden_questions(brain.db)}
+    known = {question_hash(row.question) for row in GoldenQuestions(brain.db).all()}
     proposals: dict[tuple[str, str], GoldenSuggestion] = {}
     for question, slug, times, reason in (*_opened_questions(brain), *_answered_gaps(brain)):
         if question_hash(question) in known or (question_hash(question), slug) in proposals:
@@ -314,7 +313,7 @@ def golden_suggest(
 
 
 def _opened_questions(brain: Brain) -> list[tuple[str, str, int, str]]:
-    rows = store.opened_results(brain.db)
+    rows = OpenedResults(brain.db).all()
     return [
         (words, row.address, row.times, f"opened {count_noun(row.times, 'time')}, last on {row.last_at[:10]}")
         for row, words in zip(rows, open_words(brain, [row.sealed_query for row in rows]), strict=True)
@@ -324,7 +323,7 @@ def _opened_questions(brain: Brain) -> list[tuple[str, str, int, str]]:
 
 def _answered_gaps(brain: Brain) -> list[tuple[str, str, int, str]]:
     answered = []
-    for gap in store.list_gaps(brain.db, 10_000, resolved=True, with_text=True)[0]:
+    for gap in Gaps(brain.db).read(10_000, resolved=True, with_text=True)[0]:
         if gap.query_text and gap.resolved_by_slug:
             try:
                 require_page(brain, gap.resolved_by_slug)
@@ -345,11 +344,11 @@ def golden_opened(
 
     The dashboard does this. Nothing is recorded unless the setting `log_opened` is words; then the question is stored
     encrypted, with a key beside the memory. `forget` deletes all of these questions."""
-    page, now = require_page(brain, slug), brain.now()
+    page = require_page(brain, slug)
     sealed = seal_words(brain, query.strip(), "log_opened") if fold_question(query) else None
     if sealed is None:
         return Named("recorded", False, "Not recorded; the setting log_opened is off")
-    brain.db.write(lambda tx: store.log_opened(tx, question_hash(query), page.id, sealed, now))
+    OpenedResults(brain.db).log(question_hash(query), page.id, sealed, brain.now())
     return Named("recorded", True, f"Recorded: {page.slug}")
 
 
@@ -452,7 +451,7 @@ class _Bench:
 
     def _measure(self) -> None:
         brain = self._brain
-        sample = store.sample_pages(brain.db, SAMPLE)
+        sample = sample_pages(brain.db, SAMPLE)
         if sample:
             before = time.process_time()
             ask(brain, sample[0][1])
@@ -460,7 +459,7 @@ class _Bench:
             ask(brain, sample[0][1])  # the second question puts the vectors into RAM
             search(brain, sample[0][1])
             get(brain, [sample[0][0]])
-        questions = store.golden_questions(brain.db)
+        questions = GoldenQuestions(brain.db).all()
         if questions:
             self._golden = ask_all(brain, questions)
         for done, (address, title, text) in enumerate(sample):

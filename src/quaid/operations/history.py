@@ -14,7 +14,8 @@ from quaid.model.page import CLASSES, IMPORTED, PERSON, Page, TrustName
 from quaid.operations import pages
 from quaid.operations.pages import Slug
 from quaid.operations.registry import Arg, op
-from quaid.storage import agents, collections, expiry, history as store, pages as page_store, trust
+from quaid.storage import collections, expiry, history as store, pages as page_store, trust
+from quaid.storage.agents import AgentCalls
 from quaid.storage.facts import PastTexts
 from quaid.storage.history import PageVersion, VersionAuthor
 from quaid.storage.pages import PageRow
@@ -93,7 +94,7 @@ def history(brain: Brain, slug: Slug) -> HistoryRecord:
     with brain.db.reading():
         stored = pages.require_page(brain, slug)
         versions = _versions(brain, stored)
-        by_version = agents.sessions_of_page(brain.db, stored.id)
+        by_version = AgentCalls(brain.db).sessions_of_page(stored.id)
     # Versions with equal text share one stored row: the last of them or, for a page with a file, the first.
     records = []
     for version, older in zip(versions, [*versions[1:], None], strict=True):

@@ -26,7 +26,6 @@ from quaid.operations.query import can_seal
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import (
     SCHEMA_VERSION,
-    agents,
     briefing,
     checks,
     chunks,
@@ -35,13 +34,14 @@ from quaid.storage import (
     embedding_queue,
     expiry,
     files as durable_files,
-    questions,
     vectors,
 )
+from quaid.storage.agents import Proposals
 from quaid.storage.briefing import Stats, open_counts
 from quaid.storage.checks import Violation, rebuild_derived_rows as rebuilt, recut_pages
 from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun, TurnQueue
 from quaid.storage.pages import count as count_pages
+from quaid.storage.questions import OpenedResults
 from quaid.storage.spaces import SharedState, shared_states
 from quaid.storage.sqlite import backup as backups, encryption
 from quaid.storage.sqlite.backup import BackedUp, Compacted
@@ -155,7 +155,7 @@ def status(brain: Brain) -> StatusRecord:
             if collection.state == "active" and collection.halt_reason
         ),
         resident=server_socket.is_listening(brain.settings.home, db.path),
-        proposals=agents.count_proposals(db),
+        proposals=Proposals(db).count_open(),
         spaces=shared_states(db),
         expired=open_counts(db)["expired"],
         retention=tuple((rule.setting, rule.period) for rule in expiry.retention_rules(db)),
@@ -449,7 +449,7 @@ def config_set(
             return
         collections.set_setting(tx, key, value)
         if key == "log_opened" and value == "off":
-            questions.forget_opened(tx)
+            OpenedResults(brain.db).forget(tx)
         if key == "chunk_strategy":
             recut_pages(tx)
 

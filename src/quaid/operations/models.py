@@ -13,7 +13,8 @@ from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelDescrip
 from quaid.operations import background, golden, pages as editing
 from quaid.operations.registry import Arg, Named, op
 from quaid.search import rerank
-from quaid.storage import collections, embedding_queue, questions, vectors
+from quaid.storage import collections, embedding_queue, vectors
+from quaid.storage.questions import GoldenQuestions
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Transaction
@@ -341,7 +342,7 @@ def embeddings_use(
         raise errors.EmbedderUnavailable(
             name=name, problem=problem, remedy=f"`quaid model check {name}` tells more; nothing was changed"
         )
-    if not force and brain.model_name != name and questions.golden_questions(brain.db):
+    if not force and brain.model_name != name and GoldenQuestions(brain.db).all():
         made, total = embedding_queue.ChunkQueue(brain.db, name).coverage()
         if total - made > backfill.MAX_INLINE_CHUNKS:
             raise errors.GoldenUnchecked(name=name, missing=total - made)

@@ -16,7 +16,8 @@ from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
 from quaid.operations.notebook import fresh_notebook
 from quaid.operations.pages import IfVersion, Slug, edit_page, type_notes
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import agents, briefing as store, collections, contradictions, links
+from quaid.storage import briefing as store, collections, contradictions, links
+from quaid.storage.agents import Proposals
 from quaid.storage.briefing import BriefingLine, BriefingPart, DatedFilter, DatedItem, NameCount
 from quaid.storage.collections import Collection
 from quaid.storage.links import MapNode
@@ -142,7 +143,7 @@ def briefing(
         **texts,
         notes=tuple(notes),
         next_steps=(),
-        proposals=agents.count_proposals(brain.db),
+        proposals=Proposals(brain.db).count_open(),
         unworded_gaps=unworded,
     )
     return record._replace(next_steps=_next_steps(record, limit))
@@ -170,7 +171,7 @@ def _todos(brain: Brain, notebook: Collection, horizon: str, limit: int) -> Brie
 def _waiting_erasures(brain: Brain) -> frozenset[str]:
     """Return the page addresses and the sentences that agents have proposed to erase."""
     waiting = (
-        json.loads(row.arguments) for row in agents.open_proposals(brain.db) if row.tool == "memory_forget"
+        json.loads(row.arguments) for row in Proposals(brain.db).all_open() if row.tool == "memory_forget"
     )
     return frozenset(str(own.get("slug") or own.get("query") or "") for own in waiting) - {""}
 
@@ -186,7 +187,7 @@ def _waiting(brain: Brain, limit: int) -> BriefingPart:
             "Erase a page or sentence" if row.tool == "memory_forget" else row.summary,
             id=row.id,
         )
-        for row in agents.open_proposals(brain.db)
+        for row in Proposals(brain.db).all_open()
         if not brain.agent or row.author == brain.agent
     ]
     return BriefingPart(tuple(items[:limit]), len(items))

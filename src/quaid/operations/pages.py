@@ -12,9 +12,10 @@ from quaid.model import dates, page as page_model, slug as slugs, timeline
 from quaid.model.page import CLASSES, EntryInput, Page, TrustName
 from quaid.model.plain_text import close_fence
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, expiry, history, pages, questions, trust
+from quaid.storage import collections, expiry, history, pages, trust
 from quaid.storage.collections import Collection
 from quaid.storage.pages import PageListItem, PageRow
+from quaid.storage.questions import Gaps
 
 if TYPE_CHECKING:  # not at run time: `quaid get` does not need these modules, and help does not need SQLite
     from quaid.operations.facts import ContradictingQuotes, OldLine, OpenFact, Receipt, ReplacedStatement
@@ -761,11 +762,10 @@ def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
     """
     closed: list[int] = []
     try:
-        for gap in questions.list_gaps(brain.db, MAX_GAPS_TRIED, with_text=True)[0]:
+        for gap in Gaps(brain.db).read(MAX_GAPS_TRIED, with_text=True)[0]:
             slug = _answering_page(brain, gap.query_text or gap.redacted_query or "", slugs)
             if slug is not None:
-                now = brain.now()
-                brain.db.write(lambda tx, id=gap.id, by=slug, at=now: questions.resolve_gaps(tx, id, by, at))  # type: ignore[misc]
+                Gaps(brain.db).resolve(gap.id, slug, brain.now())
                 closed.append(gap.id)
     except errors.QuaidError:
         pass  # the pages are written, and the gap can be resolved later

@@ -29,8 +29,9 @@ from quaid.search import answer as answers, conversations, direct_answer, facts 
 from quaid.search.answer import Answer
 from quaid.search.candidates import FUSION_STRATEGIES, RankedQuestion
 from quaid.search.direct_answer import DirectAnswer
-from quaid.storage import agents, chunks, collections, files as durable_files, pages as page_store, questions
-from quaid.storage.questions import Gap
+from quaid.storage import chunks, collections, files as durable_files, pages as page_store
+from quaid.storage.agents import Proposals
+from quaid.storage.questions import Gap, Gaps
 from quaid.storage.text_index import SearchFilters
 
 if TYPE_CHECKING:  # not imported at run time, because few memories have a reranker
@@ -86,7 +87,7 @@ def gaps_(
 
     A question is shown as a hash until its text is approved."""
     with brain.db.reading():
-        rows, total = questions.list_gaps(brain.db, limit, resolved=include_resolved)
+        rows, total = Gaps(brain.db).read(limit, resolved=include_resolved)
     return GapsRecord(tuple(_with_words(brain, rows)), total)
 
 
@@ -123,9 +124,9 @@ def open_words(brain: Brain, sealed: list[bytes]) -> list[str | None]:
     return texts
 
 
-def _with_words(brain: Brain, rows: list[questions.Gap]) -> list[questions.Gap]:
+def _with_words(brain: Brain, rows: list[Gap]) -> list[Gap]:
     """Fill in the decrypted text of questions if the caller is the owner."""
-    sealed = questions.sealed_gaps(brain.db) if brain.may_overwrite and not brain.agent else {}
+    sealed = Gaps(brain.db).sealed() if brain.may_overwrite and not brain.agent else {}
     shown = open_words(brain, [sealed[row.id] for row in rows if row.id in sealed])
     words = dict(zip((row.id for row in rows if row.id in sealed), shown, strict=True))
     return [
@@ -193,9 +194,7 @@ def gap(
     digest, now = question_hash(query), brain.now()
     text = query.strip() if brain.option("log_gaps") == "text" else None
     sealed = seal_words(brain, query.strip())
-    logged = brain.db.write(
-        lambda tx: questions.log_gap(tx, digest, context.strip(), confidence_score, now, text, sealed)
-    )
+    logged = Gaps(brain.db).log(digest, context.strip(), confidence_score, now, text, sealed)
     return GapRecord(logged, "counted" if logged.times_seen > 1 else "logged")
 
 
@@ -228,7 +227,7 @@ def gap_approve(
     ] = None,
 ) -> GapRecord:
     """Approve a gap's question, or a redacted form of it, for storage and outside research."""
-    gap = questions.require_gap(brain.db, gap_id)
+    gap = Gaps(brain.db).require(gap_id)
     if gap.resolved_at is not None:
         raise GapResolved(id=gap_id, date=gap.resolved_at[:10])
     if query is None and sensitivity == "external":
@@ -238,18 +237,15 @@ def gap_approve(
     if not approver.strip():
         raise InvalidArgument(name="approver", problem="is empty; name the person who approves it")
     _check_redacted(sensitivity, query, redacted_query)
-    now = brain.now()
-    brain.db.write(
-        lambda tx: questions.require_gap(brain.db, gap_id).approve(
-            tx,
-            query_text=query.strip() if query and sensitivity == "external" else None,
-            sensitivity=sensitivity,
-            approver=approver.strip(),
-            redacted_query=redacted_query.strip() if redacted_query else None,
-            now=now,
-        )
+    approved = Gaps(brain.db).approve(
+        gap_id,
+        query_text=query.strip() if query and sensitivity == "external" else None,
+        sensitivity=sensitivity,
+        approver=approver.strip(),
+        redacted_query=redacted_query.strip() if redacted_query else None,
+        now=brain.now(),
     )
-    return GapRecord(questions.require_gap(brain.db, gap_id), "approved")
+    return GapRecord(approved, "approved")
 
 
 @op("write", command="gaps resolve", examples=("quaid gaps resolve 3 --resolved-by-slug concepts/vanadium",))
@@ -259,20 +255,19 @@ def gap_resolve(
     resolved_by_slug: Annotated[str | None, Arg("The page that answers it.")] = None,
 ) -> GapRecord:
     """Close a gap, because a page answers it or it no longer matters."""
-    gap = questions.require_gap(brain.db, gap_id)
+    gap = Gaps(brain.db).require(gap_id)
     slug = require_page(brain, resolved_by_slug).slug if resolved_by_slug else None
     now = brain.now()
-    if not brain.db.write(lambda tx: questions.resolve_gaps(tx, gap_id, slug, now)):
+    if not Gaps(brain.db).resolve(gap_id, slug, now):
         raise GapResolved(id=gap_id, date=(gap.resolved_at or now)[:10])
-    return GapRecord(questions.require_gap(brain.db, gap_id), "resolved")
+    return GapRecord(Gaps(brain.db).require(gap_id), "resolved")
 
 
 @op("write", command="gaps clear", examples=("quaid gaps clear",))
 def gap_clear(brain: Brain) -> GapsClearRecord:
     """Close every open gap whose text is not stored. Asking the same question again may record a new gap."""
-    now = brain.now()
-    closed = brain.db.write(lambda tx: questions.resolve_gaps(tx, None, None, now))
-    return GapsClearRecord(closed, questions.list_gaps(brain.db, 0)[1])
+    gaps = Gaps(brain.db)
+    return GapsClearRecord(gaps.resolve(None, None, brain.now()), gaps.read(0)[1])
 
 
 def _check_redacted(sensitivity: str, query_text: str | None, redacted_query: str | None) -> None:
@@ -407,7 +402,7 @@ def _other_sources(
         vectors=lambda: brain.turn_vectors,
         searched=ranked.searched,
     )
-    if brain.agent and agents.count_proposals(brain.db):
+    if brain.agent and Proposals(brain.db).count_open():
         others += answers.proposal_results(brain.db, brain.author, ranked.question, limit)
     today = brain.now()[:10]
     limit_of_trust = None if filters.trust is None else filters.trust - 1
@@ -458,10 +453,10 @@ def _record_gap(brain: Brain, question: str, answer: Answer) -> None:
                 best, now = max((result.score for result in answer.results), default=0.0), brain.now()
                 text = question.strip() if brain.option(LOG_GAPS) == "text" else None
                 sealed = seal_words(brain, question.strip())
-                brain.db.write(lambda tx: questions.log_gap(tx, digest, "", best, now, text, sealed))
-        elif (gap_id := questions.open_gap(brain.db, digest)) and _is_writable(brain):
-            slug, now = (answer.results[0].slug or None) if answer.results else None, brain.now()
-            brain.db.write(lambda tx: questions.resolve_gaps(tx, gap_id, slug, now))
+                Gaps(brain.db).log(digest, "", best, now, text, sealed)
+        elif (gap_id := Gaps(brain.db).open_id(digest)) and _is_writable(brain):
+            slug = (answer.results[0].slug or None) if answer.results else None
+            Gaps(brain.db).resolve(gap_id, slug, brain.now())
     except QuaidError:
         pass  # a full disk or a damaged file is reported by the next write
 

@@ -19,9 +19,18 @@ from quaid.model.slug import aliases, fold_name
 from quaid.notebook import layout
 from quaid.operations import cleanup, corrections, dispatch, golden, history, pages
 from quaid.operations.registry import Arg, Operation, op
-from quaid.storage import agents, collections, pages as page_store, trust
-from quaid.storage.agents import AgentSession, CallFilter, ChangedRow, ProposalRow, StoredCall
-from quaid.storage.sqlite.connection import Transaction
+from quaid.storage import collections, pages as page_store
+from quaid.storage.agents import (
+    MAX_CALLS,
+    AgentCalls,
+    AgentSession,
+    CallFilter,
+    ChangedRow,
+    ProposalRow,
+    Proposals,
+    StoredCall,
+    read_state,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -234,14 +243,14 @@ def _rehearse(brain: Brain, work: Callable[[], Any]) -> _Change:
 
     def run(rehearsal: "Rehearsal") -> "tuple[Rehearsal, dict[tuple[str, int], ChangedRow]]":
         work()
-        return rehearsal, agents.read_state(brain.db, rehearsal.rows)
+        return rehearsal, read_state(brain.db, rehearsal.rows)
 
     before_accepting, brain.accepting = brain.accepting, True
     try:
         rehearsal, after = brain.db.rehearse(run)
     finally:
         brain.accepting = before_accepting
-    before = agents.read_state(brain.db, rehearsal.rows)
+    before = read_state(brain.db, rehearsal.rows)
     in_files = {collection for collection, *_ in rehearsal.files}
     diffs: list[tuple[str, str, int, str]] = []
     for collection, path, old, new in rehearsal.files:
@@ -479,7 +488,7 @@ def review(
         )
     if (yes or reject_all) and id is not None:
         raise errors.InvalidArgument(name="id", problem="cannot be combined with yes or reject_all")
-    rows = agents.open_proposals(brain.db) if id is None else [_require_open(brain, id)]
+    rows = Proposals(brain.db).all_open() if id is None else [_require_open(brain, id)]
     decided: tuple[Decision, ...] = ()
     if accept or yes:
         decided = tuple(_accept(brain, row, note, force) for row in rows)
@@ -489,7 +498,7 @@ def review(
     now = brain.now()
     listed = tuple(_open_proposal(row, now) for row in rows if row.id not in done)
     conflicts = () if id is not None or decided else _open_conflicts(brain)
-    return ReviewRecord(listed, agents.count_proposals(brain.db), decided, conflicts)
+    return ReviewRecord(listed, Proposals(brain.db).count_open(), decided, conflicts)
 
 
 def _open_conflicts(brain: Brain) -> tuple[OpenConflict, ...]:
@@ -536,7 +545,7 @@ def _review_conflicts(
     left = _page_conflicts(pages.require_page(brain, address))
     if keep is None and number is not None:
         left = [conflict for conflict in left if conflict.number == number]
-    return ReviewRecord((), agents.count_proposals(brain.db), (), tuple(left), resolved)
+    return ReviewRecord((), Proposals(brain.db).count_open(), (), tuple(left), resolved)
 
 
 def _keep_slug(
@@ -557,7 +566,7 @@ def _keep_slug(
 
 
 def _require_open(brain: Brain, id: int) -> ProposalRow:
-    row = agents.require_proposal(brain.db, id)
+    row = Proposals(brain.db).require(id)
     if row.decided_at is not None:
         raise errors.InvalidArgument(
             name="id", problem=f"proposal {id} was {row.decision} on {row.decided_at[:10]}"
@@ -803,17 +812,17 @@ def activity(
     """List what agents read and wrote, by session. Questions and texts are not recorded."""
     first = _first_day(brain, since) if session is None else ""
     last = dates.check_date(until, "until") if until else "9999"
-    calls = CallFilter(client, session, first, last, writes)
+    which, calls = CallFilter(client, session, first, last, writes), AgentCalls(brain.db)
     with brain.db.reading():
-        rows, total = calls.sessions(brain.db, limit)
-        stored = calls.calls(brain.db, [row.session for row in rows], MAX_LISTED_CALLS)
+        rows, total = calls.sessions(which, limit)
+        stored = calls.of_sessions(which, [row.session for row in rows], MAX_LISTED_CALLS)
         budget = MAX_DIFFS if diffs else 0
         by_session: dict[str, list[AgentCall]] = {}
         for call in stored:
             listed = _agent_call(brain, call, budget > 0)
             budget -= sum(bool(page.diff) for page in listed.written)
             by_session.setdefault(call.session, []).append(listed)
-        names = tuple(agents.calling_clients(brain.db))
+        names = tuple(calls.clients())
     return ActivityRecord(
         tuple(row._replace(calls=tuple(by_session.get(row.session, ()))) for row in rows),
         *(total, names),
@@ -870,23 +879,18 @@ def activity_accept(
     if id is not None:
         ids = [_require_write(brain, id).id]
     else:
-        calls = CallFilter(session=session, writes=True)
-        ids = [call.id for call in calls.calls(brain.db, [session or ""], agents.MAX_CALLS)]
+        which = CallFilter(session=session, writes=True)
+        calls = AgentCalls(brain.db).of_sessions(which, [session or ""], MAX_CALLS)
+        ids = [call.id for call in calls]
         if not ids:
             raise errors.NotFound(what="session", name=session, hint=" `quaid activity --writes` lists them.")
     lines = [added for call_id in ids for added in _added_lines(brain, call_id)]
-
-    def work(tx: Transaction) -> int:
-        for page_id, text, first, last in lines:
-            trust.accept(tx, page_id, text, first, last)
-        return agents.decide_calls(tx, ids, "accepted")
-
-    return ActivityDecision(brain.db.write(work))
+    return ActivityDecision(AgentCalls(brain.db).accept(ids, lines))
 
 
 def _added_lines(brain: Brain, call_id: int) -> Iterator[tuple[int, str, int, int]]:
     """Yield page id, added lines, first version and last version for each page that a call wrote."""
-    call = agents.find_call(brain.db, call_id)
+    call = AgentCalls(brain.db).find(call_id)
     for page in call.pages if call else ():
         if page.first_version is None or page.last_version is None:
             continue
@@ -936,12 +940,12 @@ def activity_undo(
         before = history.change_of_version(brain, page.slug, first or 1, False).before
         history.revert(brain, page.slug, before or 1, expected_version=stored.version)
         undone.append(page.slug)
-    brain.db.write(lambda tx: agents.decide_calls(tx, [id], "undone"))
+    AgentCalls(brain.db).mark_undone(id)
     return ActivityDecision(0, tuple(undone), created)
 
 
 def _require_write(brain: Brain, call_id: int) -> StoredCall:
-    call = agents.find_call(brain.db, call_id)
+    call = AgentCalls(brain.db).find(call_id)
     if call is None or not call.is_write or call.outcome != "done":
         raise errors.NotFound(what="write", name=call_id, hint=" `quaid activity --writes` lists them.")
     return call

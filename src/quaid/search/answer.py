@@ -334,7 +334,7 @@ def proposal_results(db: Database, author: str, question: str, limit: int) -> li
     """Return the author's open proposals that contain a name or half of the significant words of the question."""
     results = []
     wanted = {(term.literal or term.text).lower() for term in plan_query(question).telling}
-    for row, share in agents.search_proposals(db, author, wanted, limit):
+    for row, share in agents.Proposals(db).search(author, wanted, limit):
         text = agents.added_text(row.diff)
         score = round(share, 2)
         result = SearchResult(

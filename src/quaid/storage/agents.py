@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import NotFound
 from quaid.model import slug as slugs
+from quaid.storage import trust
 from quaid.storage.text_index import Stemmer
 
 if TYPE_CHECKING:
@@ -73,61 +74,61 @@ class ProposalRow(NamedTuple):
         )
 
 
-def open_proposals(db: "Database") -> list[ProposalRow]:
-    """Return the open proposals, oldest first, so that a proposal is applied after the proposals it builds on."""
-    rows = db.rows(
-        f"SELECT {_PROPOSAL_COLUMNS} FROM proposals WHERE decided_at IS NULL ORDER BY id LIMIT 10000"  # noqa: S608
-    )
-    return [ProposalRow(*row) for row in rows]
+class Proposals:
+    """Reads the proposals of a memory."""
 
+    def __init__(self, db: "Database") -> None:
+        self._db = db
 
-def is_proposed(db: "Database", fingerprint: str) -> bool:
-    """Return True if a proposal with this fingerprint exists, open or decided."""
-    return db.one("SELECT 1 FROM proposals WHERE fingerprint = ?", (fingerprint,)) is not None
-
-
-def count_proposals(db: "Database") -> int:
-    row = db.one("SELECT count(*) FROM proposals WHERE decided_at IS NULL")
-    return int(row[0]) if row else 0
-
-
-def require_proposal(db: "Database", proposal_id: int) -> ProposalRow:
-    """Return the proposal with this id, open or decided. Raise NotFound if it does not exist."""
-    row = db.one(f"SELECT {_PROPOSAL_COLUMNS} FROM proposals WHERE id = ?", (proposal_id,))  # noqa: S608 (fixed)
-    if row is None:
-        raise NotFound(what="proposal", name=proposal_id, hint=" `quaid review` lists the open ones.")
-    return ProposalRow(*row)
-
-
-def search_proposals(
-    db: "Database", author: str, words: Iterable[str], limit: int = 5
-) -> list[tuple[ProposalRow, float]]:
-    """Return matching open proposals of one author, each with the share of the words that it contains, best first.
-
-    A proposal matches if the last part of its slug contains one of the words, or its slug and added text contain half
-    of them. Words are compared by their stems. Only the author finds an open proposal in searches.
-    """
-    stemmer = Stemmer(db)
-
-    def stems(text: str) -> set[str]:
-        return {stem for *_, stem in stemmer.words(text.encode("utf-8", "replace"))}
-
-    wanted = [(word.lower(), stems(word)) for word in words]
-    matches: list[tuple[float, int, ProposalRow]] = []
-    for row in open_proposals(db):
-        added = added_text(row.diff)
-        if row.author != author or not added.strip():  # a deletion adds no text to search
-            continue
-        text = f"{row.slug} {added}".lower()
-        named, found = stems(row.slug.rpartition("/")[2]), stems(text)
-        count = sum(
-            # Scripts without spaces between words have no stems of single words.
-            (bool(parts) and parts <= found) or (not word.isascii() and word in text)
-            for word, parts in wanted
+    def all_open(self) -> list[ProposalRow]:
+        """Return the open proposals, oldest first, so that a proposal is applied after the proposals it builds on."""
+        rows = self._db.rows(
+            f"SELECT {_PROPOSAL_COLUMNS} FROM proposals WHERE decided_at IS NULL ORDER BY id LIMIT 10000"  # noqa: S608
         )
-        if count and (2 * count >= len(wanted) or any(parts and parts <= named for _, parts in wanted)):
-            matches.append((-count / len(wanted), -row.id, row))
-    return [(row, -share) for share, _, row in sorted(matches)[:limit]]
+        return [ProposalRow(*row) for row in rows]
+
+    def count_open(self) -> int:
+        row = self._db.one("SELECT count(*) FROM proposals WHERE decided_at IS NULL")
+        return int(row[0]) if row else 0
+
+    def has(self, fingerprint: str) -> bool:
+        """Return True if a proposal with this fingerprint exists, open or decided."""
+        return self._db.one("SELECT 1 FROM proposals WHERE fingerprint = ?", (fingerprint,)) is not None
+
+    def require(self, proposal_id: int) -> ProposalRow:
+        """Return the proposal with this id, open or decided. Raise NotFound if it does not exist."""
+        row = self._db.one(f"SELECT {_PROPOSAL_COLUMNS} FROM proposals WHERE id = ?", (proposal_id,))  # noqa: S608 (fixed)
+        if row is None:
+            raise NotFound(what="proposal", name=proposal_id, hint=" `quaid review` lists the open ones.")
+        return ProposalRow(*row)
+
+    def search(self, author: str, words: Iterable[str], limit: int = 5) -> list[tuple[ProposalRow, float]]:
+        """Return matching open proposals of one author, best first, each with the share of the words in it.
+
+        A proposal matches if the last part of its slug contains one of the words, or its slug and added text contain
+        half of them. Words are compared by their stems. Only the author finds an open proposal in searches.
+        """
+        stemmer = Stemmer(self._db)
+
+        def stems(text: str) -> set[str]:
+            return {stem for *_, stem in stemmer.words(text.encode("utf-8", "replace"))}
+
+        wanted = [(word.lower(), stems(word)) for word in words]
+        matches: list[tuple[float, int, ProposalRow]] = []
+        for row in self.all_open():
+            added = added_text(row.diff)
+            if row.author != author or not added.strip():  # a deletion adds no text to search
+                continue
+            text = f"{row.slug} {added}".lower()
+            named, found = stems(row.slug.rpartition("/")[2]), stems(text)
+            count = sum(
+                # Scripts without spaces between words have no stems of single words.
+                (bool(parts) and parts <= found) or (not word.isascii() and word in text)
+                for word, parts in wanted
+            )
+            if count and (2 * count >= len(wanted) or any(parts and parts <= named for _, parts in wanted)):
+                matches.append((-count / len(wanted), -row.id, row))
+        return [(row, -share) for share, _, row in sorted(matches)[:limit]]
 
 
 def added_text(diff: str) -> str:
@@ -241,7 +242,7 @@ class AgentSession(NamedTuple):
     writes: int
     failed: int
     calls: tuple[Any, ...] = ()
-    """The calls of the session. CallFilter.sessions() leaves this empty; the caller fills it in."""
+    """The calls of the session. AgentCalls.sessions() leaves this empty; the caller fills it in."""
 
 
 class CallFilter(NamedTuple):
@@ -261,67 +262,125 @@ class CallFilter(NamedTuple):
         )
         return sql, (self.client, self.session, self.since, self.until, int(self.writes))
 
-    def sessions(self, db: "Database", limit: int) -> tuple[list[AgentSession], int]:
+
+class AgentCalls:
+    """Reads and writes the log of tool calls. Each write is a transaction."""
+
+    def __init__(self, db: "Database") -> None:
+        self._db = db
+
+    def sessions(self, which: CallFilter, limit: int) -> tuple[list[AgentSession], int]:
         """Return up to `limit` sessions with matching calls, latest first, and the total number of sessions.
 
         The counts of reads, writes and failures include only matching calls.
         """
-        condition, values = self.condition()
-        rows = db.rows(
+        condition, values = which.condition()
+        rows = self._db.rows(
             "SELECT session, client, min(called_at), max(called_at), sum(NOT is_write),"  # noqa: S608 (fixed)
             " sum(is_write AND outcome <> 'failed'), sum(outcome = 'failed')"
             f" FROM activity WHERE {condition} GROUP BY session ORDER BY max(id) DESC LIMIT ?6",
             (*values, limit),
         )
-        (total,) = db.one(f"SELECT count(DISTINCT session) FROM activity WHERE {condition}", values) or (0,)  # noqa: S608
+        count = f"SELECT count(DISTINCT session) FROM activity WHERE {condition}"  # noqa: S608
+        (total,) = self._db.one(count, values) or (0,)
         return [AgentSession(*row) for row in rows], total
 
-    def calls(self, db: "Database", sessions: Sequence[str], limit: int) -> list[StoredCall]:
+    def of_sessions(self, which: CallFilter, sessions: Sequence[str], limit: int) -> list[StoredCall]:
         """Return up to `limit` matching calls of these sessions, newest first, with their pages."""
-        condition, values = self.condition()
+        condition, values = which.condition()
         matching = (
             f"(SELECT * FROM activity WHERE {condition} AND session IN (SELECT value FROM json_each(?6))"  # noqa: S608
         )
         return _select_calls(
-            db, matching + " ORDER BY id DESC LIMIT ?7) AS a", (*values, json.dumps(sessions), limit)
+            self._db, matching + " ORDER BY id DESC LIMIT ?7) AS a", (*values, json.dumps(sessions), limit)
         )
 
+    def find(self, call_id: int) -> StoredCall | None:
+        return next(iter(_select_calls(self._db, "activity AS a WHERE a.id = ?", (call_id,))), None)
 
-def record_calls(tx: "Transaction", calls: Iterable[NewCall], oldest: str) -> None:
-    """Store calls, then delete calls made before `oldest` and all but the newest MAX_CALLS calls."""
-    for call in calls:
-        tx.execute(
-            "INSERT INTO activity (session, client, tool, is_write, outcome, called_at, ms, proposal_id)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            call[:8],
+    def clients(self) -> list[str]:
+        """Return the names of the clients with stored calls, most recently active first."""
+        rows = self._db.rows("SELECT client FROM activity GROUP BY client ORDER BY max(id) DESC")
+        return [name for (name,) in rows]
+
+    def sessions_of_page(self, page_id: int) -> dict[int, str]:
+        """Return the session that created each version of a page, by version, where it is known."""
+        rows = self._db.rows(
+            "SELECT l.first_version, l.last_version, a.session FROM activity_pages AS l"
+            " JOIN activity AS a ON a.id = l.activity_id WHERE l.page_id = ? AND l.last_version IS NOT NULL",
+            (page_id,),
         )
-        call_id = tx.last_insert_rowid()
-        versions: dict[int, tuple[int | None, int]] = {}
-        for page_id, version, has_text in call.written:
-            first, last = versions.get(page_id, (None, 0))
-            first = min(first or version, version) if has_text else first
-            versions[page_id] = first, max(last, version)
-        tx.executemany(
-            "INSERT OR IGNORE INTO activity_pages (activity_id, page_id, first_version, last_version)"
-            " SELECT ?, id, ?, ? FROM pages WHERE id = ?",
-            [(call_id, *versions[page_id], page_id) for page_id in versions],
-        )
-        for address in call.read:
-            collection, slug = slugs.split_address(address)
+        return {
+            version: session
+            for first, last, session in rows
+            for version in range(max(first or last, last - 100), last + 1)
+        }
+
+    def store(self, calls: Iterable[NewCall], oldest: str) -> None:
+        """Store calls, then delete calls made before `oldest` and all but the newest MAX_CALLS calls."""
+
+        def work(tx: "Transaction") -> None:
+            for call in calls:
+                _store_call(tx, call)
             tx.execute(
-                "INSERT OR IGNORE INTO activity_pages (activity_id, page_id) SELECT ?, p.id FROM pages AS p"
-                " JOIN collections AS c ON c.id = p.collection_id WHERE p.slug = ? AND (? IN ('', c.name))"
-                " ORDER BY c.id LIMIT 1",
-                (call_id, slug, collection or ""),
+                "DELETE FROM activity WHERE called_at < ? OR id <= (SELECT max(id) FROM activity) - ?",
+                (oldest, MAX_CALLS),
             )
+
+        self._db.write(work)
+
+    def accept(self, call_ids: Sequence[int], lines: Iterable[tuple[int, str, int, int]]) -> int:
+        """Mark writes as accepted unless they were undone, and return the number of marked writes.
+
+        The lines that they added, given as (page id, lines, first version, last version), get the trust class PERSON.
+        """
+
+        def work(tx: "Transaction") -> int:
+            for page_id, text, first, last in lines:
+                trust.accept(tx, page_id, text, first, last)
+            return _decide(tx, call_ids, "accepted")
+
+        return self._db.write(work)
+
+    def mark_undone(self, call_id: int) -> None:
+        """Mark a write as undone, accepted or not."""
+        self._db.write(lambda tx: _decide(tx, [call_id], "undone"))
+
+
+def _decide(tx: "Transaction", call_ids: Sequence[int], decision: str) -> int:
     tx.execute(
-        "DELETE FROM activity WHERE called_at < ? OR id <= (SELECT max(id) FROM activity) - ?",
-        (oldest, MAX_CALLS),
+        "UPDATE activity SET decision = ? WHERE id IN (SELECT value FROM json_each(?)) AND is_write"
+        " AND outcome = 'done' AND (decision IS NULL OR ?1 = 'undone')",
+        (decision, json.dumps(call_ids)),
     )
+    return tx.changes()
 
 
-def find_call(db: "Database", call_id: int) -> StoredCall | None:
-    return next(iter(_select_calls(db, "activity AS a WHERE a.id = ?", (call_id,))), None)
+def _store_call(tx: "Transaction", call: NewCall) -> None:
+    tx.execute(
+        "INSERT INTO activity (session, client, tool, is_write, outcome, called_at, ms, proposal_id)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        call[:8],
+    )
+    call_id = tx.last_insert_rowid()
+    versions: dict[int, tuple[int | None, int]] = {}
+    for page_id, version, has_text in call.written:
+        first, last = versions.get(page_id, (None, 0))
+        first = min(first or version, version) if has_text else first
+        versions[page_id] = first, max(last, version)
+    tx.executemany(
+        "INSERT OR IGNORE INTO activity_pages (activity_id, page_id, first_version, last_version)"
+        " SELECT ?, id, ?, ? FROM pages WHERE id = ?",
+        [(call_id, *versions[page_id], page_id) for page_id in versions],
+    )
+    for address in call.read:
+        collection, slug = slugs.split_address(address)
+        tx.execute(
+            "INSERT OR IGNORE INTO activity_pages (activity_id, page_id) SELECT ?, p.id FROM pages AS p"
+            " JOIN collections AS c ON c.id = p.collection_id WHERE p.slug = ? AND (? IN ('', c.name))"
+            " ORDER BY c.id LIMIT 1",
+            (call_id, slug, collection or ""),
+        )
 
 
 def _select_calls(db: "Database", source: str, values: tuple[object, ...]) -> list[StoredCall]:
@@ -344,35 +403,3 @@ def _select_calls(db: "Database", source: str, values: tuple[object, ...]) -> li
         StoredCall._make((*row[:3], bool(row[3]), *row[4:], tuple(pages.get(int(str(row[0])), ()))))
         for row in rows
     ]
-
-
-def calling_clients(db: "Database") -> list[str]:
-    """Return the names of the clients with stored calls, most recently active first."""
-    return [name for (name,) in db.rows("SELECT client FROM activity GROUP BY client ORDER BY max(id) DESC")]
-
-
-def sessions_of_page(db: "Database", page_id: int) -> dict[int, str]:
-    """Return the session that created each version of a page, by version, where it is known."""
-    rows = db.rows(
-        "SELECT l.first_version, l.last_version, a.session FROM activity_pages AS l"
-        " JOIN activity AS a ON a.id = l.activity_id WHERE l.page_id = ? AND l.last_version IS NOT NULL",
-        (page_id,),
-    )
-    return {
-        version: session
-        for first, last, session in rows
-        for version in range(max(first or last, last - 100), last + 1)
-    }
-
-
-def decide_calls(tx: "Transaction", call_ids: Sequence[int], decision: str) -> int:
-    """Mark writes as accepted or undone, and return the number of marked writes.
-
-    An accepted write can be undone, but not the reverse.
-    """
-    tx.execute(
-        "UPDATE activity SET decision = ? WHERE id IN (SELECT value FROM json_each(?)) AND is_write"
-        " AND outcome = 'done' AND (decision IS NULL OR ?1 = 'undone')",
-        (decision, json.dumps(call_ids)),
-    )
-    return tx.changes()
