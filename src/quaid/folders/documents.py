@@ -248,7 +248,7 @@ def detect_kind(name: str, media_type: str, head: bytes) -> str:
     return "eml" if media_type == "message/rfc822" else ""
 
 
-# The child
+# Inside the child process
 
 
 def run_child() -> None:
@@ -354,7 +354,7 @@ class LimitedStream:
             pass
 
 
-# Addresses
+# Fetching documents from web addresses
 
 FETCH_SECONDS = 30.0
 MAX_REDIRECTS = 5
@@ -375,7 +375,7 @@ def is_address(text: str) -> bool:
 def fetch(address: str, *, allow_private: bool = False) -> FetchedDocument:
     """Fetch one document with GET, only from public IP addresses unless `allow_private`.
 
-    The IP address that the connection uses is checked, also after each redirect.
+    All addresses of the host are checked, also after each redirect, and only a checked address is connected to.
     """
     from http.client import HTTPException
     from urllib.parse import unquote, urljoin, urlsplit

@@ -60,7 +60,7 @@ MAX_LINKS_AND_FACTS_BYTES = 32 * 1024 * 1024
 """Maximum size of the links-and-facts file in bytes, enough for some hundred thousand links and facts."""
 
 MAX_JOINED_LENGTH = 100_000
-"""Maximum number of characters of a fact's sources, of a fact's evidence and of a link's context."""
+"""Maximum number of characters in each of these fields: a fact's sources, a fact's evidence, a link's context."""
 
 SHOWN_PROBLEMS = 20
 MAX_PROBLEM_LENGTH = 300

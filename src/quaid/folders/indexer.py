@@ -473,7 +473,7 @@ MAX_MEMORY_BYTES = 1024 * 1024
 
 
 class SpooledFile(NamedTuple):
-    """A file in the spool. `page` is the parsed page of a page file; None for other files, or with a `problem`."""
+    """A file in the spool. `page` is its parsed page; None if it is not a page file or has a `problem`."""
 
     path: str
     content_hash: str

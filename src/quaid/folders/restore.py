@@ -495,8 +495,8 @@ class AuditRun:
 class ComparedPage(NamedTuple):
     """A parsed page of a compared folder.
 
-    `truth` and `timeline` are hashes of the text above the timeline and of the timeline, so that folders of
-    any size can be compared.
+    Instead of the text above the timeline and the timeline, it has their hashes, `truth` and `timeline`, so
+    that folders of any size can be compared.
     """
 
     path: str
