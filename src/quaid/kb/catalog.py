@@ -411,10 +411,10 @@ ID_WEIGHT, TITLE_WEIGHT, TAG_WEIGHT, SUMMARY_WEIGHT, BODY_WEIGHT, PROPERTY_WEIGH
 MAX_MATCHES = 10
 
 MAX_WHOLE_WORD_LENGTH = 2
-"""Maximum letters of query words that match whole words only. Longer words match prefixes of words."""
+"""Query words with at most this many letters match whole words only; longer ones also the beginning of words."""
 
 MIN_QUERY_ID_PREFIX = 6
-"""Minimum characters of a query word that matches the start of a node's ID, as in `ai-kb show`."""
+"""A query word with at least this many characters can match the start of a node's ID, as in `ai-kb show`."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 STOP_WORDS = frozenset(

@@ -697,9 +697,9 @@ class Git:
         self.call("-c", "gc.auto=2000", "gc", "--auto", "--quiet", seconds=LOCAL_TIMEOUT * 5)
 
     def _serving(self, url: str, verb: str) -> tuple[str, ...]:
-        """Return the option that overrides the settings and hooks of a local remote; () for other remotes.
+        """Return the option that disables the hooks and commands configured in a local remote; () for other remotes.
 
-        For a remote in a folder, git also runs the command `verb` of the server side, with the settings of the
+        For a remote in a folder, git runs the server's command `verb` on this machine, with the settings of the
         remote repository.
         """
         if repository.url_to_path(url, self.root) is None:

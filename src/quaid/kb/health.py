@@ -71,7 +71,10 @@ class CurationReport(NamedTuple):
 
 
 def check_curation(nodes: Sequence[Node]) -> tuple[bool, int, str]:
-    """Return whether curation is due, the number of nodes added since the last curation, and its date."""
+    """Return whether curation is due, the number of nodes added since the last curation, and the day of that.
+
+    If there was no curation, all nodes count as added, and the day is "".
+    """
     last = max((node.last_curated for node in nodes), default="")
     if not last:
         return len(nodes) >= FIRST_CURATION, len(nodes), ""

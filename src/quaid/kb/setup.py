@@ -202,7 +202,7 @@ def cron_line(command: Sequence[str]) -> str:
 def install_timer(
     command: Sequence[str], environ: Mapping[str, str], home: str, platform: str
 ) -> KbTimerReport:
-    """Install a systemd timer, and start it, or a launchd agent that runs `command` (with absolute paths).
+    """Install and start a systemd timer, or install a launchd agent, that runs `command` (with absolute paths).
 
     On other systems, nothing is installed, and the report contains the line to add to the crontab. A repeated
     call has no further effect. `home` is the user's home folder.
@@ -278,8 +278,8 @@ def _check_unit(
 ) -> KbCheck | None:
     """Check the timer defined by the unit file `path`. Return None if the file does not exist.
 
-    `named_in` is the file with the command, which names the store, and `command` reports whether the timer is
-    active.
+    `named_in` is the file that contains the path of the pushed store. `command` reports whether the timer is
+    active, and `remedy` is the command that activates it.
     """
     if not os.path.exists(path):
         return None
