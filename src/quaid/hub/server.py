@@ -39,7 +39,7 @@ MAX_BODIES = 256 * 1024 * 1024
 MAX_DEVICE_BODIES = 64 * 1024 * 1024
 """Maximum total size of the request bodies of one device that are being read."""
 BODY_TIMEOUT = 15.0  # maximum seconds without receiving a new part of the body
-SEND_TIMEOUT = 30.0  # maximum seconds without the client reading any of the answer
+SEND_TIMEOUT = 30.0  # maximum seconds for sending one part of the answer
 PART_BYTES = 256 * 1024
 THREADS = 16
 MAX_CONNECTIONS = 2_000

@@ -1,8 +1,8 @@
-"""The database of a hub, and its implementation in one SQLite file. postgres_store.py has another implementation.
+"""The database of a hub, and its implementation in one SQLite file. postgres_store.py implements it in PostgreSQL.
 
-Both pass the same tests. A hub stores bundles as opaque bytes. It reads only the uuid, hash and size of each bundle,
-and the slug unless the space is sealed (encrypted by its devices). All changes of a space have sequence numbers
-without gaps, in the order of their commits.
+Both implementations pass the same tests. A hub stores bundles as opaque bytes. It reads only the uuid, hash and size
+of each bundle, and the slug unless the space is sealed (encrypted by its devices). All changes of a space have
+sequence numbers without gaps, in the order of their commits.
 """
 
 import os
@@ -152,10 +152,11 @@ class PutQueue:
 
 
 class HubStore(ABC):
-    """The database of a hub. A method writes all its rows in one transaction. Methods with a caller check the right.
+    """The database of a hub. A method writes all its rows in one transaction.
 
-    They raise errors.NotFound for a space that the caller cannot see, errors.NotAllowed for an insufficient right,
-    and errors.DeviceRevoked if the device of the caller was revoked meanwhile.
+    Methods with a parameter `caller` check the caller's right. They raise errors.NotFound for a space that the
+    caller cannot see, errors.NotAllowed for an insufficient right, and errors.DeviceRevoked if the device of the
+    caller was revoked meanwhile.
 
     The right of a person in a space is that of the member, or `read` in a public space. An agent needs a
     separate right; the lower one of this and its owner's right applies, up to `write`. The limit of the token applies
@@ -573,7 +574,7 @@ class HubStore(ABC):
         person: str = "",
         agent: str = "",
     ) -> None:
-        """Store an invitation. Owners and admins invite others; every member can invite own devices and agents.
+        """Store an invitation. Owners and admins invite others; members can invite their own devices and agents.
 
         `space` is "" for an invitation to the hub, which only an admin may make. `person` is "" if the person who
         redeems the invitation chooses a name.
@@ -744,7 +745,10 @@ class HubStore(ABC):
         writer.save()
 
     def changes(self, caller: Caller, space: str, after: int, limit: int) -> ChangePage:
-        """Return the changes after the number `after`: at most `limit`, and at most 8 MB of bundles or one change."""
+        """Return up to `limit` changes after the number `after`.
+
+        Their bundles have at most 8 MB together, but one change of any size is always returned.
+        """
         with self._read() as tx:
             access = self._enter(tx, caller, space)
             last_seq = access.space.last_seq
@@ -842,9 +846,9 @@ class HubStore(ABC):
 
     # Proposals
     def proposals(self, caller: Caller, space: str) -> list[Proposal]:
-        """Return proposals: to writers all open ones and those of their device, to others those of their person.
+        """Return the open proposals and those of the caller's device; without the right `write`, the caller's own.
 
-        Only the newest MOST_PROPOSALS are returned, and only the newest with at most 8 MB together or the newest.
+        Only the newest are returned: at most MOST_PROPOSALS, and at most 8 MB of bundles, but at least one proposal.
         """
         with self._read() as tx:
             access = self._enter(tx, caller, space)
