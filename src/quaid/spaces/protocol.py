@@ -191,7 +191,7 @@ class HubInfo(NamedTuple):
     hub_id: str
     protocol: int
     person: str = ""
-    """Like the following fields, as in Caller; "" if the request had no token."""
+    """Empty if the request had no token. This and the following fields are as in Caller."""
     agent: str = ""
     device: str = ""
     limit: Right = "read"

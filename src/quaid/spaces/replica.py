@@ -143,7 +143,7 @@ class Seal:
 
 
 MOST_ROUNDS = 8
-"""Maximum number of pull and push rounds in one sync, if other devices keep changing the space."""
+"""A sync pulls and pushes at most this many times, if other devices keep changing the space."""
 PULL_PAGES = 500
 OUTBOX_PAGES = 1_000
 """Number of pages of the outbox that are read at once."""
@@ -151,7 +151,7 @@ PUSH_PAGES = 100
 PUSH_BYTES = 4 * 1024 * 1024
 VECTORS_PER_REQUEST = 1_000
 SEVERAL = "others"
-"""Name of the other side of a conflict if there are several revisions since the common one."""
+"""Name of the hub's side of a conflict if it may contain several revisions since the common one."""
 BULK_PAGES = 64
 """New pages are inserted in groups of this size."""
 
@@ -742,7 +742,7 @@ class Replica:
         return again
 
     def _skip_own(self, tx: Transaction, pushed: dict[int, str]) -> None:
-        """Advance the cursor past the pushed revisions, as far as no other device has changed the space between."""
+        """Advance the cursor past the pushed revisions, up to the first change by another device."""
         cursor = self.space.cursor
         while cursor + 1 in pushed:
             cursor += 1
@@ -889,10 +889,10 @@ class Replica:
         self._result = self._result._replace(restored=True)
 
     def _offer_page(self, tx: Transaction, state: PageState, head: Change | None) -> None:
-        """Add a page to the outbox, of which the hub has a different revision, `head`, or none.
+        """Add a page to the outbox. `head` is its newest revision on the hub, or None if the hub has none.
 
-        The revision of the hub is the common ancestor if the history of the page contains it. Otherwise another
-        device wrote it after the loss, and the pages are merged without an ancestor.
+        This revision is the common ancestor if the history of the page here contains its text. Otherwise another
+        device wrote it after the hub lost revisions, and the pages are merged without an ancestor.
         """
         lost = state._replace(revision=0, hash="", local_hash="", base=b"", has_open_links=False)
         if (
