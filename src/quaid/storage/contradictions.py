@@ -127,7 +127,7 @@ _QUOTED_PAGES = (
 )
 
 MOST_NAMING = 200
-"""Maximum number of pages to read for one page title that they mention."""
+"""Maximum number of pages to read because they mention the title of the same page."""
 
 LAST_CHECK_KEY = "checked_at"
 """Key in quaid_config under which the time of the last check of the whole memory is stored."""

@@ -581,7 +581,7 @@ PROBE_LENGTH = 40
 """A probe (a string to search for after a page is erased) from its text has at most this many characters."""
 
 SHORTEST_PROBE = 12
-"""A probe from the text has at least this many, because shorter strings may occur in other pages by chance."""
+"""A probe from the text has at least this many characters. Shorter strings may occur in other pages by chance."""
 
 MOST_PROBES = 24
 
