@@ -67,7 +67,7 @@ DEFAULT_CONTEXT = 32_000
 class Client(NamedTuple):
     name: str
     title: str
-    marks: tuple[str, ...]  # files or folders; the client is installed if one of them exists
+    marks: tuple[str, ...]  # files or folders; the client counts as installed if one of them exists
     servers: str  # the file with the MCP servers for all projects
     project_servers: str = ""
     keys: tuple[str, ...] = ("mcpServers",)  # the path of the server list within the file
