@@ -25,7 +25,7 @@ class Skill(NamedTuple):
     origin: str  # "embedded", or the folder of its layer
     path: str
     sha256: str
-    shadows: tuple[str, ...]  # paths of shadowed skills in lower layers, nearest first
+    shadows: tuple[str, ...]  # paths of shadowed skills in earlier layers, nearest first
 
 
 class Problem(NamedTuple):
