@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from quaid.operations.registry import Scope
     from quaid.storage.sqlite.connection import Database
 
-    EventListener = Callable[[dict[str, Any]], None]
+EventHandler = Callable[[dict[str, Any]], None]
 
 # Modules of operations are imported where they are used, because the import takes 100 ms, which would delay a
 # server's first answer.
@@ -121,6 +121,20 @@ def _is_writable(brain: Brain) -> bool:
     return os.path.exists(brain.settings.db_path) and brain.db.writable
 
 
+def _start_process(job: str, path: str, *flags: str, reads_output: bool) -> "Popen[bytes]":
+    """Start a worker process, which ends when its standard input is closed."""
+    import subprocess  # takes half a megabyte, so import it only when needed
+
+    # -P keeps Python from importing modules from the client's working folder.
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", WORKER_MODULE, job, path, *flags],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE if reads_output else subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        creationflags=WINDOWS_CREATION_FLAGS if os.name == "nt" else 0,
+    )
+
+
 class WorkerProcess:
     """A worker process of a server, which is started when needed and may be restarted."""
 
@@ -131,23 +145,13 @@ class WorkerProcess:
         self._early_exits = 0
         self._not_before = 0.0
 
-    def start(self, path: str, hear: "EventListener | None" = None) -> "Popen[bytes]":
+    def start(self, path: str, hear: EventHandler | None = None) -> None:
         """Start the worker for the memory at `path`. `hear` is called with each event that the worker reports."""
-        import subprocess  # takes half a megabyte, so import it only when needed
-
         flags = ["--tell"] if hear else []
-        # -P keeps Python from importing modules from the client's working folder.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", WORKER_MODULE, self.job, os.path.abspath(path), *flags],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE if hear else subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            creationflags=WINDOWS_CREATION_FLAGS if os.name == "nt" else 0,
-        )
+        self._process = _start_process(self.job, os.path.abspath(path), *flags, reads_output=bool(hear))
         self._started = time.monotonic()
         if hear:
             Thread(target=_forward_events, args=(self._process, hear), name="watcher", daemon=True).start()
-        return self._process
 
     def is_running(self, brain: Brain) -> bool:
         """Return True if the worker is running.
@@ -210,7 +214,7 @@ def _record_failure(brain: Brain, job: str, problem: str) -> None:
         background.record_failure(brain, model, problem)
 
 
-def _forward_events(process: "Popen[bytes]", hear: "EventListener") -> None:
+def _forward_events(process: "Popen[bytes]", hear: EventHandler) -> None:
     """Pass the events of a worker to the listener until the worker exits. Invalid lines are skipped."""
     if process.stdout is None:
         return
@@ -223,7 +227,7 @@ def _forward_events(process: "Popen[bytes]", hear: "EventListener") -> None:
 class Supervisor:
     """Starts and monitors the workers of a server. Only the thread that opened the database may use it."""
 
-    def __init__(self, hear: "EventListener | None" = None) -> None:
+    def __init__(self, hear: EventHandler | None = None) -> None:
         self._hear = hear
         self._embed = WorkerProcess("embed")
         # The other workers, each with the function that decides whether it is needed.
@@ -343,7 +347,7 @@ class OperationProcess:
     then with ("result", …) or ("error", …).
     """
 
-    def __init__(self, settings: "Settings", job: str = "run") -> None:
+    def __init__(self, settings: "Settings", job: str) -> None:
         self._settings, self._job = settings, job
         self._process: Popen[bytes] | None = None
         self._writing = Lock()
@@ -422,16 +426,8 @@ class OperationProcess:
         raise EOFError
 
     def _start(self) -> "Popen[bytes]":
-        import subprocess
-
         self.end()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", WORKER_MODULE, self._job, self._settings.db_path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            creationflags=WINDOWS_CREATION_FLAGS if os.name == "nt" else 0,
-        )
+        self._process = _start_process(self._job, self._settings.db_path, reads_output=True)
         # Mappings such as os.environ cannot be pickled.
         settings = self._settings
         self._send(settings._replace(environ=dict(settings.environ), options=dict(settings.options)))

@@ -274,8 +274,8 @@ def test_modules_in_the_working_folder_are_not_imported(
         (folder / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit\n")
     run(settings, "put", slug="concepts/tide", content="# Tide\n\nIt comes twice a day.")
     code = (
-        "import sys\nfrom quaid.worker import WorkerProcess\n"
-        "process = WorkerProcess('embed').start(sys.argv[1])\nsys.exit(process.wait())"
+        "import sys\nfrom quaid.worker import WorkerProcess\nworker = WorkerProcess('embed')\n"
+        "worker.start(sys.argv[1])\nsys.exit(worker._process.wait())"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code, served], cwd=folder, env={**environment(), **ON}, timeout=PATIENCE
