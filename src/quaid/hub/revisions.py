@@ -78,10 +78,10 @@ def in_list(values: Sequence[object]) -> str:
     return "(" + ", ".join("?" * len(values)) + ")"
 
 
-def slices(values: Sequence[Any], size: int = MOST_NAMES) -> Iterable[Sequence[Any]]:
-    """Yield the values in slices of at most `size`."""
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
+def slices(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    """Yield the values in slices of at most MOST_NAMES."""
+    for start in range(0, len(values), MOST_NAMES):
+        yield values[start : start + MOST_NAMES]
 
 
 def insert(tx: HubTransaction, table: str, columns: str, rows: Sequence[Row], ending: str = "") -> None:

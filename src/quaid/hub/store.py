@@ -132,10 +132,14 @@ class PutQueue:
                 call.turn.set()
         call.turn.wait()
 
-    def take(self, call: PutCall, fit: Callable[[PutCall, PutCall], bool]) -> list[PutCall]:
-        """Remove and return a call, and fewer than MOST_GROUPED waiting calls that can be stored with it."""
+    def take(self, call: PutCall, groups_spaces: bool) -> list[PutCall]:
+        """Remove and return a call, and fewer than MOST_GROUPED waiting calls to store in the same transaction."""
         with self.lock:
-            fitting = [other for other in self.waiting if other is not call and fit(call, other)]
+            fitting = [
+                other
+                for other in self.waiting
+                if other is not call and (groups_spaces or other.space == call.space)
+            ]
             calls = [call, *fitting[: MOST_GROUPED - 1]]
             self.waiting = [other for other in self.waiting if other not in calls]
         return calls
@@ -174,6 +178,8 @@ class HubStore(ABC):
 
     FOR_UPDATE: ClassVar[str] = ""
     """SQL suffix of a SELECT that locks its rows."""
+    GROUPS_SPACES: ClassVar[bool] = False
+    """True if one transaction can store pushes to several spaces."""
     ATTEMPTS: ClassVar[int] = 1
     """Maximum number of attempts of put() if errors.Busy is raised."""
 
@@ -214,8 +220,8 @@ class HubStore(ABC):
         ...
 
     def _queue(self, space: str) -> PutQueue:
-        """Return the queue for a space. Spaces may share a queue; see _fit_together() for sharing a transaction."""
-        return self._queues[hash(space) % len(self._queues)]
+        """Return the queue for a space, which spaces may share."""
+        return self._queues[0 if self.GROUPS_SPACES else hash(space) % len(self._queues)]
 
     def _create_hub(self, tx: HubTransaction) -> None:
         """Add the row of a new hub to its empty tables."""
@@ -694,7 +700,7 @@ class HubStore(ABC):
         call, queue = PutCall(caller, space, pushes), self._queue(space)
         queue.add(call)
         if not call.is_done:
-            calls = queue.take(call, self._fit_together)
+            calls = queue.take(call, self.GROUPS_SPACES)
             try:
                 self._put_all(calls)
             except BaseException as error:
@@ -707,9 +713,6 @@ class HubStore(ABC):
         if any(result.status == "stored" for result in call.results):
             self._wake(space)
         return call.results
-
-    def _fit_together(self, one: PutCall, other: PutCall) -> bool:
-        return one.space == other.space
 
     def _put_all(self, calls: Sequence[PutCall]) -> None:
         for attempt in range(1, self.ATTEMPTS + 1):
@@ -1119,6 +1122,8 @@ class SqliteTransaction:
 class SqliteHubStore(HubStore):
     """A hub on one machine. One connection writes; every thread has a connection for reading."""
 
+    GROUPS_SPACES: ClassVar[bool] = True  # all spaces are in one file, so one commit can cover them
+
     def __init__(self, path: str, clock: Callable[[], float] = time.time) -> None:
         super().__init__(clock)
         check_sqlite()
@@ -1127,7 +1132,6 @@ class SqliteHubStore(HubStore):
         self._connections: list[apsw.Connection] = []
         self._turn = threading.Lock()
         self._changed = threading.Condition()
-        self._all_calls = PutQueue()
         self._is_closed = False
         if not os.path.exists(path):
             with translate_os_errors(path):
@@ -1194,12 +1198,6 @@ class SqliteHubStore(HubStore):
     def _write(self) -> Iterator[SqliteTransaction]:
         with self._turn, translate_sqlite_errors(self.path), _transaction(self._writer, "IMMEDIATE"):
             yield SqliteTransaction(self._writer)
-
-    def _queue(self, space: str) -> PutQueue:  # noqa: ARG002
-        return self._all_calls
-
-    def _fit_together(self, one: PutCall, other: PutCall) -> bool:  # noqa: ARG002
-        return True  # all spaces are in one file, so one commit can cover them
 
     def _wake(self, space: str) -> None:  # noqa: ARG002
         with self._changed:

@@ -526,8 +526,13 @@ class Replica:
             if not (is_clean and follows):
                 base = self._base(state) if follows else None
                 is_next = follows and state is not None and change.revision == state.revision + 1
-                their_name = self._their_name(change) if is_next or change.revision == 1 else SEVERAL
-                result, conflicts = merge(base, ours, theirs, self._our_name(), their_name)
+                their_name = (
+                    _author_name(change.person, change.agent, change.device_name)
+                    if is_next or change.revision == 1
+                    else SEVERAL
+                )
+                our_name = _author_name(self.space.person, "", self._device)
+                result, conflicts = merge(base, ours, theirs, our_name, their_name)
         with spaces.replicating(tx, change.person, change.agent, change.device_name):
             page_id, is_open = self._write(tx, local, result, change.at)
         state = PageState(
@@ -951,14 +956,6 @@ class Replica:
 
     def _mark(self, uuid: str, state: spaces.OutboxState, problem: str) -> None:
         self.db.write(lambda tx: self.space.mark(tx, uuid, state, problem))
-
-    # Names
-
-    def _our_name(self) -> str:
-        return _author_name(self.space.person, "", self._device)
-
-    def _their_name(self, change: Change) -> str:
-        return _author_name(change.person, change.agent, change.device_name)
 
     def _count(self, **numbers: int) -> None:
         added = {name: getattr(self._result, name) + number for name, number in numbers.items()}
