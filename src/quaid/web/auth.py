@@ -35,20 +35,12 @@ MAX_RETURN_PATH = 8_000  # the URL of an OAuth request contains the client's reg
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
-class BrowserHost(NamedTuple):
-    """A host and port on which browser sessions are accepted."""
-
-    url: str  # base URL
-    secure: bool
-    cookie: str
-
-
-def _browser_host(url: str, address: ServerAddress) -> BrowserHost:
-    return BrowserHost(url, address.secure, "__Host-quaid" if address.secure else f"quaid-{address.port}")
+def _cookie_name(address: ServerAddress) -> str:
+    return "__Host-quaid" if address.secure else f"quaid-{address.port}"
 
 
 class BrowserSessions:
-    """The sessions of browsers, and the hosts whose cookies are accepted.
+    """The sessions of browsers, and the address of each host whose cookies are accepted.
 
     `name` replaces the random host name of the memory. `lan` is a second address, for other devices in the network.
     """
@@ -59,10 +51,8 @@ class BrowserSessions:
         address: ServerAddress,
         name: str = "",
         lan: ServerAddress | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._settings, self._clock = settings, clock
-        self.lan = lan
+        self._settings, self.lan = settings, lan
         scheme = "https" if address.secure else "http"
         own = address.url.partition("://")[2]
         names = sorted(host for host in address.hosts if not _is_loopback_name(host))
@@ -72,11 +62,11 @@ class BrowserSessions:
             hosts = [f"{name or service.web_host_name(settings)}:{address.port}"]
         else:
             hosts = []  # the random name resolves to 127.0.0.1, where another program may listen
-        self.hosts = {host: _browser_host(f"{scheme}://{host}", address) for host in hosts}
+        self.hosts = {host: address._replace(url=f"{scheme}://{host}") for host in hosts}
         self._local_hosts = address.hosts | self.hosts.keys()
         self._scheme = scheme
         if lan:
-            self.hosts |= {host: _browser_host(lan.url, lan) for host in lan.hosts}
+            self.hosts |= dict.fromkeys(lan.hosts, lan)
         self.origins = address.origins | {host.url for host in self.hosts.values()}
 
     def accepted_hosts(self, asgi_scope: AsgiScope) -> Set[str]:
@@ -95,8 +85,8 @@ class BrowserSessions:
         host = request_host(request)
         device = device_name(request.headers.get("user-agent", ""))
         response.set_cookie(
-            self.hosts[host].cookie,
-            service.begin_session(self._settings, host, device, self._clock()),
+            _cookie_name(self.hosts[host]),
+            service.begin_session(self._settings, host, device, time.time()),
             max_age=int(service.MAX_SESSION_SECONDS),
             path="/",
             httponly=True,
@@ -109,16 +99,16 @@ class BrowserSessions:
         host = request_host(request)
         if host not in self.hosts:
             return None
-        secret = request.cookies.get(self.hosts[host].cookie, "")
-        session = service.find_session(self._settings, host, secret, self._clock()) if secret else None
+        secret = request.cookies.get(_cookie_name(self.hosts[host]), "")
+        session = service.find_session(self._settings, host, secret, time.time()) if secret else None
         return (session.id, csrf_token(secret)) if session else None
 
     def end(self, request: Request, response: Response) -> None:
         """End the session of a request and delete its cookie."""
         service.end_session(self._settings, request.state.session)
-        if host := self.hosts.get(request_host(request)):
+        if own := self.hosts.get(request_host(request)):
             response.delete_cookie(
-                host.cookie, path="/", secure=host.secure, httponly=True, samesite="strict"
+                _cookie_name(own), path="/", secure=own.secure, httponly=True, samesite="strict"
             )
 
 

@@ -430,15 +430,6 @@ class WorkerQueue:
         return lambda: task.settle(result, error)
 
 
-def _call_as_person(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope: Scope) -> Any:
-    """Run an operation for the dashboard or the API, with the owner as author.
-
-    The author is set each time, because MCP calls on the same worker set it to the name of their client.
-    """
-    brain.agent = brain.session = ""
-    return dispatch.call(brain, operation, arguments, scope)
-
-
 class WorkerPool:
     """All workers of one server, for one memory. With `processes`, questions and jobs run in processes."""
 
@@ -498,6 +489,7 @@ class WorkerPool:
     ) -> Any:
         """Run an operation, named as a command ("kb status") or as a tool ("memory_get"), and return its record.
 
+        The owner is the author of its changes.
         With `stays`, the operation goes on if the caller is cancelled, for example because a page was closed.
         """
         entry, preset = find_operation(operation)
@@ -508,12 +500,13 @@ class WorkerPool:
                 name=operation, needed=entry.scope, granted="read, because the server is read-only"
             )
         values = {**arguments, **preset}
-        return await self.run(
-            queue_name(entry, values),
-            lambda brain: _call_as_person(brain, entry, values, scope),
-            entry.command,
-            stays=stays,
-        )
+
+        def work(brain: Brain) -> Any:
+            # Set each time, because MCP calls on the same worker set the author to the name of their client.
+            brain.agent = brain.session = ""
+            return dispatch.call(brain, entry, values, scope)
+
+        return await self.run(queue_name(entry, values), work, entry.command, stays=stays)
 
     async def run(self, queue: str, work: Callable[[Brain], T], name: str = "", *, stays: bool = False) -> T:
         """Run a function on a worker of a queue and return its result.
