@@ -238,7 +238,7 @@ class Watcher:
     # Change events
 
     def _listen(self) -> None:
-        """Wait for change events until the next folder is due."""
+        """Wait for change events until the next sync or _look() is due, and record them for their folders."""
         due = min([self._look_at, *(folder.due_at(self.pace) for folder in self._folders.values())])
         seconds = due - time.monotonic()
         if seconds <= 0:
@@ -248,7 +248,7 @@ class Watcher:
         except (OSError, RuntimeError):
             self._hints.close()
             self._hints, self._watched, changes = ChangeHints(self.stop), set(), set()
-            self._look_at = time.monotonic() + min(1.0, self.pace.look)  # time at which to subscribe again
+            self._look_at = time.monotonic() + min(1.0, self.pace.look)  # when _look() subscribes again
             for folder in self._folders.values():
                 folder.is_unsure = True
                 folder.heard(time.monotonic())
