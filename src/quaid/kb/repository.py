@@ -103,7 +103,7 @@ def check_git_folder(root: str) -> os.stat_result | None:
 
 
 def neutralize_attributes(root: str) -> None:
-    """Override the attributes of the store in .git/info/attributes."""
+    """Write .git/info/attributes so that it overrides the .gitattributes files of the store."""
     path = os.path.join(root, ".git", "info", "attributes")
     try:
         with open(path, "rb") as file:
