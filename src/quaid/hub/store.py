@@ -748,9 +748,9 @@ class HubStore(ABC):
         writer.save()
 
     def changes(self, caller: Caller, space: str, after: int, limit: int) -> ChangePage:
-        """Return up to `limit` changes after the number `after`.
+        """Return the newest change of each page that has changed after the number `after`, in order.
 
-        Their bundles have at most 8 MB together, but one change of any size is always returned.
+        At most `limit` changes are returned, with at most 8 MB of bundles, but at least one change of any size.
         """
         with self._read() as tx:
             access = self._enter(tx, caller, space)
