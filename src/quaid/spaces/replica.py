@@ -797,12 +797,13 @@ class Replica:
     def _give_way(self, uuid: str, head: Change, theirs: Bundle) -> None:
         """Resolve a slug conflict: another page on the hub has the slug of the pushed page.
 
-        Apply the other page if its revision is new here; otherwise rename the pushed page.
+        Apply the other page if its revision is new here. Otherwise rename the pushed page, but not in the first
+        pull and push of a sync, because pushing the other page may still free the slug.
         """
         state = self.space.page_state(self.db, head.uuid)
         if state is None or state.revision < head.revision:
             self._apply_alone(head, theirs)
-        elif self._rounds:  # in the first round, a push of the other page may still free the slug
+        elif self._rounds:
 
             def rename(tx: Transaction) -> None:
                 slug = self.space.read_page(tx, uuid).slug
