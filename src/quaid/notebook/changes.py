@@ -382,8 +382,8 @@ def reports_finished(text: str) -> bool:
 def find_task(task: str, lines: Iterable[Line], least: int = 1, verb: str = "") -> list[Line]:
     """Return the open to-dos among the lines that share the most words with a finished task.
 
-    A to-do must contain at least `least` words of the task, or all its words if it has fewer. It must also
-    contain every name in the task, and `verb` if it is given.
+    A to-do must contain half of the words of the task, 60 % of the words of the shorter one, and `least` words or
+    as many as it has. It must also contain every name in the task, and `verb` if it is given.
     """
     tagged = classifier.tag_words(task, classifier.guess_language(task))
     words = [word.text for word in tagged if _tells(word)]

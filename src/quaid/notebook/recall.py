@@ -105,7 +105,7 @@ def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int
 
 
 def evidence_score(words: float, meaning: float | None) -> float:
-    """Combine the share of words and the result of `standing_out`, with equal weights, to a score from 0 to 1.
+    """Return the mean of the share of words and of 1.5 times the result of `standing_out`, both at most 1.
 
     If `meaning` is None, only the share of words counts.
     """
