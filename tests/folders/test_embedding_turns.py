@@ -5,8 +5,8 @@ from tests.folders.test_embedding import NOW, Hashes, Picky, now, quiet, write
 
 from quaid.embedding.backfill import BATCH_SIZE, MAX_INLINE_CHUNKS, Backfill
 from quaid.errors import EmbedderUnavailable
-from quaid.storage import conversations, embedding_queue, vectors
-from quaid.storage.conversations import NewTurn, TurnBatch
+from quaid.storage import embedding_queue, vectors
+from quaid.storage.conversations import Conversations, NewTurn, TurnBatch
 from quaid.storage.embedding_queue import EmbeddedRange
 from quaid.storage.sqlite.connection import Database
 
@@ -125,7 +125,7 @@ def test_reused_ids_do_not_hide_a_missing_turn(db: Database) -> None:
     Backfill(db, Hashes(), now, quiet).embed_turns()
     known = embedding_queue.embedded_range(db, EmbeddedRange(), everything)
     assert known is not None
-    (conversation,) = conversations.find_by_session(db, "a")
+    (conversation,) = Conversations(db).with_session("a")
     db.write(lambda tx: conversation.remove(tx, NOW))
     say(db, "b", "Other words on the same rows of the table.")
     assert embedding_queue.embedded_range(db, known, everything) is None

@@ -13,7 +13,7 @@ from quaid.errors import NotFound, ReadingStopped
 from quaid.folders import transcripts
 from quaid.folders.transcripts import TranscriptReport
 from quaid.formats import documents
-from quaid.storage import conversations
+from quaid.storage.conversations import Conversations
 
 SECRET = "sk-ant-" + "api03-" + "a1B2" * 10
 
@@ -137,7 +137,7 @@ def test_a_file_that_was_renamed_is_the_same_file(brain: Brain, tmp_path: Path) 
     with new.open("a") as more:
         more.write(plain("yes"))
     assert read(brain, new).turns == 1
-    assert conversations.list_all(brain.db, 0)[1:] == (1, 3)
+    assert Conversations(brain.db).latest(0)[1:] == (1, 3)
     assert brain.db.rows("SELECT path FROM transcript_files") == [(os.path.realpath(new),)]
 
 
@@ -158,7 +158,7 @@ def test_a_copy_of_a_session_adds_nothing(brain: Brain, tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text(line("one", 1))
     assert read(brain, tmp_path).turns == 1
-    assert conversations.list_all(brain.db, 0)[1:] == (1, 1)
+    assert Conversations(brain.db).latest(0)[1:] == (1, 1)
 
 
 def test_two_plain_files_of_the_same_name_are_two_conversations(brain: Brain, tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_codex_fork_is_a_separate_conversation(brain: Brain, tmp_path: Path) -> 
     with file.open("a") as more:
         more.write(output.replace("hello", "again"))
     read(brain, file)
-    (held,), *_ = conversations.list_all(brain.db, 10, client="codex")
+    (held,), *_ = Conversations(brain.db).latest(10, client="codex")
     assert (held.session, held.project, held.turns, held.title) == ("fork", "/p", 2, "hello")
 
 
@@ -190,7 +190,7 @@ def test_a_summary_above_the_first_line_is_the_title(brain: Brain, tmp_path: Pat
     file = tmp_path / "other-name.jsonl"
     file.write_text('{"type":"summary","summary":"Choosing a database","leafUuid":"x"}\n' + line("one", 1))
     read(brain, file)
-    (held,), *_ = conversations.list_all(brain.db, 10)
+    (held,), *_ = Conversations(brain.db).latest(10)
     assert (held.session, held.title) == ("s1", "Choosing a database")
 
 
@@ -268,7 +268,7 @@ def test_a_crash_between_two_batches_loses_and_doubles_nothing(
 def test_a_removed_conversation_stays_out_until_it_is_wanted_again(brain: Brain, file: Path) -> None:
     file.write_text(line("one", 1))
     read(brain, file)
-    (held,), *_ = conversations.list_all(brain.db, 10)
+    (held,), *_ = Conversations(brain.db).latest(10)
     brain.db.write(lambda tx: held.remove(tx, brain.now()))
     with file.open("a") as more:
         more.write(line("two", 2))
@@ -345,7 +345,7 @@ def test_a_newer_archive_adds_only_new_turns(brain: Brain, tmp_path: Path) -> No
     assert read(brain, archive(tmp_path / "a.zip", json.dumps(export(3)))).conversations == 3
     assert read(brain, archive(tmp_path / "b.zip", json.dumps(export(5), indent=2))).turns == 2
     assert read(brain, tmp_path / "b.zip").unchanged == 1
-    assert conversations.list_all(brain.db, 0, client="claude.ai")[1:] == (5, 5)
+    assert Conversations(brain.db).latest(0, client="claude.ai")[1:] == (5, 5)
 
 
 def test_an_unpacked_export_is_read_too(brain: Brain, tmp_path: Path) -> None:

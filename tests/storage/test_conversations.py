@@ -5,7 +5,7 @@ import pytest
 
 from quaid.storage import checks, conversations
 from quaid.storage.checks import rebuild_derived_rows
-from quaid.storage.conversations import NewTurn, TurnBatch
+from quaid.storage.conversations import Conversations, NewTurn, TurnBatch
 from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
@@ -52,25 +52,25 @@ def test_validate_sees_wrong_words(db: Database, sql: str, problem: str) -> None
 def test_the_words_of_a_removed_conversation_go(db: Database) -> None:
     add(db, "engines weave", session="s")
     add(db, "looms", session="t")
-    (conversation,) = conversations.find_by_session(db, "s")
+    (conversation,) = Conversations(db).with_session("s")
     db.write(lambda tx: conversation.remove(tx, NOW))
     assert {term for term, _, _ in words(db)} == {"loom"}
-    assert conversations.list_all(db, 0)[1:] == (1, 1)
+    assert Conversations(db).latest(0)[1:] == (1, 1)
     assert add(db, "engines weave").removed
 
 
 def test_the_first_turn_is_the_title_until_a_title_is_set(db: Database) -> None:
     add(db, "How do\nengines weave? " + "x" * 500)
-    (held,), *_ = conversations.list_all(db, 10)
+    (held,), *_ = Conversations(db).latest(10)
     assert held.title.startswith("How do engines weave? xxx")
     assert len(held.title) == conversations.LONGEST_TITLE
     add(db, "more", title="Looms")
-    assert conversations.list_all(db, 10)[0][0].title == "Looms"
+    assert Conversations(db).latest(10)[0][0].title == "Looms"
 
 
 def test_a_title_without_a_turn_makes_no_conversation(db: Database) -> None:
     assert add(db, title="Looms") == (0, 0, False, False)
-    assert conversations.list_all(db, 0)[1:] == (0, 0)
+    assert Conversations(db).latest(0)[1:] == (0, 0)
 
 
 def test_a_turn_needs_its_conversation(db: Database) -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from quaid.model.page import build_page
-from quaid.storage import checks, conversations, embedding_queue, page_edits, vectors
+from quaid.storage import checks, embedding_queue, page_edits, vectors
 from quaid.storage.checks import rebuild_derived_rows
-from quaid.storage.conversations import NewTurn, TurnBatch
+from quaid.storage.conversations import Conversations, NewTurn, TurnBatch
 from quaid.storage.embedding_queue import TurnQueue
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.vector_index import ChunkIndex, TurnIndex
@@ -129,7 +129,7 @@ def test_a_conversation_takes_the_vectors_along_that_no_other_needs(db: Database
     index = TurnIndex(db)
     query = np.ones(WIDTH, np.float32)
     index.nearest(MODEL, query, 10)
-    (conversation,) = conversations.find_by_session(db, "a")
+    (conversation,) = Conversations(db).with_session("a")
     db.write(lambda tx: conversation.remove(tx, NOW))
     assert db.rows("SELECT count(*) FROM turn_vectors") == [(2,)]
     assert TurnQueue(db, MODEL).coverage() == (2, 2)
@@ -141,7 +141,7 @@ def test_a_vector_that_comes_after_its_conversation_went_is_not_kept(db: Databas
     say(db, "a", sentence(1))
     queue = TurnQueue(db, MODEL)
     (waiting,) = queue.texts(queue.missing())
-    (conversation,) = conversations.find_by_session(db, "a")
+    (conversation,) = Conversations(db).with_session("a")
     db.write(lambda tx: conversation.remove(tx, NOW))
     result = [(waiting.content_hash, vector(waiting.content_hash))]
     assert db.write(lambda tx: queue.store(tx, result, NOW)) == 0

@@ -40,7 +40,6 @@ from quaid.model.plain_text import shorten
 from quaid.storage import (
     checks,
     collections,
-    conversations,
     facts as assertions,
     history,
     links,
@@ -48,6 +47,7 @@ from quaid.storage import (
     pages,
 )
 from quaid.storage.collections import DEFAULT_COLLECTION, Collection
+from quaid.storage.conversations import Conversations
 from quaid.storage.facts import FactRow
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
@@ -798,7 +798,7 @@ class _PageExport:
     def _write_conversations(self) -> None:
         """Write all turns as JSON lines in the format of `quaid conversations add`."""
         self._files, self._file_name = 0, "conversations"
-        for talk in conversations.list_all(self.db, -1)[0]:
+        for talk in Conversations(self.db).latest(-1)[0]:
             shared = {
                 "session": talk.session,
                 "client": talk.client,

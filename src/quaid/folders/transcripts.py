@@ -19,7 +19,7 @@ from quaid.formats import transcripts
 from quaid.formats.transcripts import BrokenTranscript, TranscriptTurn, iter_json_list, parse_line
 from quaid.model.secrets import mask
 from quaid.storage import conversations
-from quaid.storage.conversations import NewTurn, TranscriptState, TurnBatch
+from quaid.storage.conversations import Conversations, NewTurn, TranscriptState, TurnBatch
 from quaid.storage.sqlite.connection import Database, Transaction
 
 FILE_READ_SIZE = 1 << 20
@@ -281,9 +281,9 @@ class _TranscriptReader:
 
     def _last_state(self, file: BinaryIO, facts: os.stat_result) -> TranscriptState | None:
         """Return the stored state of this file, found by path or, if it was renamed, by inode; else None."""
-        state = next(iter(conversations.list_transcripts(self._db, path=self._path)), None)
+        state = next(iter(Conversations(self._db).transcripts(path=self._path)), None)
         if state is None:
-            for other in conversations.list_transcripts(self._db, inode=facts.st_ino):
+            for other in Conversations(self._db).transcripts(inode=facts.st_ino):
                 if not os.path.lexists(other.path) and is_same_transcript(file, facts, other):
                     self._moved_from = other.path
                     state = other
@@ -465,7 +465,7 @@ def add_known_transcripts(db: Database, listed: Iterable[str]) -> list[str]:
     """
     paths = set(listed)
     lost: dict[int, TranscriptState] = {}
-    for state in conversations.list_transcripts(db):
+    for state in Conversations(db).transcripts():
         if os.path.lexists(state.path):
             paths.add(state.path)
         else:

@@ -15,7 +15,7 @@ from quaid.operations.registry import Arg, op
 from quaid.search import conversations
 from quaid.search.conversations import ConversationSearchRecord
 from quaid.storage import collections, conversations as store, erase as erasure
-from quaid.storage.conversations import ConversationRow, LearnedPage
+from quaid.storage.conversations import ConversationRow, Conversations, LearnedPage
 from quaid.storage.sqlite.connection import Transaction
 
 FOLDERS_SETTING = "conversation_folders"
@@ -199,7 +199,7 @@ def _read_transcripts(brain: Brain, paths: list[str], named: set[str], again: bo
     report = transcripts.read_transcripts(
         brain.db, paths, named=named, now=brain.now(), progress=brain.progress, again=again
     )
-    return ReadingRecord(report, store.list_all(brain.db, 0)[1])
+    return ReadingRecord(report, Conversations(brain.db).latest(0)[1])
 
 
 @op(
@@ -218,7 +218,7 @@ def conversations_list(
     """List conversations with agents, the latest first."""
     if client is not None and client not in TRANSCRIPT_CLIENTS:
         raise NotFound(what="client", name=client, hint=f"Clients: {', '.join(TRANSCRIPT_CLIENTS)}.")
-    rows, total, turns = store.list_all(brain.db, limit, offset, client)
+    rows, total, turns = Conversations(brain.db).latest(limit, offset, client)
     return ConversationsRecord(tuple(rows), total, turns, offset)
 
 
@@ -326,7 +326,7 @@ def _masked_item(value: Any) -> Any:
 
 def session_items(brain: Brain, client: str, session: str, limit: int | None = None) -> list[Any]:
     """Return the items of a session, oldest first. With `limit`, return only the newest items."""
-    conversation = store.find_session(brain.db, client, session)
+    conversation = Conversations(brain.db).of_client(client, session)
     return [json.loads(item) for _, item in conversation.items(brain.db, limit)] if conversation else []
 
 
@@ -334,7 +334,7 @@ def pop_session_item(brain: Brain, client: str, session: str) -> Any:
     """Remove the last item of a session and return it, or None if there is none."""
 
     def work(tx: Transaction) -> str | None:
-        conversation = store.find_session(brain.db, client, session)
+        conversation = Conversations(brain.db).of_client(client, session)
         return conversation.pop_item(tx, brain.db) if conversation else None
 
     item = brain.db.write(work)
@@ -346,7 +346,7 @@ def clear_session(brain: Brain, client: str, session: str) -> None:
     now = brain.now()
 
     def work(tx: Transaction) -> None:
-        conversation = store.find_session(brain.db, client, session)
+        conversation = Conversations(brain.db).of_client(client, session)
         if conversation is not None:
             conversation.remove(tx, now)
 
@@ -356,9 +356,9 @@ def clear_session(brain: Brain, client: str, session: str) -> None:
 def _require_conversation(brain: Brain, name: str) -> ConversationRow:
     """Return the conversation that a session name or prefix matches. Raise an error unless exactly one matches."""
     client, colon, session = name.partition(":")
-    rows = store.find_by_session(brain.db, name) if name else []
+    rows = Conversations(brain.db).with_session(name) if name else []
     if not rows and colon and session:
-        rows = [row for row in store.find_by_session(brain.db, session, 1000) if row.client == client]
+        rows = [row for row in Conversations(brain.db).with_session(session, 1000) if row.client == client]
     if not rows:
         raise NotFound(what="conversation", name=name, hint=LIST_HINT)
     if len(rows) > 1:

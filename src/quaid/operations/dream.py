@@ -29,9 +29,10 @@ from quaid.operations.registry import Arg, op
 from quaid.operations.review import ProposalEvidence
 from quaid.search.direct_answer import stated_facts
 from quaid.search.question import name_spans
-from quaid.storage import briefing, collections, conversations, facts, leases, links, pages
+from quaid.storage import briefing, collections, facts, leases, links, pages
 from quaid.storage.agents import Proposals
 from quaid.storage.contradictions import Contradiction
+from quaid.storage.conversations import Conversations
 from quaid.storage.pages import PageHead, PageRow
 
 AUTHOR = "dream"
@@ -402,7 +403,7 @@ class _Dream:
 
     def _new_turns(self, place: str) -> Iterator[list[Turn]]:
         """Yield batches of the user's turns after the turn that the state has as `place`, and update it."""
-        while rows := conversations.turns_of_people(self._brain.db, self._state.get(place, 0), TURNS_AT_ONCE):
+        while rows := Conversations(self._brain.db).turns_of_people(self._state.get(place, 0), TURNS_AT_ONCE):
             for start in range(0, len(rows), MODEL_TURNS):
                 batch = rows[start : start + MODEL_TURNS]
                 yield batch

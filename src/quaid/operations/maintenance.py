@@ -30,7 +30,6 @@ from quaid.storage import (
     checks,
     chunks,
     collections,
-    conversations,
     embedding_queue,
     expiry,
     files as durable_files,
@@ -39,6 +38,7 @@ from quaid.storage import (
 from quaid.storage.agents import Proposals
 from quaid.storage.briefing import Stats, open_counts
 from quaid.storage.checks import Violation, rebuild_derived_rows as rebuilt, recut_pages
+from quaid.storage.conversations import Conversations
 from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun, TurnQueue
 from quaid.storage.pages import count as count_pages
 from quaid.storage.questions import OpenedResults
@@ -176,7 +176,7 @@ def _active_model(brain: Brain) -> ActiveModel:
 
 def _conversation_coverage(brain: Brain, model: str) -> ConversationCoverage:
     since = background.turns_since(brain)
-    *_, turns = conversations.list_all(brain.db, 0)
+    *_, turns = Conversations(brain.db).latest(0)
     missing = 0 if since is None else TurnQueue(brain.db, model, since).count_turns()
     which = str(brain.option(background.CONVERSATIONS_SETTING))
     return ConversationCoverage(turns, missing, which, background.RECENT_DAYS)

@@ -18,7 +18,8 @@ from quaid.errors import MissingDatabase, QuaidError
 from quaid.kb import layout as kb_layout
 from quaid.model.dates import Clock, timestamp
 from quaid.notebook import layout as notebook_layout
-from quaid.storage import collections, conversations, erase, expiry, pages
+from quaid.storage import collections, erase, expiry, pages
+from quaid.storage.conversations import Conversations
 from quaid.storage.sqlite.connection import Database
 
 
@@ -116,7 +117,7 @@ def _notebook_files(db: Database, start: str) -> list[str]:
 
 
 def _session_names(db: Database, start: str) -> list[str]:
-    return [conversation.session for conversation in conversations.find_by_session(db, start, MAX_NAMES + 1)]
+    return [conversation.session for conversation in Conversations(db).with_session(start, MAX_NAMES + 1)]
 
 
 def _skill_names(settings: Settings, start: str) -> list[str]:

@@ -42,8 +42,8 @@ from quaid.search.text import (
     word_share,
     word_weights,
 )
-from quaid.storage import conversations, text_index
-from quaid.storage.conversations import ConversationRow, TurnRow
+from quaid.storage import text_index
+from quaid.storage.conversations import ConversationRow, Conversations, TurnRow
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import TURNS, SearchFilters, TextIndex
 
@@ -132,7 +132,7 @@ def search_turns(
 ) -> ConversationSearchRecord:
     """Find turns by words and by meaning. If the model is not available, find them by words alone, with a note."""
     plan = plan_query(query)
-    result = ConversationSearchRecord(query, (), conversations.list_all(db, 0)[1])
+    result = ConversationSearchRecord(query, (), Conversations(db).latest(0)[1])
     if not plan.words or limit < 1 or not TextIndex(db, TURNS).highest_id():
         return result
     # The model may be slow, so it is called outside of any transaction.
@@ -196,7 +196,7 @@ def _rate_turns(
     cosines = {} if isinstance(asked, str) else asked.cosines(list(scored))
     stems = {part: stem_text(stemmer, part.text) for part in wanted.parts}
     rated = []
-    for turn_id, (turn, held) in conversations.load_turns(db, list(scored)).items():
+    for turn_id, (turn, held) in Conversations(db).turns(list(scored)).items():
         words = stem_text(stemmer, f"{held.title}\n{turn.text}")
         has = [
             part.text
@@ -236,11 +236,11 @@ def _fuse_turns(
         lambda words, count: index.matching_pages(words, SearchFilters(), count),
         lambda ids: {
             turn: row.text
-            for turn, (row, _) in conversations.load_turns(db, ids).items()
+            for turn, (row, _) in Conversations(db).turns(ids).items()
             if row.role == PERSON_ROLE
         },
     )
-    places = conversations.neighbours(db, list({*words, *near, *standing}), REACH)
+    places = Conversations(db).neighbours(list({*words, *near, *standing}), REACH)
     others = [turn for turn in places if turn not in words]
     if expression and others:
         words.update(TextIndex(db, TURNS).scores_of(expression, others))
@@ -252,7 +252,7 @@ def _fuse_turns(
         places, words, _best_words(places, words), scores, asked.centred_baseline, lanes, favours
     )
     ranking = fuse(evidence._replace(cover=cover_of_best(index, words, counts)))
-    edges = conversations.text_edges(db, best_with_neighbours(places, ranking.chunks), EDGE)
+    edges = Conversations(db).text_edges(best_with_neighbours(places, ranking.chunks), EDGE)
     turns = read_turns(index, edges, counts)
     ranking = add_turns(
         evidence, ranking, turn_features(places, turns, word_weights(counts, index.highest_id()))
@@ -330,7 +330,7 @@ def _rank_matches(
 
 
 def _turn_hits(db: Database, plan: QueryPlan, scored: dict[int, _ScoredTurn]) -> list[TurnHit]:
-    turns = conversations.load_turns(db, list(scored))
+    turns = Conversations(db).turns(list(scored))
     marker = ExcerptMarker(text_index.Stemmer(db), plan)
     hits = []
     for turn_id, score in scored.items():

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from quaid.model import slug as slugs
 from quaid.search.text import STOP_WORDS, plan_query
-from quaid.storage import chunks, conversations, pages
+from quaid.storage import chunks, pages
+from quaid.storage.conversations import Conversations
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import CHUNKS, SPACED, TURNS, Stemmer, TextIndex
 
@@ -835,7 +836,7 @@ def _texts_with_term(db: Database, term: str) -> Iterator[str]:
     for row in chunks.load(db, [chunk] if chunk else []):
         yield from (row.text, row.heading_path)
         yield from (head.title for head in pages.page_heads(db, [row.page_id]).values())
-    for of_turn, _ in conversations.load_turns(db, [turn] if turn else []).values():
+    for of_turn, _ in Conversations(db).turns([turn] if turn else []).values():
         yield of_turn.text
 
 

@@ -355,95 +355,6 @@ def rebuild_words(tx: "Transaction") -> None:
         index_words(tx, [(turn_id, text) for turn_id, _, text in turns])
 
 
-# Finding
-
-
-def neighbours(db: "Database", turn_ids: list[int], reach: int) -> dict[int, tuple[int, int]]:
-    """Return conversation and position, by turn id, of these turns and turns up to `reach` positions away."""
-    rows = db.rows(
-        "SELECT near.id, near.conversation_id, near.turn FROM json_each(?) AS wanted"
-        " CROSS JOIN conversation_turns AS t ON t.id = wanted.value"
-        " CROSS JOIN conversation_turns AS near ON near.conversation_id = t.conversation_id"
-        " AND near.turn BETWEEN t.turn - ? AND t.turn + ?",
-        (str(turn_ids), reach, reach),
-    )
-    return {row[0]: row[1:] for row in rows}
-
-
-def text_edges(db: "Database", turn_ids: list[int], count: int) -> dict[int, tuple[int, str]]:
-    """Return the length of each of these turns, and its last `count` characters."""
-    rows = db.rows(
-        "SELECT id, length(text), substr(text, -?) FROM conversation_turns"
-        " WHERE id IN (SELECT value FROM json_each(?))",
-        (count, str(turn_ids)),
-    )
-    return {row[0]: row[1:] for row in rows}
-
-
-def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, tuple[TurnRow, ConversationRow]]:
-    """Return these turns and their conversations by turn id."""
-    turns = db.rows(
-        f"SELECT {_TURN_COLUMNS} FROM conversation_turns WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
-        (str(turn_ids),),
-    )
-    conversations = db.rows(
-        f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE c.id IN (SELECT value FROM json_each(?))",  # noqa: S608
-        (str(list({row[1] for row in turns})),),
-    )
-    by_id = {row[0]: ConversationRow(*row) for row in conversations}
-    return {row[0]: (TurnRow(*row), by_id[row[1]]) for row in turns}
-
-
-# Reading
-
-
-def turns_of_people(db: "Database", after: int, limit: int) -> list[tuple[int, str, str, int, str, str]]:
-    """Return (id, client, session, turn, time, text) of up to `limit` turns by people, from id `after` + 1."""
-    return db.rows(
-        "SELECT t.id, c.client, c.session, t.turn, coalesce(t.said_at, c.started_at, ''), t.text"
-        " FROM conversation_turns AS t JOIN conversations AS c ON c.id = t.conversation_id"
-        " WHERE t.id > ? AND (t.role IN ('user', 'human') OR (c.client = 'plain' AND t.role <> 'assistant'))"
-        " AND c.removed_at IS NULL ORDER BY t.id LIMIT ?",
-        (after, limit),
-    )
-
-
-def list_all(
-    db: "Database", limit: int, offset: int = 0, client: str | None = None
-) -> tuple[list[ConversationRow], int, int]:
-    """Return up to `limit` conversations, latest first, and the total numbers of conversations and turns."""
-    where = "FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"
-    rows = db.rows(
-        f"SELECT {_CONVERSATION_COLUMNS} {where} ORDER BY ended_at DESC, id DESC LIMIT ?2 OFFSET ?3",
-        (client, limit, offset),
-    )
-    turns = "sum((SELECT count(*) FROM conversation_turns WHERE conversation_id = c.id))"
-    total, turn_total = db.one(f"SELECT count(*), {turns} {where}", (client,)) or (0, 0)
-    return [ConversationRow(*row) for row in rows], total, turn_total or 0
-
-
-def find_by_session(db: "Database", session: str, limit: int = 10) -> list[ConversationRow]:
-    """Return the conversations with this session id, or else those whose session id starts with it."""
-    for condition in ("session = ?", "substr(session, 1, length(?1)) = ?1"):
-        rows = db.rows(
-            f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE {condition} AND removed_at IS NULL"  # noqa: S608
-            " ORDER BY ended_at DESC, id DESC LIMIT ?",
-            (session, limit),
-        )
-        if rows:
-            return [ConversationRow(*row) for row in rows]
-    return []
-
-
-def find_session(db: "Database", client: str, session: str) -> ConversationRow | None:
-    """Return the conversation of a client with exactly this session id, even if it was removed, or None."""
-    row = db.one(
-        f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE client = ? AND session = ?",  # noqa: S608
-        (client, session),
-    )
-    return ConversationRow(*row) if row else None
-
-
 MIN_SOURCE_NAME = 8
 """A shorter session id in the source of a page is ignored, because it may occur there by chance."""
 
@@ -478,15 +389,98 @@ _TRANSCRIPT_COLUMNS = (
 )
 
 
-def list_transcripts(
-    db: "Database", *, path: str | None = None, inode: int | None = None
-) -> list[TranscriptState]:
-    """Return the state of the file at `path`, or of the files with `inode`, or of all recognised transcripts."""
-    condition, values = ("client <> ''", ()) if path is None else ("path = ?", (path,))  # type: str, tuple[object, ...]
-    if inode is not None:
-        condition, values = "inode = ?", (inode,)
-    rows = db.rows(
-        f"SELECT {_TRANSCRIPT_COLUMNS} FROM transcript_files WHERE {condition} ORDER BY path",  # noqa: S608
-        values,
-    )
-    return [TranscriptState(*row) for row in rows]
+# Reading
+
+
+class Conversations:
+    """Reads the conversations of a memory, their turns, and how far transcripts have been read."""
+
+    def __init__(self, db: "Database") -> None:
+        self._db = db
+
+    def latest(
+        self, limit: int, offset: int = 0, client: str | None = None
+    ) -> tuple[list[ConversationRow], int, int]:
+        """Return up to `limit` conversations, latest first, and the total numbers of conversations and turns."""
+        where = "FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"
+        rows = self._db.rows(
+            f"SELECT {_CONVERSATION_COLUMNS} {where} ORDER BY ended_at DESC, id DESC LIMIT ?2 OFFSET ?3",
+            (client, limit, offset),
+        )
+        turns = "sum((SELECT count(*) FROM conversation_turns WHERE conversation_id = c.id))"
+        total, turn_total = self._db.one(f"SELECT count(*), {turns} {where}", (client,)) or (0, 0)
+        return [ConversationRow(*row) for row in rows], total, turn_total or 0
+
+    def with_session(self, session: str, limit: int = 10) -> list[ConversationRow]:
+        """Return the conversations with this session id, or else those whose session id starts with it."""
+        for condition in ("session = ?", "substr(session, 1, length(?1)) = ?1"):
+            rows = self._db.rows(
+                f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE {condition} AND removed_at IS NULL"  # noqa: S608
+                " ORDER BY ended_at DESC, id DESC LIMIT ?",
+                (session, limit),
+            )
+            if rows:
+                return [ConversationRow(*row) for row in rows]
+        return []
+
+    def of_client(self, client: str, session: str) -> ConversationRow | None:
+        """Return the conversation of a client with exactly this session id, even if it was removed, or None."""
+        row = self._db.one(
+            f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE client = ? AND session = ?",  # noqa: S608
+            (client, session),
+        )
+        return ConversationRow(*row) if row else None
+
+    def turns(self, turn_ids: list[int]) -> dict[int, tuple[TurnRow, ConversationRow]]:
+        """Return these turns and their conversations by turn id."""
+        turns = self._db.rows(
+            f"SELECT {_TURN_COLUMNS} FROM conversation_turns WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
+            (str(turn_ids),),
+        )
+        conversations = self._db.rows(
+            f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE c.id IN (SELECT value FROM json_each(?))",  # noqa: S608
+            (str(list({row[1] for row in turns})),),
+        )
+        by_id = {row[0]: ConversationRow(*row) for row in conversations}
+        return {row[0]: (TurnRow(*row), by_id[row[1]]) for row in turns}
+
+    def neighbours(self, turn_ids: list[int], reach: int) -> dict[int, tuple[int, int]]:
+        """Return conversation and position, by turn id, of these turns and turns up to `reach` positions away."""
+        rows = self._db.rows(
+            "SELECT near.id, near.conversation_id, near.turn FROM json_each(?) AS wanted"
+            " CROSS JOIN conversation_turns AS t ON t.id = wanted.value"
+            " CROSS JOIN conversation_turns AS near ON near.conversation_id = t.conversation_id"
+            " AND near.turn BETWEEN t.turn - ? AND t.turn + ?",
+            (str(turn_ids), reach, reach),
+        )
+        return {row[0]: row[1:] for row in rows}
+
+    def text_edges(self, turn_ids: list[int], count: int) -> dict[int, tuple[int, str]]:
+        """Return the length of each of these turns, and its last `count` characters."""
+        rows = self._db.rows(
+            "SELECT id, length(text), substr(text, -?) FROM conversation_turns"
+            " WHERE id IN (SELECT value FROM json_each(?))",
+            (count, str(turn_ids)),
+        )
+        return {row[0]: row[1:] for row in rows}
+
+    def turns_of_people(self, after: int, limit: int) -> list[tuple[int, str, str, int, str, str]]:
+        """Return (id, client, session, turn, time, text) of up to `limit` turns by people, from id `after` + 1."""
+        return self._db.rows(
+            "SELECT t.id, c.client, c.session, t.turn, coalesce(t.said_at, c.started_at, ''), t.text"
+            " FROM conversation_turns AS t JOIN conversations AS c ON c.id = t.conversation_id"
+            " WHERE t.id > ? AND (t.role IN ('user', 'human') OR (c.client = 'plain' AND t.role <> 'assistant'))"
+            " AND c.removed_at IS NULL ORDER BY t.id LIMIT ?",
+            (after, limit),
+        )
+
+    def transcripts(self, *, path: str | None = None, inode: int | None = None) -> list[TranscriptState]:
+        """Return the state of the file at `path`, or of the files with `inode`, or of all recognised transcripts."""
+        condition, values = ("client <> ''", ()) if path is None else ("path = ?", (path,))  # type: str, tuple[object, ...]
+        if inode is not None:
+            condition, values = "inode = ?", (inode,)
+        rows = self._db.rows(
+            f"SELECT {_TRANSCRIPT_COLUMNS} FROM transcript_files WHERE {condition} ORDER BY path",  # noqa: S608
+            values,
+        )
+        return [TranscriptState(*row) for row in rows]
