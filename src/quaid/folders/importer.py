@@ -505,7 +505,7 @@ class _Conversion:
 def read_mailbox(path: str, name: str, beside: str) -> tuple[ConvertedFolder, list[str]]:
     """Return the e-mails of an mbox file as Markdown files in a folder, and notes about omitted parts.
 
-    Of two e-mails with the same id, the first is used.
+    Of e-mails with the same date, subject and id, only the first is used.
     """
     folder, notes, paths = ConvertedFolder(printable(path), beside), list[str](), set[str]()
     try:

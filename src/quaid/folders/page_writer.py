@@ -620,8 +620,7 @@ def _write_id(db: Database, collection: Collection, file: PageFile, now: str, to
     except (errors.FileChanged, errors.InvalidFrontMatter, errors.Cancelled):
         raise
     except errors.QuaidError as error:
-        if (
-            error.exit_status == 5 or error.code == "collection_read_only"
-        ):  # an error of the disk or the database affects all files
+        # An error of the disk or the database, or a read-only collection, affects all files.
+        if error.exit_status == 5 or error.code == "collection_read_only":
             raise
         raise _SkipFile(str(error)) from None

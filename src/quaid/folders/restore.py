@@ -259,7 +259,7 @@ def _free_slug(
 ) -> str:
     """Return the slug for a restored page: the slug that it kept in quarantine, else the requested slug.
 
-    The requested slug gets a suffix if a page that is not in quarantine has it.
+    A page in quarantine that has the requested slug loses it. If a visible page has it, it gets a suffix.
     """
     if not page_edits.is_vacated_slug(hidden.slug, hidden.id):
         return hidden.slug
