@@ -127,7 +127,8 @@ class Catalog:
 def load_catalog(root: str, folder: str, *, certain: bool = False, check: bool = False) -> Catalog:
     """Return the catalog of the current files. With `check`, all files are checked by the rules of lint.
 
-    The cache in `folder` is used and updated.
+    The cache in `folder` is used and updated. With `certain`, files are read although their stat is unchanged,
+    except large raw files.
     """
     cached, store_files = _load_cache(root, folder), layout.walk_store(root)
     if not certain and _is_unchanged(cached, store_files, check):

@@ -71,9 +71,9 @@ class CurationReport(NamedTuple):
 
 
 def check_curation(nodes: Sequence[Node]) -> tuple[bool, int, str]:
-    """Return whether curation is due, the number of nodes added since the last curation, and the day of that.
+    """Return whether curation is due, the number of nodes added since the last one, and the day of the last one.
 
-    If there was no curation, all nodes count as added, and the day is "".
+    If there was no curation yet, all nodes count as added, and the day is "".
     """
     last = max((node.last_curated for node in nodes), default="")
     if not last:
