@@ -621,8 +621,9 @@ class HubStore(ABC):
     ) -> tuple[Caller, Space | None] | None:
         """Use an invitation once: add a device with this token, and its person to the space.
 
-        If a device has the token already, its person joins the space with it. Return None if the code is not valid.
-        Raise AlreadyExists if another person has the chosen name.
+        If a device has the token already, no device is added, and its person joins the space. Return None if the code
+        is not valid. Raise AlreadyExists if another person has the chosen name, and InvalidArgument if the invitation
+        is not for the person with the token.
         """
         now = self._now()
         with self._write() as tx:
