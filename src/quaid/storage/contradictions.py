@@ -235,10 +235,8 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
     roots = sorted(set(page_ids))
     texts = list(_select_texts(db, sorted(_related_pages(db, roots))))
     keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
-    for (
-        _,
-        *parts,
-    ) in texts:  # Add the names in texts that may mention that someone left a job, school or home.
+    # Add the names in texts that may mention that someone left a job, school or home.
+    for _, *parts in texts:
         for part in filter(may_mention_departure, parts):
             keys |= candidate_names(part)
     pages = {row for (row,) in db.rows(_CALLED, (_sorted_json(keys),))} | set(roots)
@@ -403,9 +401,8 @@ def record(
         if row[5] is None and type in (None, row[6]) and (page_ids is None or row[1] in page_ids)
     ]
     tx.executemany("DELETE FROM contradictions WHERE id = ?", gone)
-    if (
-        page_ids is None and type is None and not tx.scope
-    ):  # a restricted caller cannot check the whole memory
+    # A restricted caller cannot check the whole memory.
+    if page_ids is None and type is None and not tx.scope:
         tx.execute("INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (LAST_CHECK_KEY, now))
 
 

@@ -153,8 +153,8 @@ def versions_of_page(db: "Database | Transaction", page_id: int) -> list[PageVer
 def drop_versions_with(tx: "Transaction", page_id: int, text: str, *, everywhere: bool = False) -> None:
     """Delete the former versions of a page that contain a text, and overwrite their bytes in the file.
 
-    The current bytes of an ingested source are kept without the text. With `everywhere`, the text is removed from
-    the current version of any page.
+    The current bytes of an ingested source are kept without the text. With `everywhere`, so are the current bytes
+    of any other file.
     """
     import hashlib  # imported late, because loading OpenSSL takes 3 ms
 

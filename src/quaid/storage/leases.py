@@ -45,9 +45,8 @@ class Lease:
                 return True
             hangs = not is_locked and _is_stale(handle)
             if hangs and is_file_at(handle, self._path):
-                with suppress(
-                    OSError
-                ):  # on Windows, an open file cannot be deleted, so the hanging process keeps the lease
+                # On Windows, an open file cannot be deleted, so the hanging process keeps the lease.
+                with suppress(OSError):
                     os.unlink(self._path)
             os.close(handle)
             if not is_locked and not hangs:

@@ -765,9 +765,8 @@ class _ChunkTable:
 
     def refresh(self, db: "Database", tables: VectorTables, last_vector: int, ids: "Array") -> None:
         """Read the chunks and vectors added since the last call."""
-        if (
-            self._rows.shape[1] > self._looked_at + MOST_DELETED
-        ):  # counting is expensive, so it is done rarely
+        # Counting is expensive, so it is done rarely.
+        if self._rows.shape[1] > self._looked_at + MOST_DELETED:
             self._looked_at = self._rows.shape[1]
             if self._looked_at > 1.25 * self._count(db) + MOST_DELETED:
                 self._forget()

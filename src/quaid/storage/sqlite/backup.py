@@ -419,9 +419,8 @@ def _is_database(path: str) -> bool:
     if path.endswith(("-wal", "-shm", "-journal", "-lock")) or not os.path.isfile(path):
         return False
     try:
-        if (
-            openings.cipher_header(path) is None
-        ):  # the header of an encrypted file cannot be read without its key
+        # The header of an encrypted file cannot be read without its key.
+        if openings.cipher_header(path) is None:
             openings.read_header(path)
     except QuaidError:
         return False
