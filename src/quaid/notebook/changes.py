@@ -118,7 +118,7 @@ _IS_NOW = re.compile(
 )
 _FORGET = r"(?:remove|delete|erase|forget|unlist|cross off|cross out)"
 _DROP = r"(?:drop|take|get|clear|trash|bin|ditch|cancel|scrap|discard|wipe|strike|purge)"
-"""Verbs that may state a removal, but more often a task: "cancel the gym", "take out the trash"."""
+"""Verbs that may ask to remove a line, but more often are part of a task: "cancel the gym", "take out the trash"."""
 _COURTESY = r"\W*(?:(?:please|pls|ok(?:ay)?|now|you can|(?:can|could|would) you)[, ]+)*"
 _REMOVAL_COMMAND = re.compile(rf"(?i){_COURTESY}{_FORGET}\s")
 _REMOVAL_TASK = re.compile(
@@ -251,7 +251,7 @@ def is_foreign_reminder(text: str) -> bool:
 
 
 def is_removal_task(text: str) -> bool:
-    """Return True for a task with a verb of removal, such as "Clear the gutters"."""
+    """Return True for a task with a verb that may also ask to remove a line, such as "Clear the gutters"."""
     return bool(_REMOVAL_TASK.match(text))
 
 
@@ -261,7 +261,7 @@ def cancels(text: str) -> bool:
 
 
 def names_stored_thing(text: str) -> bool:
-    """Return True if a removal names something stored, such as a list, a number, a line or an earlier statement.
+    """Return True if a sentence asks to remove something stored, such as a list, a number, a line or a statement.
 
     Such a sentence cannot be a note.
     """
@@ -275,7 +275,7 @@ def names_stored_thing(text: str) -> bool:
 
 
 def find_removed(text: str, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that a removal refers to.
+    """Return the lines that a sentence asks to remove.
 
     "Remove the battery" may be a task, so without a word such as "note" or "list" only items of lists match.
     """
@@ -301,7 +301,7 @@ _DETAILS = (
 
 
 def _has_named_detail(text: str, line: StoredLine) -> bool:
-    """Return False if a removal names a number or an address that the line does not contain."""
+    """Return False if a sentence names a number or an address that the line does not contain."""
     for words, shape in _DETAILS:
         match = words.search(text)
         if match and not re.search(shape, line.text) and match[0].casefold() not in line.text.casefold():

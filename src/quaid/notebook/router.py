@@ -365,7 +365,7 @@ _REQUEST = re.compile(
 
 
 _OFF_LIST = re.compile(r"(?i)\b(?:off|from)(?: of)? (?:my|the|our) (?:[\w-]+ ){0,2}list\b")
-"""Matches words of a removal, as in "get the eggs off the shopping list\""""
+"""Matches words of a sentence that removes something, as in "get the eggs off the shopping list\""""
 
 
 _FORGET_STATEMENT = re.compile(r"(?i)\W*(?:please |ok(?:ay)?,? )?forget (?:that|about|everything)\s")
