@@ -36,6 +36,15 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("command", [["hub", "serve"], ["serve", "--http"]], ids=" ".join)
+def test_servers_refuse_a_certificate_that_cannot_be_read(
+    hub: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    missing = str(tmp_path / "missing.pem")
+    assert main([*command, "--tls-cert", missing, "--tls-key", missing, "--db", f"{tmp_path}/memory.db"]) == 5
+    assert capsys.readouterr().err == f"quaid: {missing}: cannot be read.\n"
+
+
 def test_init_creates_a_hub_and_invites_its_admin(place: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hub", "init", "ana", "--url", "https://hub.example.org"]) == 0
     text = capsys.readouterr().out

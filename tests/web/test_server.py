@@ -385,5 +385,5 @@ def test_invalid_options_are_reported(
 
 def test_server_of_another_memory_on_the_port(tmp_path: Path, memory: Settings, server: Process) -> None:
     other = Settings(db_path=str(tmp_path / "other.db"), home=str(tmp_path), cwd=str(tmp_path))
-    assert not _is_same_memory(server.port, other)
-    assert _is_same_memory(server.port, memory)
+    assert not _is_same_memory(server.port, other, "127.0.0.1")
+    assert _is_same_memory(server.port, memory, "127.0.0.1")

@@ -125,6 +125,9 @@ def _bound_settings(line: CommandLine, arguments: dict[str, Any]) -> Settings:
 def listen_options(settings: Settings, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of http_server.ListenOptions given on the command line, except the port."""
     fields = {name: settings.path(arguments[name]) for name in ("tls_cert", "tls_key") if arguments.get(name)}
+    for path in fields.values():
+        if not os.access(path, os.R_OK):
+            raise errors.FileTrouble(path=path, problem="cannot be read")
     if "bind" in arguments:
         fields["bind"] = arguments["bind"]
     hosts = tuple(arguments.get("allow_host", ()))

@@ -15,7 +15,7 @@ import quaid
 from quaid.cli.commands import listen_options
 from quaid.cli.parser import CommandLine, load_settings
 from quaid.cli.render import format_table
-from quaid.errors import FileTrouble, InvalidArgument, NotFound
+from quaid.errors import InvalidArgument, NotFound
 from quaid.http_server import (
     ListenOptions,
     open_listener,
@@ -208,9 +208,6 @@ def _serve(store: HubStore, line: CommandLine, arguments: dict[str, Any]) -> int
     """Serve until SIGINT or SIGTERM."""
     settings = load_settings(line)
     options = ListenOptions(arguments.get("port", DEFAULT_PORT), **listen_options(settings, arguments))
-    for path in filter(None, (options.tls_cert, options.tls_key)):
-        if not os.access(path, os.R_OK):
-            raise FileTrouble(path=path, problem="cannot be read")
     server_address(options, options.port)
     listener = open_listener(options.bind, options.port)
     address = server_address(options, int(listener.getsockname()[1]))

@@ -564,39 +564,37 @@ def serve_web(settings: Settings, options: ServerOptions, *, opens: bool, page: 
 
     If a server of this memory is already running on the port, use that server.
     """
-    with Brain(settings, notice=print_notice) as brain:
-        brain.create_if_missing()
-        _ = brain.db  # opens the memory, so that problems are reported here and not in the browser
     target = page_url(page) if page else ""
-    try:
-        listeners = open_listeners(options.bind, options.port)
-    except errors.PortTaken:
-        if not _is_same_memory(options.port, settings):
-            raise
-        if options.lan:
-            problem = f"needs a server of its own: stop the one on port {options.port}, or add --port N"
-            raise errors.InvalidArgument(name="--lan", problem=problem) from None
-        _show_link(_login_link(settings, options.port, target), opens, "Already running at")
-        return 0
-    return _run_server(settings, options, listeners, opens=opens, link=True, target=target)
+    listeners = _prepare(settings, options)
+    if listeners:
+        return _run_server(settings, options, listeners, opens=opens, link=True, target=target)
+    if options.lan:
+        problem = f"needs a server of its own: stop the one on port {options.port}, or add --port N"
+        raise errors.InvalidArgument(name="--lan", problem=problem)
+    _show_link(_login_link(settings, options.port, target), opens, "Already running at")
+    return 0
 
 
 def serve_http(settings: Settings, options: ServerOptions) -> int:
     """Run `quaid serve --http`: serve until the process is ended."""
-    for path in filter(None, (options.tls_cert, options.tls_key)):
-        if not os.access(path, os.R_OK):
-            raise errors.FileTrouble(path=path, problem="cannot be read")
+    listeners = _prepare(settings, options)
+    if not listeners:
+        raise errors.ServedAlready(where=server_address(options, options.port).url)
+    return _run_server(settings, options, listeners, opens=False, link=False)
+
+
+def _prepare(settings: Settings, options: ServerOptions) -> list[socket.socket]:
+    """Check the options, open the memory, and listen. Return no sockets if a server of this memory has the port."""
     server_address(options, options.port)
     with Brain(settings, notice=print_notice) as brain:
         brain.create_if_missing()
-        _ = brain.db
+        _ = brain.db  # opens the memory, so that problems are reported here and not in the browser
     try:
-        listeners = open_listeners(options.bind, options.port)
+        return open_listeners(options.bind, options.port)
     except errors.PortTaken:
         if not _is_same_memory(options.port, settings, options.bind):
             raise
-        raise errors.ServedAlready(where=server_address(options, options.port).url) from None
-    return _run_server(settings, options, listeners, opens=False, link=False)
+        return []
 
 
 def open_listeners(bind: str, port: int) -> list[socket.socket]:
@@ -696,7 +694,7 @@ def _open_browser(link: str) -> bool:
         return False
 
 
-def _is_same_memory(port: int, settings: Settings, bind: str = LOOPBACK) -> bool:
+def _is_same_memory(port: int, settings: Settings, bind: str) -> bool:
     """Return True if a Quaid server of this memory listens on the port.
 
     Another program that pretends to be such a server would obtain only a login code that is useless
