@@ -907,7 +907,7 @@ def _count_quarantined(db: Database, collection: str | None) -> int:
 def export_raw(
     db: Database, import_id: str | None, target: str, *, force: bool, progress: Progress
 ) -> ExportReport:
-    """Export the files of one import, byte for byte."""
+    """Export the files of one import byte for byte, but without pages and lines that have expired."""
     batches = history.list_imports(db)
     if import_id is None:
         raise errors.RawNeedsImport(hint=_import_hint(batches))
