@@ -589,7 +589,7 @@ class Replica:
         return saved.id, is_open
 
     def _make_room(self, tx: Transaction, slug: str, page_id: int | None, at: str) -> None:
-        """If another page has this slug, rename that page to a free slug."""
+        """If another page has this slug, rename that page to a free slug, or to a temporary one if it is hidden."""
         holder = self.collection.slug_holder(tx, slug)
         if holder is None or holder.page_id == page_id:
             return
@@ -918,7 +918,7 @@ class Replica:
     # Vectors
 
     def _exchange_vectors(self) -> None:
-        """Send vectors that were computed here, and fetch vectors that other devices have computed."""
+        """Send vectors that were computed here, and fetch those of other devices, unless the space is sealed."""
         if self._model is None or self._seal is not None:
             return
         model, dimensions = self._model
