@@ -388,7 +388,10 @@ def _merge_duplicates(rows: list[LinkRow]) -> list[LinkRow]:
 
 
 def count(db: "Database", page_ids: list[int] | None = None) -> int:
-    """Count all links, or only the links derived from the text of these pages. Merged links count once."""
+    """Count all links, or only the links derived from the text of these pages.
+
+    Merged links count once. Links to pages of websites, which are not listed, do not count.
+    """
     among = " AND from_page_id IN (SELECT value FROM json_each(?))" if page_ids is not None else ""
     of_text = " AND source_kind = 'wiki_link'" if page_ids is not None else ""
     pages = () if page_ids is None else (str(page_ids),)

@@ -158,7 +158,10 @@ def _insert_vectors(
 
 
 def _add_codes(tx: "apsw.Connection", tables: VectorTables, ids: list[int], added: "Array") -> None:
-    """Encode new vectors, or all vectors if their number has doubled since the mean was computed."""
+    """Encode new vectors, or all vectors if their number has doubled since the mean was computed.
+
+    Below FIRST_MEAN vectors there is no mean, and nothing is encoded. After LAST_MEAN the mean is final.
+    """
     import numpy as np
 
     last: tuple[Any, ...] | None = tx.execute(
@@ -179,7 +182,7 @@ def _add_codes(tx: "apsw.Connection", tables: VectorTables, ids: list[int], adde
 
 
 def _encode_tables(tx: "apsw.Connection", tables: VectorTables) -> None:
-    """Recompute the mean and all one-bit codes of one set of tables."""
+    """Recompute the mean and all one-bit codes of one set of tables, or delete them below FIRST_MEAN vectors."""
     import numpy as np
 
     rows = f"SELECT id, vector FROM {tables.vectors} WHERE model = ? ORDER BY id"  # noqa: S608 (fixed)
@@ -294,7 +297,10 @@ def find_model(db: "Database", name: str) -> EmbeddingModel | None:
 
 
 def register_model(tx: "apsw.Connection", name: str, dimensions: int, now: str) -> None:
-    """Register a model without activating it. Registering it again has no effect."""
+    """Register a model without activating it. Registering it again has no effect.
+
+    Raise InvalidArgument if it is registered with a different number of dimensions.
+    """
     if not 0 < dimensions <= 65_536:
         raise InvalidArgument(name="dimensions", problem=f"{dimensions} is no width of a vector")
     row = tx.execute("SELECT dimensions FROM embedding_models WHERE name = ?", (name,)).fetchone()

@@ -200,7 +200,7 @@ class IntactCopy(NamedTuple):
 
 
 def copies_beside(path: str, target: "EraseTarget") -> list[DatabaseCopy]:
-    """Return the database files in the folder of a memory, and whether each contains the target page."""
+    """Return the other database files in the folder of a memory, and whether each contains the target page."""
     folder, name = os.path.split(path)
     copies = []
     with translate_os_errors(folder):

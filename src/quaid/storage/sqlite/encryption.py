@@ -165,7 +165,7 @@ def _secrets(
 
 
 def read_key_file(path: str) -> list[str]:
-    """Return the keys in a key file, newest first. Raise FileTrouble if other users can access the file."""
+    """Return the keys in a key file, newest first. Raise FileTrouble if it is unusable or open to other users."""
     try:
         # Without O_NONBLOCK, opening a named pipe that has no writer would block forever.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
