@@ -31,7 +31,8 @@ Temporal = Literal["current", "historical", "all"]
 FROM_TEXT = "wiki_link"
 
 # An absolute path without an extension, as in [About](/about/), leads to a page of a website. If the collection does
-# not have that page, the link is not listed, because the text is probably a copy of a web page.
+# not have that page, the link is not listed, because the text is probably a copy of a web page. Such a target begins
+# with OR_FROM_ROOT (see quaid.model.links).
 _NAMES_A_PAGE = "NOT GLOB '//*'"
 
 
