@@ -9,7 +9,7 @@ from bench.corpora import Ask, Corpus
 from bench.measures import Quality, judge, mean
 from quaid.embedding.registry import Embedder
 from quaid.model.page import Page
-from quaid.search.candidates import FUSION_STRATEGIES, RankedQuestion, fuse, rank_question
+from quaid.search.candidates import FUSION_STRATEGIES, WORDS_ONLY, RankedQuestion, fuse, rank_question
 from quaid.storage import chunks, collections, embedding_queue, page_edits, pages, vector_index, vectors
 from quaid.storage.sqlite.connection import Database, Transaction
 
@@ -76,7 +76,11 @@ def ask_all(corpus: Corpus, db: Database, embedder: Embedder | None) -> list[Jud
     judged = []
     for ask in corpus.asks:
         looked = rank_question(
-            db, embedder, ask.text, now=corpus.now, vectors=(lambda: resident) if resident else None
+            db,
+            embedder or WORDS_ONLY,
+            ask.text,
+            now=corpus.now,
+            vectors=(lambda: resident) if resident else None,
         )
         found = by_chunk(db, looked) if corpus.by_chunk else by_page(db, looked)
         judged.append(Judged(ask, {way: judge(order, ask.gains) for way, order in found.items()}))

@@ -18,7 +18,8 @@ from bench.corpora import Corpus, data_file, data_folder, described, diary, kube
 from bench.table import show, verdict
 from bench.vectors import Kept, MadeUp
 from quaid.model.page import Page
-from quaid.search import answer as answers
+from quaid.search.answer import build_answer
+from quaid.search.candidates import WORDS_ONLY, rank_question
 from quaid.storage import chunks, vector_index
 from quaid.storage.sqlite.connection import Database
 
@@ -53,7 +54,10 @@ def dated() -> Figures:
 
 def by_name(db: Database, pages: Sequence[Page]) -> float:
     """The share of pages that their title finds at rank 1."""
-    first = [answers.answer_question(db, None, page.title, now=NOW, limit=1).results for page in pages]
+    first = [
+        build_answer(db, rank_question(db, WORDS_ONLY, page.title, now=NOW), limit=1).results
+        for page in pages
+    ]
     return sum(
         bool(found) and found[0].slug == page.slug for found, page in zip(first, pages, strict=True)
     ) / len(pages)
@@ -129,14 +133,14 @@ def speed_rows(
     timed: Any = Timed(model)
     # No question is asked twice, because the vectors of recent ones are cached.
     for text in asked[:WARM_UP]:
-        answers.answer_question(db, timed, f"{text} also", now=NOW, vectors=lambda: resident)
+        build_answer(db, rank_question(db, timed, f"{text} also", now=NOW, vectors=lambda: resident))
     gc.collect()
     gc.freeze()  # what this benchmark keeps in memory is no part of a query
     times = []
     timed.taken.clear()
     for text in asked:
         started = time.process_time()
-        answers.answer_question(db, timed, text, now=NOW, vectors=lambda: resident)
+        build_answer(db, rank_question(db, timed, text, now=NOW, vectors=lambda: resident))
         times.append((time.process_time() - started) * 1000)
     gc.unfreeze()
     middle, high = _spread(times)

@@ -25,7 +25,8 @@ from bench.table import show, verdict
 from bench.vectors import Kept
 from quaid.model.chunker import split_statements
 from quaid.model.page import Page, build_page
-from quaid.search.answer import answer_question
+from quaid.search.answer import build_answer
+from quaid.search.candidates import rank_question
 from quaid.search.results import RESULTS_JUDGED
 from quaid.storage import collections, vector_index
 from quaid.storage.sqlite.connection import Database
@@ -254,7 +255,7 @@ def rate_all(db: Database, embedder: Kept, asks: Sequence[Ask], now: str) -> lis
     index = vector_index.ChunkIndex(db)
     rated = []
     for ask in asks:
-        answer = answer_question(db, embedder, ask.text, now=now, vectors=lambda: index)
+        answer = build_answer(db, rank_question(db, embedder, ask.text, now=now, vectors=lambda: index))
         scores = [result.score for result in answer.results[:RESULTS_JUDGED]]
         rated.append(Rated(max(scores, default=0.0), answer.strength))
     return rated

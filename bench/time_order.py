@@ -19,14 +19,13 @@ from bench.corpora import data_folder, locomo
 from bench.table import show
 from bench.vectors import Kept
 from quaid.model.page import Page, build_page
-from quaid.search import answer as answers
-from quaid.search.answer import Answer
-from quaid.search.candidates import RankedQuestion
+from quaid.search.answer import Answer, build_answer
+from quaid.search.candidates import rank_question
 from quaid.search.conversations import conversation_results
+from quaid.search.facts import NO_FACTS
 from quaid.storage import collections, embedding_queue, vector_index, vectors
 from quaid.storage.conversations import NewTurn, TurnBatch
 from quaid.storage.sqlite.connection import Database
-from quaid.storage.text_index import SearchFilters
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "time_order.txt")
 KINDS = ("chat", "notes", "agents")
@@ -118,14 +117,9 @@ def add_talks(db: Database, lines: list[str], embedder: Kept) -> None:
 
 def ask(db: Database, embedder: Kept, question: str, now: str) -> Answer:
     index = vector_index.TurnIndex(db)
-
-    def extend(ranked: RankedQuestion) -> dict[str, object]:
-        others = conversation_results(
-            *(db, embedder, question, SearchFilters(), 5), vectors=lambda: index, searched=ranked.searched
-        )
-        return {"others": others, "is_concise": True}
-
-    return answers.answer_question(db, embedder, question, now=now, token_budget=3_000, extend=extend)
+    ranked = rank_question(db, embedder, question, now=now)
+    others = conversation_results(db, ranked, embedder, 5, vectors=lambda: index)
+    return build_answer(db, ranked, token_budget=3_000, others=others, facts=NO_FACTS)
 
 
 def is_right(answer: Answer, wanted: list[str]) -> bool:

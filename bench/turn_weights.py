@@ -27,8 +27,7 @@ from quaid.search.candidates import (
     turn_features,
     turns_of_chunks,
 )
-from quaid.search.text import word_weights
-from quaid.storage import chunks, pages, text_index, vector_index
+from quaid.storage import chunks, pages, vector_index
 
 CONVERSATIONS, STEPS, BATCH, RATE, PENALTY, FIRST_SCALE = 5, 300, 64, 0.05, 1e-3, 4.0
 
@@ -46,14 +45,12 @@ def questions(number: int, corpus: Corpus, embedder: Kept) -> list[Question]:
     gathered = []
     with memory(corpus, embedder) as db:
         index = vector_index.ChunkIndex(db)
-        highest = text_index.TextIndex(db, text_index.CHUNKS).highest_id()
         for ask in corpus.asks:
             ranked = rank_question(db, embedder, ask.text, now=corpus.now, vectors=lambda: index)
             candidates = ranked.candidates
             scores = fuse(candidates.evidence).chunks
             turns = turns_of_chunks(db, candidates, scores)
-            weights = word_weights(candidates.counts, highest)
-            features = turn_features(candidates.evidence.places, turns, weights)
+            features = turn_features(candidates.evidence.places, turns, candidates.weights)
             most = HIGHEST_SCORE + max(candidates.evidence.favours.values(), default=0.0)
             most += 2 * sum(NEIGHBOUR_SHARES)
             rows = chunks.load(db, list(features))

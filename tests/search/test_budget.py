@@ -1,9 +1,10 @@
 """Spending a budget of tokens on results."""
 
 from hypothesis import given, strategies as st
+from tests.search.asking import DEPTHS
 
 from quaid.model.plain_text import count_tokens
-from quaid.search.answer import DEPTHS, json_text, json_tokens, spend_budget
+from quaid.search.answer import json_text, json_tokens, spend_budget
 from quaid.search.results import Entry, SearchResult
 from quaid.search.text import fit_text
 

@@ -185,9 +185,7 @@ def test_search_without_model_is_by_words_and_reports_why(talks: Brain) -> None:
     answer = looked(talks, "the ferry", model=away)
     assert (answer.hits, answer.semantic) == (tuple(search_turns_by_words(talks.db, "the ferry")), False)
     assert answer.note == "the model is not available: its files are not there"
-    none = search_turns(
-        talks.db, None, "the ferry", vectors=lambda: talks.turn_vectors, no_model="semantic search is off"
-    )
+    none = search_turns(talks.db, "semantic search is off", "the ferry", vectors=lambda: talks.turn_vectors)
     assert (none.hits[0].lanes, none.note) == (("words",), "semantic search is off")
 
 

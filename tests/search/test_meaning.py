@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.search import asking
 
 from quaid.errors import EmbedderUnavailable
 from quaid.model.page import build_page
-from quaid.search import answer as answers
 from quaid.search.answer import Answer
-from quaid.search.candidates import MeaningLane, rank_question
+from quaid.search.candidates import WORDS_ONLY, MeaningLane, rank_question
 from quaid.search.question import find_time_order
 from quaid.storage import chunks, embedding_queue, page_edits, vectors
 from quaid.storage.sqlite.connection import Database
@@ -69,7 +69,7 @@ def model(put: Put) -> Synonyms:
 
 
 def ask(db: Database, model: Synonyms, question: str, **options: Any) -> Answer:
-    return answers.answer_question(db, model, question, now=NOW, **options)
+    return asking.ask(db, question, model, **options)
 
 
 def slugs(answer: Answer) -> list[str]:
@@ -122,7 +122,7 @@ def test_exact_words_come_first_if_the_model_does_not_know_the_language(db: Data
 @pytest.mark.parametrize("merge", ["sum", "set-union", "rrf"])
 def test_every_merge_strategy_uses_meaning(db: Database, model: Synonyms, merge: str) -> None:
     embed(db, model)
-    assert slugs(ask(db, model, "car", merge=merge))[0] == "garage"
+    assert slugs(ask(db, model, "car", strategy=merge))[0] == "garage"
 
 
 def test_before_anything_is_embedded_words_answer(db: Database, model: Synonyms) -> None:
@@ -299,7 +299,7 @@ def test_within_a_month_the_latest_is_not_searched_for(db: Database, put: Put) -
     put("a", "The physician came.", date="2024-03-02")
     put("b", "The physician came.", date="2024-03-20")
     for period, is_used in (("March 2024", False), ("2024", True)):
-        ranked = rank_question(db, None, f"latest visit of the physician in {period}", now=NOW)
+        ranked = rank_question(db, WORDS_ONLY, f"latest visit of the physician in {period}", now=NOW)
         assert (ranked.order is not None) == is_used
 
 
@@ -312,7 +312,7 @@ def test_each_thing_whose_order_is_asked_for_is_a_result_and_results_are_by_date
     put("log/2024-06-02", "Planted seventeen gooseberries.")
     put("log/2024-06-01", "Sold the bicycle.")
     question = "In which order did I move to the harbour, plant gooseberries and sell the bicycle?"
-    answer = answers.answer_question(db, None, question, now=NOW, limit=4)
+    answer = asking.ask(db, question, limit=4)
     found = [slug for slug in slugs(answer) if slug.startswith("log/2024-06")]
     assert found == ["log/2024-06-01", "log/2024-06-02", "log/2024-06-03"]
 
@@ -320,7 +320,7 @@ def test_each_thing_whose_order_is_asked_for_is_a_result_and_results_are_by_date
 def test_dates_in_statements_decide_which_line_is_the_first_or_latest(db: Database, put: Put) -> None:
     put("boat", "- 2026-02-03: hull painted\n- 2026-04-28: hull painted\n- 2025-10-19: hull painted")
     lines = [
-        answers.answer_question(db, None, question, now=NOW).results[0].line[:10]
+        asking.ask(db, question).results[0].line[:10]
         for question in (
             "when was the hull last painted?",
             "when was the hull first painted?",
@@ -335,24 +335,21 @@ def test_without_any_date_the_page_saved_last_is_the_latest(db: Database, put: P
     put("b", "The price of oats is 4.")
     db.write(lambda tx: tx.execute("UPDATE pages SET updated_at = '2026-05-01T00:00:00Z' WHERE slug = 'a'"))
     for question, slug in (("latest price of oats", "a"), ("earliest price of oats", "b")):
-        assert answers.answer_question(db, None, question, now=NOW).results[0].slug == slug
+        assert asking.ask(db, question).results[0].slug == slug
 
 
 def test_pages_without_a_date_that_were_saved_on_one_day_keep_their_order(db: Database, put: Put) -> None:
     put("a", "The price of oats and the price of rye.")
     put("b", "Oats.")
     put("c", "The price of oats, with the price of wheat and of barley.")
-    both = [
-        slugs(answers.answer_question(db, None, question, now=NOW))
-        for question in ("latest price of oats", "price of oats")
-    ]
+    both = [slugs(asking.ask(db, question)) for question in ("latest price of oats", "price of oats")]
     assert both[0] == both[1]
 
 
 def test_a_page_with_the_name_of_the_question_stays_first(db: Database, put: Put) -> None:
     put("prints", "Woodcuts.", title="Latest prints")
     put("shop", "Prints of the shop, the newest prints of all.", date="2026-04-01")
-    assert answers.answer_question(db, None, "latest prints", now=NOW).results[0].slug == "prints"
+    assert asking.ask(db, "latest prints").results[0].slug == "prints"
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from tests.embedding.conftest import Server, serving
+from tests.search import asking
 from tests.search.tiny_reranker import write_reranker
 
 from quaid.errors import EmbedderUnavailable, InvalidModel
-from quaid.search import answer as answers, rerank
+from quaid.search import rerank
 from quaid.search.answer import Answer
-from quaid.search.candidates import rank_question
+from quaid.search.candidates import WORDS_ONLY, rank_question
 from quaid.search.rerank import RerankerDescription
 from quaid.storage.sqlite.connection import Database
 
@@ -45,7 +46,7 @@ def harbour(put: Put) -> None:
 
 
 def ask(db: Database, reranker: rerank.Reranker | None, question: str = "harbour") -> Answer:
-    return answers.answer_question(db, None, question, now=NOW, reranker=reranker)
+    return asking.ask(db, question, reranker=reranker)
 
 
 def slugs(answer: Answer) -> list[str]:
@@ -75,8 +76,8 @@ def test_only_the_best_pages_are_sent(db: Database, put: Put, server: Server) ->
     for number in range(40):
         put(f"note-{number}", f"harbour {'wide ' * number}")
     model = rerank.HttpReranker(RerankerDescription(server.place, "m"), {})
-    before = rank_question(db, None, "harbour", now=NOW)
-    after = rank_question(db, None, "harbour", now=NOW, reranker=model)
+    before = rank_question(db, WORDS_ONLY, "harbour", now=NOW)
+    after = rank_question(db, WORDS_ONLY, "harbour", now=NOW, reranker=model)
     ((_, body, _),) = server.asked
     assert len(body["documents"]) == body["top_n"] == rerank.MOST_PAGES
     assert set(after.pages[:30]) == set(before.pages[:30])

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.search.asking import ask
 
 from quaid.embedding import onnx
-from quaid.search import answer as answers, question as questions
+from quaid.search import question as questions
 from quaid.search.question import correct_spelling, edit_distance
 from quaid.search.text import search_pages
 from quaid.storage.sqlite.connection import Database
@@ -73,7 +74,7 @@ def test_in_a_large_memory_the_first_two_letters_must_be_right(
 
 
 def test_an_answer_tells_what_was_searched_for_instead(db: Database) -> None:
-    answer = answers.answer_question(db, None, "matasteses of the livr", now=NOW)
+    answer = ask(db, "matasteses of the livr")
     assert answer.results[0].slug == "medicine/spread"
     assert answer.question == "matasteses of the livr"
     assert 'searched for "metastases" instead of "matasteses"' in answer.notes

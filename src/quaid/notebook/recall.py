@@ -17,7 +17,7 @@ from quaid.model import slug as slugs
 from quaid.notebook.layout import DAILY, REFERENCE, RecallHit, RecallResult, folder_exists, folder_missing
 from quaid.search import text as text_search
 from quaid.search.candidates import MeaningLane, RankedQuestion, rank_question, standing_out
-from quaid.search.text import EXCERPT_WIDTH, STOP_WORDS, ExcerptMarker, word_share, word_weights
+from quaid.search.text import EXCERPT_WIDTH, STOP_WORDS, ExcerptMarker, word_share
 from quaid.storage import chunks, collections, text_index
 from quaid.storage.chunks import ChunkRow
 from quaid.storage.collections import Collection
@@ -35,14 +35,13 @@ CANDIDATES_PER_RESULT = 4
 def search_notebook(
     db: Database,
     notebook: Collection,
-    embedder: Embedder | None,
+    embedder: Embedder | str,
     query: str,
     *,
     now: str,
     max_results: int = MAX_RESULTS,
     min_score: float = MIN_SCORE,
     vectors: "Callable[[], ChunkIndex] | None" = None,
-    no_model: str = "",
 ) -> RecallResult:
     """Search the notebook and return hits with at least `min_score`, best first."""
     ranked = rank_question(
@@ -52,7 +51,6 @@ def search_notebook(
         now=now,
         filters=SearchFilters(collection=notebook.name),
         vectors=vectors,
-        no_model=no_model or "no model is set up",
     )
     with db.reading():
         worth = _score_chunks(db, ranked, CANDIDATES_PER_RESULT * max_results)
@@ -86,8 +84,7 @@ def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int
         matched = list(TextIndex(db, text_index.CHUNKS).scores_of(part.quoted, list(chosen)))
         for chunk in _exact_matches(db, part.text, matched):
             held[chunk].append(part.text)
-    counts = {part.text: candidates.counts.get(part.quoted, 0) for part in candidates.plan.parts}
-    weights = word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
+    weights = candidates.word_weights
     most = MIN_SCORE if all(part.text.lower() in STOP_WORDS for part in candidates.plan.parts) else 1.0
     found_near = set(evidence.lanes[0])
     worth: dict[int, _ChunkScore] = {}

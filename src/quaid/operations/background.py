@@ -165,8 +165,8 @@ def failed_recently(brain: Brain, model: str | None = None) -> bool:
     return failed is not None and model in (None, failed.model) and failed.at > brain.now(-RETRY_SECONDS)
 
 
-def question_embedder(brain: Brain, turns: str | None = None) -> "tuple[Embedder | None, str]":
-    """Return the embedder for a query and "", or None and the reason why there is no embedder.
+def question_embedder(brain: Brain, turns: str | None = None) -> "Embedder | str":
+    """Return the embedder for a query, or the reason why there is none.
 
     If only a few vectors are missing, they are created first: vectors of conversations that ended since the
     time `turns`, or vectors of page chunks if `turns` is None.
@@ -174,10 +174,10 @@ def question_embedder(brain: Brain, turns: str | None = None) -> "tuple[Embedder
     try:
         embedder = brain.embedder
     except QuaidError as failure:
-        return None, str(failure).rstrip(".")
+        return str(failure).rstrip(".")
     # If the model is known to hang, do not wait for it again.
     problem = backoff_reason(brain, embedder.name) or embed_few(brain, embedder, turns)
-    return (None, problem) if problem else (cast("Embedder", QuestionEmbedder(brain, embedder)), "")
+    return problem or cast("Embedder", QuestionEmbedder(brain, embedder))
 
 
 UNFINISHED_SUFFIX = "-unfinished"

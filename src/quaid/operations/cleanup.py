@@ -20,7 +20,9 @@ from quaid.model.plain_text import LEAST_THRESHOLD, TextSimilarity, close_fence,
 from quaid.operations import pages as editing
 from quaid.operations.pages import ExpiryDay, ForPeriod, PageVersion, Slug, requested_moment
 from quaid.operations.registry import Arg, op
-from quaid.search import answer as answers, text as text_search
+from quaid.search import text as text_search
+from quaid.search.answer import build_answer
+from quaid.search.candidates import WORDS_ONLY, rank_question
 from quaid.storage import collections, erase as erasure, expiry, page_edits, pages, spaces as shared, vectors
 from quaid.storage.erase import EraseTarget, Erasure, TextErasure
 from quaid.storage.expiry import ExpiredRow
@@ -621,8 +623,8 @@ def _remaining_matches(brain: Brain, target: EraseTarget, pieces: list[str]) -> 
     matches: dict[str, None] = {}
     for text in (target.title, target.slug, *pieces[-2:]):
         hits = {hit.slug for hit in text_search.search_pages(brain.db, text, limit=100)}
-        answer = answers.answer_question(brain.db, None, text, now=brain.now(), limit=100)
-        hits |= {result.slug for result in answer.results}
+        ranked = rank_question(brain.db, WORDS_ONLY, text, now=brain.now())
+        hits |= {result.slug for result in build_answer(brain.db, ranked, limit=100).results}
         if target.slug in hits:
             matches[f"{text!r} finds it"] = None
     return tuple(matches)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from quaid.app import Brain
 from quaid.config import check_folder_list, split_folder_list
+from quaid.embedding.registry import Embedder
 from quaid.errors import InvalidArgument, NotFound
 from quaid.folders import transcripts
 from quaid.model import secrets
@@ -238,12 +239,11 @@ def conversation_search(
     """Search earlier conversations with agents, by words and by meaning.
 
     conversation_show shows the turns around a hit."""
-    embedder, problem, since = None, "embed_conversations is off", background.turns_since(brain)
+    embedder: Embedder | str = "embed_conversations is off"
+    since = background.turns_since(brain)
     if since is not None and query.strip():
-        embedder, problem = background.question_embedder(brain, since)
-    return conversations.search_turns(
-        brain.db, embedder, query, limit, vectors=lambda: brain.turn_vectors, no_model=problem
-    )
+        embedder = background.question_embedder(brain, since)
+    return conversations.search_turns(brain.db, embedder, query, limit, vectors=lambda: brain.turn_vectors)
 
 
 @op(

@@ -463,23 +463,23 @@ def with_semantic_matches(
     Matches that this search does not find come after the others, and superseded nodes come last.
     """
     from quaid.operations import background
-    from quaid.search import answer as answers
+    from quaid.search.answer import build_answer
+    from quaid.search.candidates import rank_question
 
     if not os.path.exists(brain.settings.db_path):
         return matches[:most], "By words only: meaning needs a memory, which `quaid init` makes"
     collection = synced_collection(brain)
     chunks.cut_pages(brain.db, brain.progress)
-    embedder, problem = background.question_embedder(brain)
-    answer = answers.answer_question(
+    embedder = background.question_embedder(brain)
+    ranked = rank_question(
         brain.db,
         embedder,
         context,
         now=brain.now(),
         filters=SearchFilters(collection=collection.name),
-        limit=4 * most,
         vectors=lambda: brain.vectors,
-        no_model=problem,
     )
+    answer = build_answer(brain.db, ranked, limit=4 * most)
     nodes = {node.path: node for node in catalog.nodes if filters.match(node)}
     paths = {file.slug: file.path or "" for file in collection.page_files(brain.db)}
     by_words = {match.path: match for match in matches}
@@ -492,11 +492,11 @@ def with_semantic_matches(
             reordered[path] = had._replace(match=had.match + more, relevance=round(result.score, 4))
     for path, match in by_words.items():
         reordered.setdefault(path, match)
-    note = f"By words only: {problem}" if problem else "; ".join(answer.notes)
-    ranked = sorted(
+    note = f"By words only: {embedder}" if isinstance(embedder, str) else "; ".join(answer.notes)
+    ordered = sorted(
         reordered.values(), key=lambda match: match.status == "superseded" and "id" not in match.match
     )
-    return tuple(ranked[:most]), note
+    return tuple(ordered[:most]), note
 
 
 def synced_collection(brain: Brain) -> Collection:

@@ -153,17 +153,15 @@ def recall(
     notebook = fresh_notebook(brain)
     if brain.db.writable:
         chunks.cut_pages(brain.db, brain.progress)
-    embedder, problem = background.question_embedder(brain)
     return notebook_recall.search_notebook(
         brain.db,
         notebook,
-        embedder,
+        background.question_embedder(brain),
         query,
         now=brain.now(),
         max_results=limit,
         min_score=min_score,
         vectors=lambda: brain.vectors,
-        no_model=problem,
     )
 
 

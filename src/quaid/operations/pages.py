@@ -774,9 +774,11 @@ def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
 
 def _answering_page(brain: Brain, question: str, slugs: list[str]) -> str | None:
     """Return the page that text search finds first, if it is one of `slugs` and the answer is strong."""
-    from quaid.search import answer as answers
+    from quaid.search.answer import build_answer
+    from quaid.search.candidates import WORDS_ONLY, rank_question
 
-    answer = answers.answer_question(brain.db, None, question, now=brain.now(), limit=1, depth="summary")
+    ranked = rank_question(brain.db, WORDS_ONLY, question, now=brain.now())
+    answer = build_answer(brain.db, ranked, limit=1, depth="summary")
     first = answer.results[0].slug if answer.results else None
     return first if answer.strength == "strong" and first in slugs else None
 

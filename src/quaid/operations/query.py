@@ -1,7 +1,7 @@
 """Answer questions by text and vector search within a token budget, and record those without an answer (gaps)."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -19,16 +19,19 @@ from quaid.model.plain_text import (
     question_hash,
     reveals_question,
 )
-from quaid.notebook import layout, recall as notebook_recall
+from quaid.notebook import layout
 from quaid.notebook.layout import RecallResult
+from quaid.notebook.recall import search_notebook
 from quaid.operations import background, notebook
 from quaid.operations.pages import require_page, type_notes
 from quaid.operations.registry import Arg, op
 from quaid.operations.search import AtLeast, Tag, Type, Wing, search_filters
-from quaid.search import answer as answers, conversations, direct_answer, facts as fact_search
-from quaid.search.answer import Answer
-from quaid.search.candidates import FUSION_STRATEGIES, RankedQuestion
-from quaid.search.direct_answer import DirectAnswer
+from quaid.search.answer import Answer, build_answer, proposal_results, put_named_first
+from quaid.search.candidates import WORDS_ONLY, RankedQuestion, rank_question
+from quaid.search.conversations import conversation_results
+from quaid.search.direct_answer import DirectAnswer, find_answer
+from quaid.search.facts import matching_facts
+from quaid.search.results import Entry
 from quaid.storage import chunks, collections, files as durable_files, pages as page_store
 from quaid.storage.agents import Proposals
 from quaid.storage.questions import Gap, Gaps
@@ -336,22 +339,18 @@ def query(
         _sync_sources(brain)
     if brain.db.writable:
         chunks.cut_pages(brain.db, brain.progress)  # an import leaves its pages without chunks
-    budget = token_budget or int(brain.option("default_token_budget"))
-    model = background.question_embedder(brain) if query.strip() else (None, "")
-    others = (
-        (lambda ranked: _other_sources(brain, ranked, filters, model[0], limit)) if is_everything else None
-    )
-    answer = _answer(
-        brain,
-        query,
-        filters,
-        model,
+    embedder = _embedder(brain, query)
+    ranked = _rank(brain, embedder, query, filters, brain.reranker)
+    answer = build_answer(
+        brain.db,
+        ranked,
         limit=limit,
         depth=depth,
-        budget=budget,
+        token_budget=token_budget or int(brain.option("default_token_budget")),
         explain=explain,
-        reranker=brain.reranker,
-        extend=others,
+        others=_other_results(brain, ranked, embedder, limit) if is_everything else (),
+        facts=matching_facts(brain.db, ranked) if is_everything else None,
+        direct=_direct_answer(brain, ranked) if is_everything else None,
     )
     if filters == SearchFilters():  # with a filter, the answer may be on an excluded page
         _record_gap(brain, query, answer)
@@ -388,53 +387,56 @@ def _kb_root(brain: Brain) -> str:
     return brain.settings.path(default_store_root(brain.settings.environ, brain.settings.user_home))
 
 
-def _other_sources(
-    brain: Brain, ranked: RankedQuestion, filters: SearchFilters, embedder: Embedder | None, limit: int
-) -> dict[str, Any]:
-    """Return facts, and results from conversations and proposals, as keyword arguments for `build_answer`."""
-    with_vectors = embedder if background.turns_since(brain) is not None else None
-    others = conversations.conversation_results(
+def _embedder(brain: Brain, question: str) -> Embedder | str:
+    """Return the embedder for a question, or the reason why there is none."""
+    return background.question_embedder(brain) if question.strip() else WORDS_ONLY
+
+
+def _rank(
+    brain: Brain,
+    embedder: Embedder | str,
+    question: str,
+    filters: SearchFilters,
+    reranker: "Reranker | None" = None,
+) -> RankedQuestion:
+    return rank_question(
         brain.db,
-        with_vectors,
-        ranked.question,
-        filters,
-        max(1, limit // 2),
-        vectors=lambda: brain.turn_vectors,
-        searched=ranked.searched,
+        embedder,
+        question,
+        now=brain.now(),
+        filters=filters,
+        strategy=brain.option("search_merge_strategy"),
+        fusion_k=int(brain.option("search.fusion_k")),
+        vectors=lambda: brain.vectors,
+        reranker=reranker,
+    )
+
+
+def _other_results(brain: Brain, ranked: RankedQuestion, embedder: Embedder | str, limit: int) -> list[Entry]:
+    """Return results from conversations, and for an agent from its open proposals."""
+    if background.turns_since(brain) is None:
+        embedder = WORDS_ONLY
+    others = conversation_results(
+        brain.db, ranked, embedder, max(1, limit // 2), vectors=lambda: brain.turn_vectors
     )
     if brain.agent and Proposals(brain.db).count_open():
-        others += answers.proposal_results(brain.db, brain.author, ranked.question, limit)
-    today = brain.now()[:10]
-    limit_of_trust = None if filters.trust is None else filters.trust - 1
-    facts = fact_search.matching_facts(brain.db, ranked, today, limit_of_trust)
-    is_past = fact_search.asks_only_for_past(ranked, today)
-    return {
-        "direct": _direct_answer(brain, ranked.question, limit_of_trust),
-        "others": others,
-        "facts": facts.lines,
-        "outdated": () if is_past else facts.outdated,
-        "is_answered": facts.is_answer,
-        # A past state is often mentioned only in passing, in results with weak evidence.
-        "is_concise": not is_past,
-        "is_past": is_past,
-    }
+        others += proposal_results(brain.db, brain.author, ranked.question, limit)
+    return others
 
 
-def _direct_answer(brain: Brain, question: str, least: int | None = None) -> DirectAnswer | None:
-    """Return an answer in one sentence from facts and links, or None.
-
-    `least` is the index in CLASSES of the lowest trust class that is accepted.
-    """
+def _direct_answer(brain: Brain, ranked: RankedQuestion) -> DirectAnswer | None:
+    """Return an answer in one sentence from facts and links, or None."""
 
     def past(slug: str, collection: str, time: str) -> Iterable[tuple[int | None, str, str]]:
         from quaid.operations.history import past_texts  # imported late, because it is rarely needed
 
         return past_texts(brain)(slug, collection, time)
 
-    answer = direct_answer.find_answer(brain.db, question, brain.now()[:10], past)
-    if answer is None or least is None:
+    answer = find_answer(brain.db, ranked.question, ranked.today, past)
+    limit = ranked.filters.trust_limit
+    if answer is None or limit is None:
         return answer
-    return answer._replace(claims=()) if CLASSES.index(answer.facts[0].trust) <= least else None
+    return answer._replace(claims=()) if CLASSES.index(answer.facts[0].trust) <= limit else None
 
 
 def _record_gap(brain: Brain, question: str, answer: Answer) -> None:
@@ -495,31 +497,29 @@ def glance(
     filters = _filters(brain, type, wing, None, collection, since, until)
     if brain.db.writable:
         chunks.cut_pages(brain.db, brain.progress)
-    model: tuple[Embedder | None, str] = (None, "without the model")
-    if query.strip() and not words_only:
-        model = background.question_embedder(brain)
-    answer = _answer(
-        *(brain, query, filters, model),
+    embedder = "without the model" if words_only else _embedder(brain, query)
+    ranked = _rank(brain, embedder, query, filters)
+    answer = build_answer(
+        brain.db,
+        ranked,
         limit=limit,
         depth="section",
-        budget=GLANCE_BUDGET,
-        explain=False,
-        extend=lambda _: {"direct": _direct_answer(brain, query)} if filters == SearchFilters() else {},
+        token_budget=GLANCE_BUDGET,
+        direct=_direct_answer(brain, ranked) if filters == SearchFilters() else None,
     )
-    answer = answers.put_named_first(brain.db, answer, query, filters, limit)
+    answer = put_named_first(brain.db, answer, query, filters, limit)
     own = layout.find_notebook(brain.db)
-    if not own or not query.strip() or filters not in (SearchFilters(), SearchFilters(collection=own.name)):
+    if not own or filters not in (SearchFilters(), SearchFilters(collection=own.name)):
         return GlanceRecord(answer, None)
-    recalled = notebook_recall.search_notebook(
+    recalled = search_notebook(
         brain.db,
         notebook.fresh_notebook(brain),
-        model[0],
+        embedder,
         query,
         now=brain.now(),
         max_results=limit,
         min_score=float(brain.option("search.min_score")),
         vectors=lambda: brain.vectors,
-        no_model=model[1],
     )
     return GlanceRecord(answer, recalled)
 
@@ -538,37 +538,4 @@ def _filters(
         collection=collections.require(brain.db, collection).name if collection else None,
         since=dates.check_date(since, "since") if since else None,
         until=dates.check_date(until, "until") if until else None,
-    )
-
-
-def _answer(
-    brain: Brain,
-    question: str,
-    filters: SearchFilters,
-    model: "tuple[Embedder | None, str]",
-    *,
-    limit: int,
-    depth: str,
-    budget: int,
-    explain: bool,
-    reranker: "Reranker | None" = None,
-    extend: "Callable[[RankedQuestion], dict[str, Any]] | None" = None,
-) -> Answer:
-    merge = brain.option("search_merge_strategy")
-    return answers.answer_question(
-        brain.db,
-        model[0],
-        question,
-        now=brain.now(),
-        filters=filters,
-        limit=limit,
-        depth=depth,
-        token_budget=budget,
-        merge=merge if merge in FUSION_STRATEGIES else FUSION_STRATEGIES[0],
-        fusion_k=int(brain.option("search.fusion_k")),
-        explain=explain,
-        vectors=lambda: brain.vectors,
-        no_model=model[1],
-        reranker=reranker,
-        extend=extend,
     )

@@ -1,19 +1,18 @@
 """Answer a question: merge pages and other results, rank them, and fit them into a token budget."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from json.encoder import encode_basestring
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from quaid.embedding.registry import Embedder
-from quaid.errors import InvalidArgument
 from quaid.model.chunker import split_statements
-from quaid.model.page import CLASSES, LineTrust, quotes_instructions
+from quaid.model.page import CLASSES, quotes_instructions
 from quaid.model.plain_text import count_tokens
 from quaid.model.slug import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
 from quaid.search import text as text_search
-from quaid.search.candidates import FUSION_STRATEGIES, RRF_K, RankedQuestion, rank_question
-from quaid.search.facts import OutdatedCheck, OutdatedValue
+from quaid.search.candidates import RankedQuestion
+from quaid.search.direct_answer import DirectAnswer
+from quaid.search.facts import NO_FACTS, MatchingFacts, OutdatedCheck
 from quaid.search.question import TimeOrder
 from quaid.search.results import (
     ASKS_FOR_OPEN,
@@ -27,20 +26,13 @@ from quaid.search.results import (
     ResultBuilder,
     SearchResult,
     Strength,
-    shown_pages,
     strongest,
 )
-from quaid.search.text import CUT_MARK, LONGEST_QUERY, NO_FILTERS, STOP_WORDS, fit_text, fits, plan_query
+from quaid.search.text import CUT_MARK, LONGEST_QUERY, STOP_WORDS, fit_text, fits, plan_query
 from quaid.storage import agents, chunks, pages, text_index
 from quaid.storage.pages import PageHead
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters, TextIndex
-
-if TYPE_CHECKING:  # not imported at run time, because it loads numpy
-    from quaid.search.direct_answer import DirectAnswer
-    from quaid.search.rerank import Reranker
-    from quaid.storage.vector_index import ChunkIndex
-
 
 ENOUGH_MATCHES = 3
 """With at least this many matching results, a concise answer keeps non-matching results only in its first
@@ -76,7 +68,7 @@ class Answer(NamedTuple):
     lanes: tuple[LaneTrace, ...] = ()
     facts: tuple[str, ...] = ()
     """Facts that answer the question directly (see `search.facts.MatchingFacts`)."""
-    direct: "DirectAnswer | None" = None
+    direct: DirectAnswer | None = None
     """The answer in one sentence, if facts or links give one."""
 
     def agent_view(self) -> dict[str, Any]:
@@ -105,134 +97,67 @@ def _agent_result(result: SearchResult) -> dict[str, Any]:
 DEFAULT_TOKEN_BUDGET = 1_500
 
 
-def answer_question(
-    db: Database,
-    embedder: Embedder | None,
-    question: str,
-    *,
-    now: str,
-    filters: SearchFilters = NO_FILTERS,
-    limit: int = 10,
-    depth: str = "auto",
-    token_budget: int = DEFAULT_TOKEN_BUDGET,
-    merge: str = "sum",
-    fusion_k: int = RRF_K,
-    explain: bool = False,
-    vectors: "Callable[[], ChunkIndex] | None" = None,
-    no_model: str = "no model is set up",
-    reranker: "Reranker | None" = None,
-    extend: "Callable[[RankedQuestion], dict[str, Any]] | None" = None,
-) -> Answer:
-    """Answer a question from the database.
-
-    A long-running process passes `vectors` to share its in-memory index. If `embedder` is None, the search is
-    by words only, and the answer states the reason `no_model`. `extend` returns more arguments of
-    `build_answer`, such as results that are not pages.
-    """
-    if not question.strip():
-        raise InvalidArgument(name="query", problem="is empty; write a question")
-    for name, value in (("limit", limit), ("token_budget", token_budget)):
-        if value < 1:
-            raise InvalidArgument(name=name, problem=f"must be 1 or more, not {value}")
-    for name, text, choices in (("depth", depth, DEPTHS), ("merge", merge, FUSION_STRATEGIES)):
-        if text not in choices:
-            raise InvalidArgument(name=name, problem=f"must be one of {', '.join(choices)}, not {text!r}")
-    ranked = rank_question(
-        db,
-        embedder,
-        question,
-        now=now,
-        filters=filters,
-        merge=merge,
-        fusion_k=fusion_k,
-        vectors=vectors,
-        no_model=no_model,
-        reranker=reranker,
-    )
-    more = extend(ranked) if extend else {}
-    if filters.trust is not None:
-        more["trust_limit"] = filters.trust - 1
-    with db.reading():
-        return build_answer(
-            db, ranked, limit=limit, depth=depth, token_budget=token_budget, explain=explain, **more
-        )
-
-
 def build_answer(
     db: Database,
     ranked: RankedQuestion,
     *,
-    limit: int,
-    depth: str,
-    token_budget: int,
-    explain: bool,
+    limit: int = 10,
+    depth: str = "auto",
+    token_budget: int = DEFAULT_TOKEN_BUDGET,
+    explain: bool = False,
     others: Sequence[Entry] = (),
-    facts: Sequence[str] = (),
-    outdated: Sequence[OutdatedValue] = (),
-    is_answered: bool = False,
-    is_concise: bool = False,
-    is_past: bool = False,
-    direct: "DirectAnswer | None" = None,
-    trust_limit: int | None = None,
+    facts: MatchingFacts | None = None,
+    direct: DirectAnswer | None = None,
 ) -> Answer:
     """Build the answer within the token budget.
 
     `others` are merged with the pages by their evidence, without a change in the order of the pages. Results
-    that state one of the `outdated` values, and none of the values that replaced it, are superseded. With
-    `is_answered`, the facts answer the question, so the answer is strong regardless of the results. With
-    `is_concise`, repeated texts are left out; so are results that do not match, if enough others do. With
-    `is_past`, the question is about an earlier time, so struck entries of the notebook are shown too.
+    that state an outdated value of the `facts`, and none of the values that replaced it, are superseded. If the
+    facts answer the question, the answer is strong regardless of the results.
+
+    With `facts`, all sources were searched. Repeated texts are then left out; so are results that do not match,
+    if enough others do. But a past state is often mentioned only in passing, so for a question about an earlier
+    time nothing is left out, and struck entries of the notebook are shown too.
     """
-    shown = shown_pages(db, ranked, limit)
-    builder = ResultBuilder(db, ranked, shown, is_past=is_past)
-    shown = builder.best_notebook_first([builder.with_best_chunk(page) for page in shown])
-    made = [builder.entry(page, depth) for page in shown]
-    if trust_limit is not None:
-        made = [
-            kept
-            for page, entry in zip(shown, made, strict=True)
-            if (kept := _limited(entry, page.classes, trust_limit)) is not None
-        ]
-        others = [other for other in others if CLASSES.index(other.result.trust) <= trust_limit]
-    entries = _trusted_first(_merge(made, others))[:limit]
-    check = OutdatedCheck(text_index.Stemmer(db), outdated)
-    entries = _current_first(
-        [check.mark(entry) for entry in entries], bool(ASKS_FOR_OPEN.search(ranked.question))
-    )
+    is_past = facts is not None and facts.is_past
+    is_concise = facts is not None and not is_past and not explain
+    facts, limit_of_trust = facts or NO_FACTS, ranked.filters.trust_limit
+    if limit_of_trust is not None:
+        others = [other for other in others if CLASSES.index(other.result.trust) <= limit_of_trust]
+    with db.reading():
+        builder = ResultBuilder(db, ranked, limit, is_past=is_past)
+        entries = _trusted_first(_merge(builder.entries(depth), others))[:limit]
+        check = OutdatedCheck(text_index.Stemmer(db), facts.outdated)
+        entries = [check.mark(entry) for entry in entries]
+        strength, traces = builder.strength(), builder.traces() if explain else ()
+        notes = _notes(ranked, has_pages=bool(ranked.pages or pages.listing(db, limit=1)))
+    entries = _current_first(entries, bool(ASKS_FOR_OPEN.search(ranked.question)))
     if order := ranked.order:
         entries = _by_date(entries, order) if order.kind == "order" else _in_time_order(entries, order)
-    if is_concise and not explain:
+    if is_concise:
         entries = _without_unrelated(_without_repeated(entries))
-    if direct and direct.claims:  # the direct answer already lists these values
-        facts = [line for line in facts if not any(claim.value in line for claim in direct.claims)]
+    claims = direct.claims if direct else ()  # the direct answer already lists these values
+    lines = [line for line in facts.lines if not any(claim.value in line for claim in claims)]
     entries = _fit_latest(entries, token_budget)
-    notes = _notes(ranked, has_pages=bool(shown) or bool(pages.listing(db, limit=1)))
-    sure = direct.line if direct else ""
-    extras = count_tokens(json_text(notes)) + count_tokens(json_text({"answer": sure, "facts": list(facts)}))
+    above = {"answer": direct.line if direct else "", "facts": lines}
+    extras = count_tokens(json_text(notes)) + count_tokens(json_text(above))
     served = spend_budget(entries, token_budget - RESERVED_TOKENS - extras, depth)
-    strengths = [other.result.strength for other in others]
+    strengths = [strength, *(other.result.strength for other in others)]
     if any(entry.result.strength != "none" for entry in entries):
         strengths.append("weak")
     answer = Answer(
         question=_echo(ranked.question),
-        strength=strongest(["strong"] if is_answered or direct else [builder.strength(shown), *strengths]),
+        strength="strong" if facts.is_answer or direct else strongest(strengths),
         results=tuple(served),
         total_tokens=0,
         budget_remaining=0,
         notes=tuple(notes + _notes_on_budget(len(served), len(entries) - len(served))),
-        lanes=(),
-        facts=tuple(facts),
+        facts=tuple(lines),
         direct=direct,
     )
     spent = count_tokens(LABEL + json_text(answer.agent_view()))
-    return answer._replace(
-        total_tokens=spent,
-        budget_remaining=max(0, token_budget - spent),
-        lanes=tuple(builder.trace(page) for page in shown) if explain else (),
-    )
+    return answer._replace(total_tokens=spent, budget_remaining=max(0, token_budget - spent), lanes=traces)
 
-
-DEPTHS = ("auto", "summary", "section", "full")
 
 FULL_PLACES = 3
 """With the depth `auto`, only this many of the first results may contain the whole page."""
@@ -355,18 +280,6 @@ def proposal_results(db: Database, author: str, question: str, limit: int) -> li
         text = text.strip()
         results.append(Entry(result, line, text, text, line_class=CLASSES.index(result.trust)))
     return results
-
-
-def _limited(entry: Entry, classes: LineTrust, limit: int) -> Entry | None:
-    """Return an entry without the lines whose trust class is below the limit, or None if no text is left."""
-    if CLASSES.index(entry.result.trust) <= limit and classes.lowest <= limit:
-        return entry
-    section, full = classes.without(entry.section, limit), classes.without(entry.full, limit)
-    if not section:
-        return None
-    line = entry.line if classes.of_excerpt(entry.line, entry.section) <= limit else section.split("\n")[-1]
-    result = entry.result._replace(trust=CLASSES[classes.of_text(section)], latest="")
-    return entry._replace(result=result, line=line, section=section, full=full)
 
 
 def _trusted_first(entries: list[Entry]) -> list[Entry]:

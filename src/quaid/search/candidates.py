@@ -23,7 +23,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from quaid.embedding.registry import Embedder
-from quaid.errors import DamagedDatabase, QuaidError
+from quaid.errors import DamagedDatabase, InvalidArgument, QuaidError
 from quaid.model.chunker import split_statements
 from quaid.model.dates import find_dates
 from quaid.search.question import (
@@ -115,10 +115,20 @@ class MeaningLane(NamedTuple):
         return cosines
 
 
+WORDS_ONLY = "no model is set up"
+"""The reason, in place of an embedder, for a search that never uses one."""
+
+
 def embed_question(
-    db: Database, embedder: Embedder, question: str, index: "ChunkIndex | TurnIndex"
+    db: Database, embedder: Embedder | str, question: str, vectors_of: "Callable[[], ChunkIndex | TurnIndex]"
 ) -> MeaningLane | str:
-    """Embed a question with the active model, or return the reason why that is not possible."""
+    """Embed a question with the active model, or return the reason why that is not possible.
+
+    `embedder` may already be such a reason. `vectors_of` returns the vectors to compare the question with.
+    """
+    if isinstance(embedder, str):
+        return embedder
+    index = vectors_of()
     with db.reading():
         active = vectors.active_model(db)
         embedded, total = index.made(active) if active else (0, 0)
@@ -550,6 +560,8 @@ class Candidates(NamedTuple):
     """The search terms by which results are scored and rated."""
     counts: dict[str, int]
     """Maps each part of the plan, in quoted form, to the approximate number of chunks that contain it."""
+    weights: dict[str, float]
+    """Maps each part of the plan, in quoted form, to its weight. Rare words weigh more."""
     evidence: Evidence
     named: Entities
     dates: dict[int, str]
@@ -559,6 +571,11 @@ class Candidates(NamedTuple):
     """The first chunk of each named page."""
     only_time: bool = False
     """True if the question names only a period, and some chunks are dated within it."""
+
+    @property
+    def word_weights(self) -> dict[str, float]:
+        """The weights of the words of the question."""
+        return {part.text: self.weights[part.quoted] for part in self.plan.parts}
 
 
 def gather_candidates(
@@ -572,6 +589,7 @@ def gather_candidates(
     periods = find_periods(question, now)
     of_periods = _chunks_of_periods(db, periods, filters)
     searched, plan = plan_query(question), _without_time(question, periods if of_periods else ())
+    index = TextIndex(db, text_index.CHUNKS)
     counts = _count_chunks(db, plan)
     expression = _any_word_expression(db, counts if plan == searched else _count_chunks(db, searched))
     matched = chunks.match(db, expression, filters, CANDIDATES) if expression else []
@@ -593,13 +611,14 @@ def gather_candidates(
         expression, words = _any_word_expression(db, counts), {}
     others = [chunk for chunk in places if chunk not in words]
     if expression and others:
-        words.update(TextIndex(db, text_index.CHUNKS).scores_of(expression, others))
+        words.update(index.scores_of(expression, others))
     if isinstance(meaning, MeaningLane):
         cosines = near | meaning.scores([chunk for chunk in places if chunk not in near])
     else:
         cosines = {}
     dates = _dates_in_periods(db, places, periods)
     only_time = bool(of_periods) and _says_nothing(plan)
+    weights = word_weights(counts, index.highest_id())
     evidence = Evidence(
         places=places,
         words=words,
@@ -615,9 +634,9 @@ def gather_candidates(
             if isinstance(meaning, MeaningLane)
             else meaning_share(1.0)
         ),
-        cover=cover_of_best(TextIndex(db, text_index.CHUNKS), words, counts),
+        cover=cover_of_best(index, words, weights),
     )
-    return Candidates(plan, counts, evidence, named, dates, periods, openings, only_time)
+    return Candidates(plan, counts, weights, evidence, named, dates, periods, openings, only_time)
 
 
 TIME_ORDER_COMPARED = 100
@@ -787,23 +806,15 @@ def _says_nothing(plan: QueryPlan) -> bool:
 
 def _count_chunks(db: Database, plan: QueryPlan) -> dict[str, int]:
     """Return the approximate number of chunks that contain each term."""
-    quoted = [part.quoted for part in plan.parts]
-    counts = TextIndex(db, text_index.CHUNKS).document_counts(
-        quoted, TextIndex(db, text_index.CHUNKS).highest_id()
-    )
-    return dict(zip(quoted, counts, strict=True))
+    return TextIndex(db, text_index.CHUNKS).document_counts([part.quoted for part in plan.parts])
 
 
-def cover_of_best(index: TextIndex, scores: dict[int, float], counts: dict[str, int]) -> float:
-    """Return the share of the question's words in the row with the best score. Rare words weigh more.
-
-    `counts` has the number of rows that contain each term of the question.
-    """
+def cover_of_best(index: TextIndex, scores: dict[int, float], weights: Mapping[str, float]) -> float:
+    """Return the share of the question's terms, by weight, in the row with the best score."""
     if not scores:
         return 0.0
     best = max(scores, key=lambda row: scores[row])
-    held = index.terms_in_row(best, [term for term, count in counts.items() if count])
-    return word_share(held, word_weights(counts, index.highest_id()))
+    return word_share(index.terms_in_row(best, list(weights)), weights)
 
 
 TURNS_COMPARED = 60
@@ -966,6 +977,8 @@ class RankedQuestion(NamedTuple):
     notes: tuple[str, ...] = ()
     order: TimeOrder | None = None
     """The order in time that the question asks for, if any."""
+    filters: SearchFilters = NO_FILTERS
+    today: str = ""
 
     @property
     def pages(self) -> list[int]:
@@ -981,40 +994,40 @@ WHOLE_PAGES = 25
 
 def rank_question(
     db: Database,
-    embedder: Embedder | None,
+    embedder: Embedder | str,
     question: str,
     *,
     now: str,
     filters: SearchFilters = NO_FILTERS,
-    merge: str = "sum",
+    strategy: str = "sum",
     fusion_k: int = RRF_K,
     vectors: "Callable[[], ChunkIndex] | None" = None,
-    no_model: str = "no model is set up",
     reranker: "Reranker | None" = None,
 ) -> RankedQuestion:
     """Gather and rank the candidates of a question, with misspelled words corrected.
 
-    `reranker` reorders the best pages, if given.
+    Without an embedder, `embedder` is the reason why there is none, and the search is by words only. A
+    long-running process passes `vectors` to share its in-memory index. `reranker` reorders the best pages, if
+    given.
     """
+    if not question.strip():
+        raise InvalidArgument(name="query", problem="is empty; write a question")
+    is_sum = strategy == "sum"
     with db.reading():
-        order = find_time_order(question) if merge == "sum" else None
+        order = find_time_order(question) if is_sum else None
         if order and (find_entities(db, question).exact or names_short_period(question, now)):
             order = None  # the question is the name of a page, or its period leaves few chunks to order
         searched, corrections = correct_spelling(db, order.subject if order else question)
-    meaning: MeaningLane | str = no_model
-    if embedder:  # the model may be slow, so it is called outside of any transaction
-        from quaid.storage.vector_index import ChunkIndex
-
-        meaning = embed_question(db, embedder, searched, vectors() if vectors else ChunkIndex(db))
+    # The model may be slow, so it is called outside of any transaction.
+    meaning = embed_question(db, embedder, searched, vectors or (lambda: _chunk_index(db)))
     with db.reading():
         candidates = gather_candidates(db, searched, meaning, filters, now)
-        ranking = fuse(candidates.evidence, merge, fusion_k)
-        if merge == "sum":
+        ranking = fuse(candidates.evidence, strategy, fusion_k)
+        if is_sum:
             turns = turns_of_chunks(db, candidates, ranking.chunks)
-            weights = word_weights(candidates.counts, TextIndex(db, text_index.CHUNKS).highest_id())
-            features = turn_features(candidates.evidence.places, turns, weights)
+            features = turn_features(candidates.evidence.places, turns, candidates.weights)
             ranking = add_turns(candidates.evidence, ranking, features) if features else ranking
-        if merge == "sum" and isinstance(meaning, MeaningLane):
+        if is_sum and isinstance(meaning, MeaningLane):
             first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
             cosines = meaning.vectors.page_cosines(meaning.model, meaning.vector, first)
             ranking = add_whole_pages(candidates.evidence, ranking, cosines)
@@ -1026,4 +1039,12 @@ def rank_question(
 
         ranking, note = rerank(db, reranker, searched, ranking, list(candidates.named.exact))
     notes = (note,) if note else ()
-    return RankedQuestion(question, meaning, candidates, ranking, searched, corrections, notes, order)
+    return RankedQuestion(
+        *(question, meaning, candidates, ranking, searched, corrections, notes, order, filters, now[:10])
+    )
+
+
+def _chunk_index(db: Database) -> "ChunkIndex":
+    from quaid.storage.vector_index import ChunkIndex  # imported late, because it loads numpy
+
+    return ChunkIndex(db)

@@ -6,19 +6,22 @@ conversations in place of pages. A turn is returned only if it contains a word o
 enough in meaning, so the result may be empty.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.embedding.registry import Embedder
 from quaid.model.page import CLASSES
 from quaid.model.plain_text import fold_question, one_line, shorten
 from quaid.search.candidates import (
+    CANDIDATES,
     EDGE,
+    REACH,
     STANDING_FAVOUR,
     WORD_BUDGET,
     ChunkPosition,
     Evidence,
     MeaningLane,
+    RankedQuestion,
     add_turns,
     best_with_neighbours,
     cover_of_best,
@@ -36,6 +39,7 @@ from quaid.search.text import (
     ROW_BUDGET,
     ExcerptMarker,
     QueryPlan,
+    Term,
     plan_query,
     stem_text,
     terms_worth_ranking,
@@ -50,12 +54,6 @@ from quaid.storage.text_index import TURNS, SearchFilters, TextIndex
 if TYPE_CHECKING:  # not imported at run time, because it loads numpy
     from quaid.storage.vector_index import TurnIndex
 
-
-CANDIDATES = 100
-"""Full-text search and vector search return at most this many turns each. Their neighbours are added."""
-
-REACH = 2
-"""Turns up to this many positions before or after a turn are its neighbours."""
 
 STANDING_OUT = 0.25
 """A turn without any word of the question is returned only if `standing_out` is at least this.
@@ -116,32 +114,32 @@ def search_turns_by_words(db: Database, query: str, limit: int = 10) -> list[Tur
     if not plan.words or limit < 1:
         return []
     with db.reading():
-        highest = TextIndex(db, TURNS).highest_id()
-        scores = _match_turns(db, plan, limit, highest) if highest else {}
-        return _turn_hits(db, plan, {turn: _ScoredTurn(*score) for turn, score in scores.items()})
+        return _turn_hits(db, plan, _match_turns(TextIndex(db, TURNS), plan, limit))
 
 
 def search_turns(
     db: Database,
-    embedder: Embedder | None,
+    embedder: Embedder | str,
     query: str,
     limit: int = 10,
     *,
     vectors: "Callable[[], TurnIndex]",
-    no_model: str = "no model is set up",
 ) -> ConversationSearchRecord:
-    """Find turns by words and by meaning. If the model is not available, find them by words alone, with a note."""
+    """Find turns by words and by meaning. If the model is not available, find them by words alone, with a note.
+
+    `embedder` may be the reason why there is no model.
+    """
     plan = plan_query(query)
     result = ConversationSearchRecord(query, (), Conversations(db).latest(0)[1])
     if not plan.words or limit < 1 or not TextIndex(db, TURNS).highest_id():
         return result
     # The model may be slow, so it is called outside of any transaction.
-    asked = embed_question(db, embedder, query, vectors()) if embedder else no_model
+    asked = embed_question(db, embedder, query, vectors)
     if isinstance(asked, str):
         hits = search_turns_by_words(db, query, limit)
         return result._replace(hits=tuple(hits), semantic=False, note=asked)
     with db.reading():
-        hits = _turn_hits(db, plan, _fuse_turns(db, query, plan, asked, vectors(), limit))
+        hits = _turn_hits(db, plan, _fuse_turns(db, query, plan, asked, limit))
     note = ""
     if asked.embedded < asked.total:
         note = f"{asked.embedded:,} of {asked.total:,} texts have vectors; of the others only words were searched"
@@ -160,41 +158,32 @@ class TurnEvidence(NamedTuple):
     score: float
 
 
-def turns_with_evidence(
-    db: Database, embedder: Embedder | None, query: str, limit: int, *, vectors: "Callable[[], TurnIndex]"
+def _turns_with_evidence(
+    db: Database, embedder: Embedder | str, query: str, limit: int, vectors: "Callable[[], TurnIndex]"
 ) -> list[TurnEvidence]:
     """Find turns by words and by meaning, and rate each by the evidence for it."""
-    wanted = plan_query(query)
-    highest = TextIndex(db, TURNS).highest_id()
-    if not wanted.words or not highest:
+    plan, index = plan_query(query), TextIndex(db, TURNS)
+    if not plan.words or not index.highest_id():
         return []
-    asked = embed_question(db, embedder, query, vectors()) if embedder else ""
+    asked = embed_question(db, embedder, query, vectors)
     with db.reading():
         if isinstance(asked, str):
-            scores = _match_turns(db, wanted, limit, highest)
-            scored = {turn: _ScoredTurn(*score) for turn, score in scores.items()}
+            scored = _match_turns(index, plan, limit)
         else:
-            scored = _fuse_turns(db, query, wanted, asked, vectors(), limit)
-        return _rate_turns(db, query, wanted, scored, asked, highest)
+            scored = _fuse_turns(db, query, plan, asked, limit)
+        return _rate_turns(db, query, plan, scored, asked)
 
 
 def _rate_turns(
-    db: Database,
-    query: str,
-    wanted: QueryPlan,
-    scored: dict[int, _ScoredTurn],
-    asked: MeaningLane | str,
-    highest: int,
+    db: Database, query: str, plan: QueryPlan, scored: dict[int, _ScoredTurn], asked: MeaningLane | str
 ) -> list[TurnEvidence]:
-    stemmer = text_index.Stemmer(db)
-    marker = ExcerptMarker(stemmer, wanted, ("", ""))
-    counts = TextIndex(db, TURNS).document_counts([part.quoted for part in wanted.parts], highest)
-    weights = word_weights(
-        {part.text: count for part, count in zip(wanted.parts, counts, strict=True)}, highest
-    )
+    stemmer, index = text_index.Stemmer(db), TextIndex(db, TURNS)
+    marker = ExcerptMarker(stemmer, plan, ("", ""))
+    counts = index.document_counts([part.quoted for part in plan.parts])
+    weights = word_weights({part.text: counts[part.quoted] for part in plan.parts}, index.highest_id())
     names, asked_for = names_asked(query, weights), sought(query)
     cosines = {} if isinstance(asked, str) else asked.cosines(list(scored))
-    stems = {part: stem_text(stemmer, part.text) for part in wanted.parts}
+    stems = {part: stem_text(stemmer, part.text) for part in plan.parts}
     rated = []
     for turn_id, (turn, held) in Conversations(db).turns(list(scored)).items():
         words = stem_text(stemmer, f"{held.title}\n{turn.text}")
@@ -221,15 +210,14 @@ def _rate_turns(
 
 
 def _fuse_turns(
-    db: Database, query: str, plan: QueryPlan, asked: MeaningLane, vectors: "TurnIndex", limit: int
+    db: Database, query: str, plan: QueryPlan, asked: MeaningLane, limit: int
 ) -> dict[int, _ScoredTurn]:
     """Return the best turns of full-text and vector search."""
-    most = max(CANDIDATES, limit)
-    expression = " OR ".join(_terms_to_rank(db, plan, TextIndex(db, TURNS).highest_id(), WORD_BUDGET))
-    words = dict(TextIndex(db, TURNS).match(expression, SearchFilters(), most)) if expression else {}
+    index, most = TextIndex(db, TURNS), max(CANDIDATES, limit)
+    expression = " OR ".join(_terms_to_rank(index, plan, WORD_BUDGET))
+    words = dict(index.match(expression, SearchFilters(), most)) if expression else {}
     near = asked.nearest(most, SearchFilters())
     lanes = (list(near), list(words))
-    index = TextIndex(db, TURNS)
     standing = find_standing(
         query,
         asked,
@@ -243,20 +231,18 @@ def _fuse_turns(
     places = Conversations(db).neighbours(list({*words, *near, *standing}), REACH)
     others = [turn for turn in places if turn not in words]
     if expression and others:
-        words.update(TextIndex(db, TURNS).scores_of(expression, others))
+        words.update(index.scores_of(expression, others))
     scores = near | asked.scores([turn for turn in places if turn not in near])
-    terms = [part.quoted for part in plan.parts]
-    counts = dict(zip(terms, index.document_counts(terms, index.highest_id()), strict=True))
+    counts = index.document_counts([part.quoted for part in plan.parts])
+    weights = word_weights(counts, index.highest_id())
     favours = {turn: STANDING_FAVOUR * share for turn, share in standing.items()}
     evidence = Evidence(
         places, words, _best_words(places, words), scores, asked.centred_baseline, lanes, favours
     )
-    ranking = fuse(evidence._replace(cover=cover_of_best(index, words, counts)))
+    ranking = fuse(evidence._replace(cover=cover_of_best(index, words, weights)))
     edges = Conversations(db).text_edges(best_with_neighbours(places, ranking.chunks), EDGE)
     turns = read_turns(index, edges, counts)
-    ranking = add_turns(
-        evidence, ranking, turn_features(places, turns, word_weights(counts, index.highest_id()))
-    )
+    ranking = add_turns(evidence, ranking, turn_features(places, turns, weights))
     best: dict[int, _ScoredTurn] = {}
     cosines = asked.cosines(list(places))
     for turn in sorted(places, key=lambda place: (-ranking.chunks[place], -place)):
@@ -266,10 +252,10 @@ def _fuse_turns(
         if len(best) == limit:
             break
     every_word = " AND ".join(term.quoted for term in plan.words)
-    for turn in TextIndex(db, TURNS).scores_of(every_word, list(best)):
+    for turn in index.scores_of(every_word, list(best)):
         best[turn] = best[turn]._replace(all_words=True)
     silent = [turn for turn, scored in best.items() if WORDS not in scored.lanes]
-    for turn, (_, start) in vectors.best_parts(asked.model, asked.vector, silent).items():
+    for turn, (_, start) in asked.vectors.best_parts(asked.model, asked.vector, silent).items():
         best[turn] = best[turn]._replace(start=start)
     return best
 
@@ -291,42 +277,39 @@ def _lanes_of(
     return (WORDS,) * (turn in words) + (MEANING,) * (far >= STANDING_OUT)
 
 
-def _match_turns(db: Database, plan: QueryPlan, limit: int, highest: int) -> dict[int, tuple[float, bool]]:
-    """Return turns with their scores, best first, and True for each turn that contains all words."""
-    scores: dict[int, tuple[float, bool]] = {}
+def _match_turns(index: TextIndex, plan: QueryPlan, limit: int) -> dict[int, _ScoredTurn]:
+    """Return the best turns of full-text search, best first."""
+    best: dict[int, _ScoredTurn] = {}
+    if not index.highest_id():
+        return best
     for terms in dict.fromkeys((plan.words, plan.telling)):
-        expression = " AND ".join(term.quoted for term in terms)
-        for turn, score in _rank_matches(db, expression, len(terms), limit, highest):
-            scores.setdefault(turn, (score, terms == plan.words))
-        if len(scores) >= limit:
-            return dict(list(scores.items())[:limit])
-    quoted = _terms_to_rank(db, plan, highest, ROW_BUDGET)
-    for turn, score in (
-        TextIndex(db, TURNS).match(" OR ".join(quoted), SearchFilters(), limit) if quoted else ()
-    ):
-        scores.setdefault(turn, (score, False))
-    return dict(list(scores.items())[:limit])
+        for turn, score in _rank_all(index, terms, limit):
+            best.setdefault(turn, _ScoredTurn(score, terms == plan.words))
+        if len(best) >= limit:
+            break
+    else:
+        expression = " OR ".join(_terms_to_rank(index, plan, ROW_BUDGET))
+        for turn, score in index.match(expression, SearchFilters(), limit) if expression else ():
+            best.setdefault(turn, _ScoredTurn(score, False))
+    return dict(list(best.items())[:limit])
 
 
-def _terms_to_rank(db: Database, plan: QueryPlan, highest: int, budget: int) -> list[str]:
+def _terms_to_rank(index: TextIndex, plan: QueryPlan, budget: int) -> list[str]:
     """Return the terms for an OR query, without terms that are too common to rank within the budget."""
-    quoted = [part.quoted for part in plan.parts]
+    quoted, highest = [part.quoted for part in plan.parts], index.highest_id()
     if highest * len(quoted) > budget:
-        counts = TextIndex(db, TURNS).document_counts(quoted, highest)
-        held = {term: number for term, number in zip(quoted, counts, strict=True) if number}
+        held = {term: count for term, count in index.document_counts(quoted).items() if count}
         quoted = terms_worth_ranking(held, highest, budget)
     return quoted
 
 
-def _rank_matches(
-    db: Database, expression: str, terms: int, limit: int, highest: int
-) -> list[tuple[int, float]]:
-    """Return the best matches, or, if there are too many to rank, the best of the newest matches."""
-    above = 0
-    if highest * terms > ROW_BUDGET:
-        cost = terms * TextIndex(db, TURNS).count(expression, SearchFilters(), highest)
+def _rank_all(index: TextIndex, terms: Sequence[Term], limit: int) -> list[tuple[int, float]]:
+    """Return the best turns with all terms, or, if there are too many to rank, the best of the newest ones."""
+    expression, highest, above = " AND ".join(term.quoted for term in terms), index.highest_id(), 0
+    if highest * len(terms) > ROW_BUDGET:
+        cost = len(terms) * index.count(expression, SearchFilters())
         above = highest - highest * ROW_BUDGET // cost if cost > ROW_BUDGET else 0
-    return TextIndex(db, TURNS).match(expression, SearchFilters(), limit, above=above)
+    return index.match(expression, SearchFilters(), limit, above=above)
 
 
 def _turn_hits(db: Database, plan: QueryPlan, scored: dict[int, _ScoredTurn]) -> list[TurnHit]:
@@ -363,24 +346,22 @@ TURNS_OF_THING = 2
 
 def conversation_results(
     db: Database,
-    embedder: Embedder | None,
-    question: str,
-    filters: SearchFilters,
+    ranked: RankedQuestion,
+    embedder: Embedder | str,
     limit: int,
     *,
     vectors: "Callable[[], TurnIndex]",
-    searched: str = "",
 ) -> list[Entry]:
     """Return the best turn of each conversation that is at least a weak match, best first.
 
-    `searched` is the text to search for, by default the question. If the question asks for the order of several
-    things, turns about each of them are also searched.
+    If the question asks for the order of several things, turns about each of them are also searched.
     """
     best: dict[int, tuple[float, TurnEvidence]] = {}
-    asked, order = fold_question(question), find_time_order(question)
-    turns = turns_with_evidence(db, embedder, searched or question, 4 * limit, vectors=vectors)
+    asked, order = fold_question(ranked.question), find_time_order(ranked.question)
+    filters = ranked.filters
+    turns = _turns_with_evidence(db, embedder, ranked.searched, 4 * limit, vectors)
     for thing in order.things if order else ():
-        turns += turns_with_evidence(db, embedder, thing, TURNS_OF_THING, vectors=vectors)
+        turns += _turns_with_evidence(db, embedder, thing, TURNS_OF_THING, vectors)
     for found in turns:
         day = (found.turn.said_at or found.conversation.started_at or "")[:10]
         if found.strength == "none" or fold_question(found.turn.text) == asked:
@@ -390,8 +371,8 @@ def conversation_results(
         score = found.score * (QUESTION_SHARE if _only_asks(found.turn.text) else 1.0)
         if score > best.get(found.conversation.id, (0.0, found))[0]:
             best[found.conversation.id] = (score, found)
-    ranked = sorted(best.values(), key=lambda pair: -pair[0])[:limit]
-    return [_turn_result(db, found, score) for score, found in ranked]
+    first = sorted(best.values(), key=lambda pair: -pair[0])[:limit]
+    return [_turn_result(db, found, score) for score, found in first]
 
 
 def _only_asks(text: str) -> bool:

@@ -13,13 +13,13 @@ from quaid.model.facts import (
     person_name_parts,
     predicate_spellings,
 )
-from quaid.model.page import CLASSES, PERSON
+from quaid.model.page import CLASSES, PERSON, WEB
 from quaid.model.slug import SPELLED_LETTERS, fold_name
 from quaid.search import text as text_search
 from quaid.search.candidates import RankedQuestion
 from quaid.search.question import VAGUE_WORDS, name_spans, names_asked, sought
 from quaid.search.results import ENTRY_MARK, SUPERSEDED, Entry, SearchResult
-from quaid.search.text import STOP_WORDS, word_weights
+from quaid.search.text import STOP_WORDS
 from quaid.storage import facts, pages, text_index
 from quaid.storage.facts import FactRow
 from quaid.storage.sqlite.connection import Database
@@ -217,6 +217,8 @@ class MatchingFacts(NamedTuple):
     outdated: tuple[OutdatedValue, ...]
     is_answer: bool
     """True if a current fact answers the question about a subject that it names."""
+    is_past: bool = False
+    """True if the question is only about the past. Then no value is outdated."""
 
 
 NO_FACTS = MatchingFacts((), (), False)
@@ -281,28 +283,24 @@ _KINDS_OF_VALUE = (
 """Patterns of questions, each with a pattern of the values that can answer them."""
 
 
-def asks_for_past(ranked: RankedQuestion, today: str) -> bool:
+def _asks_for_past(ranked: RankedQuestion) -> bool:
     """Return True if a question is about the past, so that facts that have ended may answer it."""
-    is_dated = any(period.start <= today for period in ranked.candidates.periods)
+    is_dated = any(period.start <= ranked.today for period in ranked.candidates.periods)
     return is_dated or bool(_PAST.search(ranked.question))
 
 
-def asks_only_for_past(ranked: RankedQuestion, today: str) -> bool:
+def _asks_only_for_past(ranked: RankedQuestion) -> bool:
     """Return True if a question is about the past and not also about the present."""
-    return asks_for_past(ranked, today) and not _PRESENT.search(ranked.question)
+    return _asks_for_past(ranked) and not _PRESENT.search(ranked.question)
 
 
-def matching_facts(
-    db: Database, ranked: RankedQuestion, today: str, least: int | None = None
-) -> MatchingFacts:
+def matching_facts(db: Database, ranked: RankedQuestion) -> MatchingFacts:
     """Return the facts that answer a question: facts about its subject with one of its other words.
-
-    Facts of a trust class below `least` are left out.
 
     If the question consists only of the subject, the newest facts about the subject are returned.
     """
     if not facts.has_facts(db):
-        return NO_FACTS
+        return NO_FACTS._replace(is_past=_asks_only_for_past(ranked))
     named = _NamedPages.find(db, ranked)
     rows = {
         row.id: row for row in facts.read_facts(db, "subject", {*name_spans(ranked.question), *named.keys})
@@ -317,28 +315,32 @@ def matching_facts(
     judge.add(from_sources)
     rows |= {row.id: row for row in from_sources if judge.has_predicate(row)}
     replaced = {row.supersedes_id for row in rows.values()}
-    holding = [row for row in rows.values() if row.id not in replaced and _holds(row, today)]
+    holding = [row for row in rows.values() if row.id not in replaced and _is_current(row, ranked)]
     if not any(judge.rate(row) and judge.has_names(row) for row in holding):
         by_object = _facts_by_object(db, named)
         judge.add(by_object)
-        if not asks_for_past(ranked, today):
-            by_object = [row for row in by_object if _holds(row, today)]
+        if not _asks_for_past(ranked):
+            by_object = [row for row in by_object if _is_current(row, ranked)]
         rows |= {row.id: row for row in by_object}
-        holding += [row for row in by_object if _holds(row, today) and row not in holding]
+        holding += [row for row in by_object if _is_current(row, ranked) and row not in holding]
     ended = [row for row in rows.values() if row not in holding]
     holding = _distinct(holding)
-    choice = _FactOrder(judge, holding, ended, ranked, today)
-    order = [row for row in choice.lines() if least is None or row.trust <= least]
+    choice = _FactOrder(judge, holding, ended, ranked)
+    limit = WEB if ranked.filters.trust_limit is None else ranked.filters.trust_limit
+    order = [row for row in choice.lines() if row.trust <= limit]
     is_answer = any(judge.answers(row) for row in order if row in holding)
     if not order and not judge.asks_for_more:
-        known = [row for row in holding if row.id in about and (least is None or row.trust <= least)]
+        known = [row for row in holding if row.id in about and row.trust <= limit]
         order = sorted(known, key=_newest_first)[:MOST_FACTS]
     slugs = {page: head.slug for page, head in pages.page_heads(db, [row.page_id for row in order]).items()}
     lines = [_fact_text(row, slugs.get(row.page_id, ""), row in holding) for row in order]
     asked = [row for row in ended if row.id in choice.asked or (row.id in about and not judge.asks_for_more)]
-    if least is not None:
-        holding, asked = ([row for row in rows_ if row.trust <= least] for rows_ in (holding, asked))
-    return MatchingFacts(tuple(lines), _outdated_values(judge, holding, asked), is_answer)
+    is_past = _asks_only_for_past(ranked)
+    trusted = [row for row in holding if row.trust <= limit]
+    outdated = (
+        () if is_past else _outdated_values(judge, trusted, [row for row in asked if row.trust <= limit])
+    )
+    return MatchingFacts(tuple(lines), outdated, is_answer, is_past)
 
 
 class _FactOrder:
@@ -353,11 +355,10 @@ class _FactOrder:
         holding: list[FactRow],
         ended: list[FactRow],
         ranked: RankedQuestion,
-        today: str,
     ) -> None:
         self._judge, self._ranked = judge, ranked
-        self._is_past = asks_for_past(ranked, today)
-        self._is_only_past = asks_only_for_past(ranked, today)
+        self._is_past = _asks_for_past(ranked)
+        self._is_only_past = _asks_only_for_past(ranked)
         groups: dict[tuple[str, str], list[FactRow]] = {}
         for row in [*holding, *ended]:
             groups.setdefault((row.subject_key, canonical_predicate(row.predicate)), []).append(row)
@@ -582,9 +583,7 @@ class _FactJudge:
     def __init__(self, db: Database, ranked: RankedQuestion, named: _NamedPages, rows: list[FactRow]) -> None:
         self._db, self._stemmer = db, text_index.Stemmer(db)
         question = ranked.question
-        plan, counts = ranked.candidates.plan, ranked.candidates.counts
-        words = {part.text: counts.get(part.quoted, 0) for part in plan.parts}
-        weights = word_weights(words, text_index.TextIndex(db, text_index.CHUNKS).highest_id())
+        weights = ranked.candidates.word_weights
         asked = self._stems(question) - self._stems(_GENERIC_WORDS)
         by_stem = {stem: weight for word, weight in weights.items() for stem in self._stems(word)}
         usual = max(weights.values(), default=1.0)
@@ -736,8 +735,8 @@ def _facts_by_object(db: Database, named: _NamedPages) -> list[FactRow]:
     return [*rows, *(row for row in facts.read_facts(db, "subject", subjects) if row not in rows)]
 
 
-def _holds(row: FactRow, today: str) -> bool:
-    return row.valid_until is None or is_valid_on(None, row.valid_until, today)
+def _is_current(row: FactRow, ranked: RankedQuestion) -> bool:
+    return is_valid_on(None, row.valid_until, ranked.today)
 
 
 def _newest_first(row: FactRow) -> tuple[int, tuple[int, ...], int]:

@@ -28,12 +28,11 @@ from quaid.model.slug import address, fold_name
 from quaid.search import text as text_search
 from quaid.search.candidates import MEANING_SHARE, MeaningLane, RankedQuestion
 from quaid.search.question import names_asked, sought
-from quaid.search.text import NO_FILTERS, STOP_WORDS, TextStems, fit_text, word_share, word_weights
+from quaid.search.text import NO_FILTERS, STOP_WORDS, TextStems, fit_text, word_share
 from quaid.storage import chunks, pages, text_index, trust
 from quaid.storage.chunks import ChunkRow
 from quaid.storage.pages import PageHead
 from quaid.storage.sqlite.connection import Database
-from quaid.storage.text_index import TextIndex
 
 COMPARABLE = 0.75
 """If the question asks for the first or latest, texts with at least this share of the best evidence are compared.
@@ -255,7 +254,7 @@ def _origin(head: PageHead, kind: str) -> str:
     return "kb" if kind == "kb" else "page"
 
 
-def shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[ShownPage]:
+def _load_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[ShownPage]:
     page_ids, classes = _with_trusted(db, ranked.pages, limit)
     # A user who asks for a page by name wants its beginning, not the chunk that repeats the name.
     openings = ranked.candidates.openings
@@ -510,18 +509,13 @@ class _ScannedText(NamedTuple):
 
 
 class ResultBuilder:
-    """Rates and explains the results of one question."""
+    """Rates and explains the best pages of one question."""
 
-    def __init__(
-        self,
-        db: Database,
-        ranked: RankedQuestion,
-        shown: Sequence[ShownPage] = (),
-        *,
-        is_past: bool = False,
-    ) -> None:
+    def __init__(self, db: Database, ranked: RankedQuestion, limit: int, *, is_past: bool = False) -> None:
+        """With `is_past`, struck entries of the notebook are shown too."""
         self._ranked = ranked
         self._is_past = is_past
+        shown = _load_pages(db, ranked, limit)
         self._entry_cosines: dict[tuple[int, int], float] = {}
         self._cosines: dict[int, float] = {}
         meaning = ranked.meaning
@@ -543,10 +537,7 @@ class ResultBuilder:
         self._stems = {part.text: text_search.stem_text(self._stemmer, part.text) for part in spaced}
         self._wanted = frozenset(stem for stems in self._stems.values() for stem in stems.every)
         self._letters = {part.text: part.literal for part in ranked.candidates.plan.parts if part.unspaced}
-        counts = {
-            part.text: ranked.candidates.counts.get(part.quoted, 0) for part in ranked.candidates.plan.parts
-        }
-        self._weights = word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
+        self._weights = ranked.candidates.word_weights
         self._names = names_asked(ranked.question, self._weights)
         self._has_only_stop_words = all(word.lower() in STOP_WORDS for word in self._weights)
         self._sought = sought(ranked.question)
@@ -554,8 +545,18 @@ class ResultBuilder:
         self._first = places[0][0] if places else 0
         self._lead = places[0][1] - places[1][1] if len(places) > 1 else 0.0
         self._days = frozenset(DAY_WORD.findall(fold_days(ranked.question)))
+        self._shown = self._best_notebook_first([self._with_best_chunk(page) for page in shown])
 
-    def with_best_chunk(self, shown: ShownPage) -> ShownPage:
+    def entries(self, depth: str) -> list[Entry]:
+        """Return the entries of the pages, without the lines that the filter by trust class leaves out."""
+        limit = self._ranked.filters.trust_limit
+        entries = [(page, self._entry(page, depth)) for page in self._shown]
+        if limit is None:
+            return [entry for _, entry in entries]
+        limited = (_limited(entry, page.classes, limit) for page, entry in entries)
+        return [entry for entry in limited if entry is not None]
+
+    def _with_best_chunk(self, shown: ShownPage) -> ShownPage:
         """Return a notebook file with `chunk` set to the chunk of its best entry. Return other pages unchanged."""
         if not shown.more or shown.chunk is None:
             return shown
@@ -566,7 +567,7 @@ class ResultBuilder:
         others = tuple(row for row in rows if row.id != best.id)
         return shown._replace(chunk=best, more=others)
 
-    def best_notebook_first(self, shown: list[ShownPage]) -> list[ShownPage]:
+    def _best_notebook_first(self, shown: list[ShownPage]) -> list[ShownPage]:
         """Sort the notebook files among the pages by their best entries.
 
         The score of a whole file is ignored, because most of its entries are unrelated to the question. Files
@@ -584,7 +585,7 @@ class ResultBuilder:
             ordered[place] = page
         return ordered
 
-    def result(self, shown: ShownPage) -> SearchResult:
+    def _result(self, shown: ShownPage) -> SearchResult:
         """Return the result of a page without its line and content, which depend on the budget."""
         head, chunk = shown.head, shown.chunk
         exact = head.id in self._ranked.candidates.named.exact
@@ -603,12 +604,12 @@ class ResultBuilder:
             rank_score=1.0 if exact else round(self._ranked.ranking.pages.get(head.id, 0.0), 4),
             date=shown.date,
             origin=_origin(head, shown.kind),
-            trust=CLASSES[shown.classes.rest],  # a default; `entry` compares single lines
+            trust=CLASSES[shown.classes.rest],  # a default; `_entry` compares single lines
         )
 
-    def entry(self, shown: ShownPage, depth: str) -> Entry:
+    def _entry(self, shown: ShownPage, depth: str) -> Entry:
         """Return the result of a page with the texts that may be returned."""
-        result = self.result(shown)
+        result = self._result(shown)
         section = shown.chunk.text.strip("\n") if shown.chunk else ""
         full = shown.truth.strip("\n")
         if shown.chunk and shown.chunk.kind != TRUTH_KIND:
@@ -868,11 +869,11 @@ class ResultBuilder:
             return 0.0
         return word_share(self._held(shown), self._weights)
 
-    def strength(self, shown: list[ShownPage]) -> Strength:
+    def strength(self) -> Strength:
         """Return the strength of the answer: the highest strength among its first results."""
         if self._ranked.candidates.named.exact:
             return "strong"
-        return strongest([*(self._own(result)[0] for result in shown[:RESULTS_JUDGED]), "none"])
+        return strongest([*(self._own(page)[0] for page in self._shown[:RESULTS_JUDGED]), "none"])
 
     def _is_of_time(self, shown: ShownPage) -> bool:
         """Return True if a result is dated within a period of the question, or contains the period's text."""
@@ -884,7 +885,10 @@ class ResultBuilder:
             period.text.casefold() in text for period in periods
         )
 
-    def trace(self, shown: ShownPage) -> LaneTrace:
+    def traces(self) -> tuple[LaneTrace, ...]:
+        return tuple(map(self._trace, self._shown))
+
+    def _trace(self, shown: ShownPage) -> LaneTrace:
         chunk_id = shown.chunk.id if shown.chunk else 0
         near, worded = self._evidence.lanes
         return LaneTrace(
@@ -1014,6 +1018,18 @@ class ResultBuilder:
     def _cosine(self, chunk_id: int) -> float | None:
         cosine = self._cosines.get(chunk_id)
         return None if cosine is None else round(cosine, 3)
+
+
+def _limited(entry: Entry, classes: LineTrust, limit: int) -> Entry | None:
+    """Return an entry without the lines whose trust class is below the limit, or None if no text is left."""
+    if CLASSES.index(entry.result.trust) <= limit and classes.lowest <= limit:
+        return entry
+    section, full = classes.without(entry.section, limit), classes.without(entry.full, limit)
+    if not section:
+        return None
+    line = entry.line if classes.of_excerpt(entry.line, entry.section) <= limit else section.split("\n")[-1]
+    result = entry.result._replace(trust=CLASSES[classes.of_text(section)], latest="")
+    return entry._replace(result=result, line=line, section=section, full=full)
 
 
 def strongest(strengths: Sequence[Strength]) -> Strength:

@@ -565,7 +565,7 @@ class _TextSearch:
         expression = _all_terms(terms)
         highest = self._highest[name]
         if highest * len(terms) > self._budget:
-            cost = len(terms) * TextIndex(self._db, name).count(expression, self._filters, highest)
+            cost = len(terms) * TextIndex(self._db, name).count(expression, self._filters)
             if cost > self._budget:
                 # Two queries follow, and each gets half of the budget.
                 above = highest - highest * self._budget // (2 * cost)
@@ -596,8 +596,8 @@ class _TextSearch:
             return {}
         quoted = [part.quoted for part in parts]
         if highest * len(quoted) > self._budget:
-            counts = TextIndex(self._db, name).document_counts(quoted, highest)
-            quoted = terms_worth_ranking(dict(zip(quoted, counts, strict=True)), highest, self._budget)
+            counts = TextIndex(self._db, name).document_counts(quoted)
+            quoted = terms_worth_ranking(counts, highest, self._budget)
         return self._match(name, " OR ".join(quoted), first=first)
 
     def _match(

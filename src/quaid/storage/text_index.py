@@ -70,6 +70,11 @@ class SearchFilters(NamedTuple):
     trust: int | None = None
     """Leave out pages whose lines all have this trust class or a less trusted one."""
 
+    @property
+    def trust_limit(self) -> int | None:
+        """The lowest trust class that is not left out, or None if there is no such filter."""
+        return None if self.trust is None else self.trust - 1
+
 
 # The page is looked up in a narrow index, because reading the page row itself takes six times as long.
 _PAGE_LOOKUP = (
@@ -246,13 +251,13 @@ class TextIndex:
         except (apsw.SQLError, InvalidArgument) as failure:
             raise InvalidSearch(query=query, problem=str(failure).rstrip(".")) from failure
 
-    def count(self, expression: str, filters: SearchFilters, highest: int) -> int:
-        """Estimate the number of matching pages from a few windows of ids up to `highest`.
+    def count(self, expression: str, filters: SearchFilters) -> int:
+        """Estimate the number of matching pages from a few windows of ids.
 
         The time of an exact count grows with the number of matches; this estimate takes a third of a
         millisecond for any word.
         """
-        index = self._index
+        index, highest = self._index, self.highest_id()
         if highest <= COUNT_WINDOWS * COUNT_WINDOW:
             starts = [0]
             width = highest
@@ -270,8 +275,8 @@ class TextIndex:
         )
         return row[0] * highest // (len(starts) * width) if row and row[0] else 0
 
-    def document_counts(self, terms: list[str], highest: int) -> list[int]:
-        """Count the pages that contain each term.
+    def document_counts(self, terms: list[str]) -> dict[str, int]:
+        """Return the number of pages that contain each term, by term.
 
         Counts below MOST_COUNTED are exact and take a third of the time of `count`; higher counts are
         estimated. Counts are cached until the next write, because most queries share common words. Estimates are
@@ -301,9 +306,9 @@ class TextIndex:
             for term, pages in rows:
                 found[term] = counts[term] = pages
                 if pages >= MOST_COUNTED:
-                    found[term] = counts[term] = max(pages, self.count(term, SearchFilters(), highest))
+                    found[term] = counts[term] = max(pages, self.count(term, SearchFilters()))
                     estimates[term] = counts[term], now + ESTIMATE_SECONDS
-        return [found[term] for term in terms]
+        return {term: found[term] for term in terms}
 
     def pages_named(self, phrase: str, names: list[str], slug: str, filters: SearchFilters) -> list[int]:
         """Return the ids of pages with one of the names as title, then of pages with the slug.
