@@ -9,7 +9,7 @@ from quaid.app import Brain
 from quaid.errors import QuaidError
 from quaid.operations import dispatch, facts
 from quaid.operations.facts import ContradictionMonitor
-from quaid.storage import contradictions
+from quaid.storage.contradictions import Contradictions, DepartureTexts
 
 TODAY = "2026-11-18"
 PEOPLE = ("Ada Berg", "Bo Lund", "Cy Moe", "Ada Moe")
@@ -62,16 +62,16 @@ def change(brain: Brain, dice: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_repeated_check_finds_what_a_new_one_finds(brain: Brain, seed: int) -> None:
-    dice, texts = random.Random(seed), contradictions.DepartureTexts()
+    dice, texts = random.Random(seed), DepartureTexts()
     found: set[str] = set()
     for _ in range(60):
         for _ in range(dice.randint(1, 3)):
             change(brain, dice)
         with brain.db.reading():
-            repeated = contradictions.check(brain.db, None, None, TODAY, texts)
-            new = contradictions.check(brain.db, None, None, TODAY)
+            repeated = Contradictions(brain.db).check(None, None, TODAY, texts)
+            new = Contradictions(brain.db).check(None, None, TODAY)
         assert repeated == new
-        found |= {finding.type for finding in new[0]}
+        found |= {finding.type for finding in new.findings}
     assert {"temporal", "cross_page"} <= found
 
 

@@ -21,8 +21,8 @@ from quaid.model.slug import fold_name
 from quaid.operations import pages
 from quaid.operations.pages import ExpiryDay, ForPeriod, IfVersion, Slug, requested_moment
 from quaid.operations.registry import Arg, op
-from quaid.storage import contradictions, expiry, facts as store, links, page_edits, pages as page_store
-from quaid.storage.contradictions import Contradiction, EvidenceQuote
+from quaid.storage import expiry, facts as store, links, page_edits, pages as page_store
+from quaid.storage.contradictions import Contradiction, Contradictions, DepartureTexts, EvidenceQuote
 from quaid.storage.facts import FactChange, FactLine, FactRow, SubjectEntry
 from quaid.storage.pages import page_heads
 from quaid.storage.sqlite.connection import Transaction
@@ -222,16 +222,16 @@ def _statement(row: FactRow, titles: set[str]) -> str:
 
 def _contradictions_of(brain: Brain, page_id: int) -> list[ContradictingQuotes]:
     """Check a page, store new contradictions, and return its open contradictions except those of type "stale"."""
-    now = brain.now()
+    contradictions, now = Contradictions(brain.db), brain.now()
     with brain.db.reading():
-        findings, evidence, page_ids = contradictions.check(brain.db, page_id, None, now[:10])
-        stored, _, _ = contradictions.listing(brain.db, page_id, None, MAX_CONTRADICTIONS)
-    if not findings and not stored:
+        check = contradictions.check(page_id, None, now[:10])
+        stored, _, _ = contradictions.listing(page_id, None, MAX_CONTRADICTIONS)
+    if not check.findings and not stored:
         return []
     if brain.rehearsal is None:
-        brain.db.write(lambda tx: contradictions.record(tx, findings, evidence, page_ids, None, now))
+        contradictions.store(check, now)
         with brain.db.reading():
-            stored, _, _ = contradictions.listing(brain.db, page_id, None, 2 * MAX_CONTRADICTIONS)
+            stored, _, _ = contradictions.listing(page_id, None, 2 * MAX_CONTRADICTIONS)
     return [
         ContradictingQuotes(
             row.id,
@@ -276,13 +276,13 @@ def resolve_contradiction(
     changes: list[ResolutionChange] = []
     written: list[EvidenceQuote] = []
     with brain.db.reading():
-        stored = contradictions.require(brain.db, id)
+        stored = Contradictions(brain.db).require(id)
         if side != "both":
             world, finding = _current_finding(brain, stored, side)
             winner = 0 if side == "left" else 1
             changes = resolution_changes(world, finding, winner)
             cites = [finding.cites[1 - winner], *remaining_text_links(world, finding, winner)]
-            quotes = contradictions.quote_evidence(brain.db, cites, today=True)
+            quotes = Contradictions(brain.db).quotes(cites, today=True)
             written = list(dict.fromkeys(quote for quote in quotes if quote.is_written))
         ids = [change.id for change in changes if change.kind == "fact"]
         facts = {row.id: row for row in store.read_facts(brain.db, "id", ids)}
@@ -568,23 +568,22 @@ def check(
         raise InvalidArgument(name="all", problem="cannot be combined with a page")
     stored = pages.require_page(brain, slug) if slug is not None else None
     page_id = stored.id if stored else None
-    now = brain.now()
+    contradictions, now = Contradictions(brain.db), brain.now()
     # Find contradictions in a read transaction and store them in a separate, short write transaction.
+    contradictions.store(contradictions.check(page_id, type, now[:10]), now)
     with brain.db.reading():
-        findings, evidence, page_ids = contradictions.check(brain.db, page_id, type, now[:10])
-    brain.db.write(lambda tx: contradictions.record(tx, findings, evidence, page_ids, type, now))
-    with brain.db.reading():
-        rows, total, of_all_types = contradictions.listing(brain.db, page_id, type, limit)
+        rows, total, of_all_types = contradictions.listing(page_id, type, limit)
     slug = stored.slug if stored else None
     return CheckRecord(slug, tuple(rows), total, type=type, open_of_other_types=of_all_types - total)
 
 
 def _resolve_finding(brain: Brain, contradiction_id: int, keep: KeptSide | None, note: str) -> CheckRecord:
     """Resolve a finding. Without a side, both statements are kept."""
-    before = contradictions.require(brain.db, contradiction_id).resolved_at
+    contradictions = Contradictions(brain.db)
+    before = contradictions.require(contradiction_id).resolved_at
     changed, written = resolve_contradiction(brain, contradiction_id, keep or "both", note)
-    resolved = contradictions.require(brain.db, contradiction_id)
-    _, total, _ = contradictions.listing(brain.db, None, None, 0)
+    resolved = contradictions.require(contradiction_id)
+    _, total, _ = contradictions.listing(None, None, 0)
     return CheckRecord(None, (), total, resolved, before, keep or "both", changed, written)
 
 
@@ -603,8 +602,8 @@ def contradictions_(
 ) -> ContradictionsRecord:
     """List the open contradictions with both quotes, as `quaid check` last found them."""
     with brain.db.reading():
-        listed, total, _ = contradictions.listing(brain.db, None, None, limit)
-        last, changed = contradictions.last_check(brain.db)
+        listed, total, _ = Contradictions(brain.db).listing(None, None, limit)
+        last, changed = Contradictions(brain.db).last_check()
     return ContradictionsRecord(tuple(listed), total, last, changed)
 
 
@@ -625,7 +624,7 @@ class ContradictionMonitor:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._texts = contradictions.DepartureTexts()
+        self._texts = DepartureTexts()
         self._state: tuple[object, ...] = ()
         self._stamp: tuple[int, int] | None = None
         self._not_before = clock() + QUIET_SECONDS
@@ -646,7 +645,7 @@ class ContradictionMonitor:
         if not is_quiet and not is_new_day:
             return False
         self._first_change = 0.0
-        state = (today, *contradictions.state_of_pages(brain.db))
+        state = (today, *Contradictions(brain.db).state_of_pages())
         if state == self._state or (not self._state and self._is_fresh(brain)):
             self._state = state
             return False
@@ -655,14 +654,14 @@ class ContradictionMonitor:
 
     def _is_fresh(self, brain: Brain) -> bool:
         """Return True if another process has checked the memory today and nothing has changed since."""
-        last, changed = contradictions.last_check(brain.db)
+        last, changed = Contradictions(brain.db).last_check()
         return last is not None and last[:10] == brain.now()[:10] and not changed
 
     def _check(self, brain: Brain, today: str) -> None:
-        began, now = time.thread_time(), brain.now()
+        began, now, contradictions = time.thread_time(), brain.now(), Contradictions(brain.db)
         with brain.db.reading():
-            state = (today, *contradictions.state_of_pages(brain.db))
-            findings, evidence, page_ids = contradictions.check(brain.db, None, None, today, self._texts)
-        brain.db.write(lambda tx: contradictions.record(tx, findings, evidence, page_ids, None, now))
+            state = (today, *contradictions.state_of_pages())
+            check = contradictions.check(None, None, today, self._texts)
+        contradictions.store(check, now)
         self._state = state
         self._not_before = self._clock() + (time.thread_time() - began) / MAX_CPU_SHARE

@@ -16,10 +16,11 @@ from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
 from quaid.operations.notebook import fresh_notebook
 from quaid.operations.pages import IfVersion, Slug, edit_page, type_notes
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import briefing as store, collections, contradictions, links
+from quaid.storage import briefing as store, collections, links
 from quaid.storage.agents import Proposals
 from quaid.storage.briefing import BriefingLine, BriefingPart, DatedFilter, DatedItem, NameCount
 from quaid.storage.collections import Collection
+from quaid.storage.contradictions import Contradictions
 from quaid.storage.links import MapNode
 from quaid.storage.pages import PageHead, PageRow, count as count_pages, page_heads, pages_with_conflicts
 
@@ -251,7 +252,7 @@ def _distance(day: str, today: str) -> str:
 
 def _find_contradictions_now(brain: Brain, today: str, limit: int) -> BriefingPart:
     """Find contradictions without storing them, because the caller may have only the read scope."""
-    findings = [row for row in contradictions.current_findings(brain.db, today) if row[0].type != "stale"]
+    findings = [row for row in Contradictions(brain.db).unresolved_now(today) if row[0].type != "stale"]
     heads = page_heads(brain.db, [finding.page_id for finding, *_ in findings])
     items = [
         BriefingLine(
@@ -274,7 +275,7 @@ def _threads(pages: BriefingPart, limit: int) -> BriefingPart:
 
 def _last_check_note(brain: Brain) -> str:
     """Return a note that the listed contradictions were found by the last check, with its date."""
-    last, _ = contradictions.last_check(brain.db)
+    last, _ = Contradictions(brain.db).last_check()
     when = f"as of the last check, {last[:10]}" if last else "unknown before the first check"
     return f"contradictions are {when}; `quaid check` finds new ones"
 

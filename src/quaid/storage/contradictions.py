@@ -58,27 +58,6 @@ class _QuotedPage(NamedTuple):
         return "" if truth_changed else self.truth, "" if timeline_changed else self.timeline
 
 
-def quote_evidence(
-    db: "Database", cites: "Sequence[Citation]", *, today: bool = False
-) -> list[EvidenceQuote]:
-    """Return the location and the quote of each citation.
-
-    A fact without evidence is quoted from text that has not changed since the fact was recorded, or, with `today`,
-    from any current text that mentions its object.
-    """
-    pages = sorted({cite.page_id for cite in cites})
-    texts = {
-        page_id: _QuotedPage(slugs.address(collection, slug), title, truth, timeline, (truth_at, timeline_at))
-        for page_id, collection, slug, title, truth, timeline, truth_at, timeline_at in db.rows(
-            _QUOTED_PAGES, (str(pages),)
-        )
-    }
-    nowhere = _QuotedPage("?", "", "", "", ("", ""))
-    return [
-        _quote_side(_as_of_today(cite) if today else cite, texts.get(cite.page_id, nowhere)) for cite in cites
-    ]
-
-
 def _as_of_today(cite: "Citation") -> "Citation":
     return cite._replace(
         recorded_at="", needles=(*cite.needles, cite.object) if cite.object else cite.needles
@@ -195,12 +174,6 @@ class DepartureTexts:
         return sorted(self._mentioning)
 
 
-def state_of_pages(db: "Database") -> tuple[int, int]:
-    """Return two numbers of which at least one changes when a page, or a fact or link of a page, changes."""
-    row = db.one("SELECT count(*), coalesce(sum(version), 0) FROM pages WHERE quarantined_at IS NULL")
-    return (int(row[0]), int(row[1])) if row else (0, 0)
-
-
 def _load_snapshot(
     db: "Database",
     today: str,
@@ -285,92 +258,165 @@ def _affected_pages(db: "Database", page_id: int) -> list[int]:
     return [page_id, *(row for (row,) in rows if row != page_id)]
 
 
-def _evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict[str, str]:
-    """Return both sides of each finding as JSON with quotes and line numbers, by fingerprint.
+class ContradictionCheck(NamedTuple):
+    """The result of a check, to be stored by Contradictions.store()."""
 
-    Resolved findings are skipped.
-    """
-    settled = {
-        key for (key,) in db.rows("SELECT fingerprint FROM contradictions WHERE resolved_at IS NOT NULL")
-    }
-    open_findings = [finding for finding in findings if finding.fingerprint not in settled]
-    evidence: dict[str, str] = {}
-    for start in range(0, len(open_findings), PAGES_PER_BATCH):
-        batch = open_findings[start : start + PAGES_PER_BATCH]
-        quotes = quote_evidence(db, [cite for finding in batch for cite in finding.cites])
-        for finding in batch:
-            sides = [quotes.pop(0) for _ in finding.cites]
-            evidence[finding.fingerprint] = as_json([side._asdict() for side in sides])
-    return evidence
+    findings: list[ContradictionFinding]
+    evidence: dict[str, str]
+    """Both sides of each unresolved finding as JSON with quotes and line numbers, by fingerprint."""
+    page_ids: list[int] | None
+    """The ids of the pages that were checked; None for all pages."""
+    type: str | None
+    """The type of contradictions that was looked for; None for all types."""
 
 
-def check(
-    db: "Database",
-    page_id: int | None,
-    type: str | None,
-    today: str,
-    departures: DepartureTexts | None = None,
-) -> tuple[list[ContradictionFinding], dict[str, str], list[int] | None]:
-    """Find the contradictions in the whole memory, or only those that involve one page or have one type.
+class Contradictions:
+    """Finds, stores and reads the contradictions of a memory."""
 
-    `departures` makes repeated checks of the whole memory faster. Return the findings, the evidence for
-    unresolved findings as JSON by fingerprint, and the ids of the pages that were checked (None for all).
-    """
-    page_ids = _affected_pages(db, page_id) if page_id is not None else None
-    findings = [
-        finding
-        for finding in find_contradictions(_load_snapshot(db, today, page_ids, departures), type)
-        if page_ids is None or finding.page_id in page_ids or finding.other_page_id == page_id
-    ]
-    return findings, _evidence_json(db, findings), page_ids
+    def __init__(self, db: "Database") -> None:
+        self._db = db
 
+    def listing(
+        self, page_id: int | None, type: str | None, limit: int
+    ) -> tuple[list[Contradiction], int, int]:
+        """Return up to `limit` open contradictions, newest first, and two totals: of `type`, and of all types.
 
-def current_findings(db: "Database", today: str) -> list[tuple[ContradictionFinding, int | None, str]]:
-    """Find contradictions in the whole memory. Return each unresolved finding with its id and day of detection.
-
-    New findings have no id and the day `today`; they are not stored.
-    """
-    stored = {
-        row[0]: row[1:]
-        for row in db.rows(
-            "SELECT fingerprint, id, detected_at, resolved_at FROM contradictions WHERE fingerprint IS NOT NULL"
+        `page_id` limits all three results to one page.
+        """
+        where = "x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
+        rows = _select_contradictions(
+            self._db, f"{where} AND (?2 IS NULL OR x.type = ?2)", (page_id, type), limit
         )
-    }
-    findings = [
-        (finding, *stored.get(finding.fingerprint, (None, today, None)))
-        for finding in find_contradictions(_load_snapshot(db, today))
-    ]
-    return [
-        (finding, number, detected_at[:10])
-        for finding, number, detected_at, resolved_at in findings
-        if resolved_at is None
-    ]
+        counts: dict[str, int] = dict(
+            self._db.rows(
+                "SELECT x.type, count(*) FROM contradictions AS x JOIN pages AS p ON p.id = x.page_id"  # noqa: S608
+                f" AND p.quarantined_at IS NULL WHERE {where} GROUP BY x.type",
+                (page_id,),
+            )
+        )
+        total = sum(counts.values())
+        return rows, total if type is None else counts.get(type, 0), total
+
+    def require(self, contradiction_id: int) -> Contradiction:
+        """Return a contradiction by id, or raise NotFound."""
+        rows = _select_contradictions(self._db, "x.id = ?", (contradiction_id,), 1)
+        if not rows:
+            raise NotFound(what="contradiction", name=contradiction_id, hint=" `quaid check` shows the ids.")
+        return rows[0]
+
+    def last_check(self) -> tuple[str | None, int]:
+        """Return the time of the last check of the whole memory, or None, and how many pages changed since."""
+        row = self._db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_CHECK_KEY,))
+        last = str(row[0]) if row else None
+        (changed,) = self._db.one(
+            "SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND updated_at > ?", (last or "",)
+        ) or (0,)
+        return last, changed
+
+    def state_of_pages(self) -> tuple[int, int]:
+        """Return two numbers of which at least one changes when a page, or a fact or link of a page, changes."""
+        row = self._db.one(
+            "SELECT count(*), coalesce(sum(version), 0) FROM pages WHERE quarantined_at IS NULL"
+        )
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
+    def check(
+        self, page_id: int | None, type: str | None, today: str, departures: DepartureTexts | None = None
+    ) -> ContradictionCheck:
+        """Find the contradictions in the whole memory, or only those that involve one page or have one type.
+
+        `departures` makes repeated checks of the whole memory faster. Nothing is stored.
+        """
+        with self._db.reading():
+            page_ids = _affected_pages(self._db, page_id) if page_id is not None else None
+            findings = [
+                finding
+                for finding in find_contradictions(
+                    _load_snapshot(self._db, today, page_ids, departures), type
+                )
+                if page_ids is None or finding.page_id in page_ids or finding.other_page_id == page_id
+            ]
+            return ContradictionCheck(findings, self._evidence(findings), page_ids, type)
+
+    def _evidence(self, findings: list[ContradictionFinding]) -> dict[str, str]:
+        settled = {
+            key
+            for (key,) in self._db.rows(
+                "SELECT fingerprint FROM contradictions WHERE resolved_at IS NOT NULL"
+            )
+        }
+        open_findings = [finding for finding in findings if finding.fingerprint not in settled]
+        evidence: dict[str, str] = {}
+        for start in range(0, len(open_findings), PAGES_PER_BATCH):
+            batch = open_findings[start : start + PAGES_PER_BATCH]
+            quotes = self.quotes([cite for finding in batch for cite in finding.cites])
+            for finding in batch:
+                sides = [quotes.pop(0) for _ in finding.cites]
+                evidence[finding.fingerprint] = as_json([side._asdict() for side in sides])
+        return evidence
+
+    def unresolved_now(self, today: str) -> list[tuple[ContradictionFinding, int | None, str]]:
+        """Find contradictions in the whole memory. Return each unresolved finding with its id and day of detection.
+
+        New findings have no id and the day `today`; they are not stored.
+        """
+        stored = {
+            row[0]: row[1:]
+            for row in self._db.rows(
+                "SELECT fingerprint, id, detected_at, resolved_at FROM contradictions WHERE fingerprint IS NOT NULL"
+            )
+        }
+        findings = [
+            (finding, *stored.get(finding.fingerprint, (None, today, None)))
+            for finding in find_contradictions(_load_snapshot(self._db, today))
+        ]
+        return [
+            (finding, number, detected_at[:10])
+            for finding, number, detected_at, resolved_at in findings
+            if resolved_at is None
+        ]
+
+    def quotes(self, cites: "Sequence[Citation]", *, today: bool = False) -> list[EvidenceQuote]:
+        """Return the location and the quote of each citation.
+
+        A fact without evidence is quoted from text that has not changed since the fact was recorded, or, with
+        `today`, from any current text that mentions its object.
+        """
+        pages = sorted({cite.page_id for cite in cites})
+        texts = {
+            page_id: _QuotedPage(
+                slugs.address(collection, slug), title, truth, timeline, (truth_at, timeline_at)
+            )
+            for page_id, collection, slug, title, truth, timeline, truth_at, timeline_at in self._db.rows(
+                _QUOTED_PAGES, (str(pages),)
+            )
+        }
+        nowhere = _QuotedPage("?", "", "", "", ("", ""))
+        return [
+            _quote_side(_as_of_today(cite) if today else cite, texts.get(cite.page_id, nowhere))
+            for cite in cites
+        ]
+
+    def store(self, check: ContradictionCheck, now: str) -> None:
+        """Store the findings of a check, and delete open contradictions that the check did not find again.
+
+        Resolved contradictions, and contradictions outside the scope of the check, are not changed.
+        """
+
+        def work(tx: Transaction) -> None:
+            gone = _store_findings(tx, check, now)
+            tx.executemany("DELETE FROM contradictions WHERE id = ?", gone)
+            # A restricted caller cannot check the whole memory.
+            if check.page_ids is None and check.type is None and not tx.scope:
+                tx.execute(
+                    "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (LAST_CHECK_KEY, now)
+                )
+
+        self._db.write(work)
 
 
-def last_check(db: "Database") -> tuple[str | None, int]:
-    """Return the time of the last check of the whole memory, or None, and how many pages changed since."""
-    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_CHECK_KEY,))
-    last = str(row[0]) if row else None
-    (changed,) = db.one(
-        "SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND updated_at > ?", (last or "",)
-    ) or (0,)
-    return last, changed
-
-
-def record(
-    tx: Transaction,
-    findings: list[ContradictionFinding],
-    evidence: dict[str, str],
-    page_ids: list[int] | None,
-    type: str | None,
-    now: str,
-) -> None:
-    """Store the findings of a check, and delete open contradictions that the check did not find again.
-
-    Resolved contradictions are not changed.
-    `findings`, `evidence` and `page_ids` are the results of check(), and `type` is its argument.
-    Contradictions outside the scope of the check are not deleted.
-    """
+def _store_findings(tx: Transaction, check: ContradictionCheck, now: str) -> list[tuple[int]]:
+    """Insert or update the findings, and return the ids of the open contradictions that were not found again."""
     stored = {
         row[0]: row[1:]
         for row in tx.execute(
@@ -378,11 +424,12 @@ def record(
             " FROM contradictions WHERE fingerprint IS NOT NULL"
         )
     }
-    for finding in findings:
+    for finding in check.findings:
         row = stored.pop(finding.fingerprint, None)
-        if finding.fingerprint not in evidence or (row and row[5] is not None):
+        if finding.fingerprint not in check.evidence or (row and row[5] is not None):
             continue
-        values = (finding.page_id, finding.other_page_id, finding.description, evidence[finding.fingerprint])
+        evidence = check.evidence[finding.fingerprint]
+        values = (finding.page_id, finding.other_page_id, finding.description, evidence)
         if row is None:
             tx.execute(
                 "INSERT INTO contradictions (page_id, other_page_id, description, evidence, type, fingerprint,"
@@ -395,35 +442,13 @@ def record(
                 " WHERE id = ?",
                 (*values, row[0]),
             )
-    gone = [
+    return [
         (row[0],)
         for row in stored.values()
-        if row[5] is None and type in (None, row[6]) and (page_ids is None or row[1] in page_ids)
+        if row[5] is None
+        and check.type in (None, row[6])
+        and (check.page_ids is None or row[1] in check.page_ids)
     ]
-    tx.executemany("DELETE FROM contradictions WHERE id = ?", gone)
-    # A restricted caller cannot check the whole memory.
-    if page_ids is None and type is None and not tx.scope:
-        tx.execute("INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (LAST_CHECK_KEY, now))
-
-
-def listing(
-    db: "Database", page_id: int | None, type: str | None, limit: int
-) -> tuple[list[Contradiction], int, int]:
-    """Return up to `limit` open contradictions, newest first, and two totals: of `type`, and of all types.
-
-    `page_id` limits all three results to one page.
-    """
-    where = "x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
-    rows = _select_contradictions(db, f"{where} AND (?2 IS NULL OR x.type = ?2)", (page_id, type), limit)
-    counts: dict[str, int] = dict(
-        db.rows(
-            "SELECT x.type, count(*) FROM contradictions AS x JOIN pages AS p ON p.id = x.page_id"  # noqa: S608
-            f" AND p.quarantined_at IS NULL WHERE {where} GROUP BY x.type",
-            (page_id,),
-        )
-    )
-    total = sum(counts.values())
-    return rows, total if type is None else counts.get(type, 0), total
 
 
 def _cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]]:
@@ -441,14 +466,6 @@ def _cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]
     )
     pages = {page_id for page_id in (row[1], row[2], *(id for (id,) in named)) if page_id is not None}
     return row[0], sorted(pages)
-
-
-def require(db: "Database", contradiction_id: int) -> Contradiction:
-    """Return a contradiction by id, or raise NotFound."""
-    rows = _select_contradictions(db, "x.id = ?", (contradiction_id,), 1)
-    if not rows:
-        raise NotFound(what="contradiction", name=contradiction_id, hint=" `quaid check` shows the ids.")
-    return rows[0]
 
 
 def _select_contradictions(
