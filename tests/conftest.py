@@ -1,4 +1,4 @@
-"""What most tests need: a brain with a fresh memory, a fixed clock and countable randomness."""
+"""What most tests need: a brain with a fresh memory and a clock that moves one second each time it is read."""
 
 import itertools
 import os

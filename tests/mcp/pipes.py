@@ -40,7 +40,7 @@ from quaid.storage import leases
 worker.START_DELAY = worker.CALL_DELAY = worker.WATCH_INTERVAL = 0.3
 worker.EMBED_INTERVAL = 0.5
 worker.WORKER_MODULE = "tests.mcp.hasty_worker"
-leases.STALE_SECONDS = 5.0
+leases.HEARTBEAT_TIMEOUT = 5.0
 """
 
 

@@ -75,7 +75,7 @@ def test_exactly_one_of_many_threads_takes_the_lease(path: str) -> None:
 def test_lease_of_a_hanging_process_is_taken_over(path: str, lease: Lease) -> None:
     assert lease.try_take()
     lease.write({"model": "m"})
-    past = time.time() - leases.STALE_SECONDS - 1
+    past = time.time() - leases.HEARTBEAT_TIMEOUT - 1
     os.utime(path + "-embed-lock", (past, past))
     other = Lease(path, embedding_queue.LEASE)
     assert not leases.is_leased(path, embedding_queue.LEASE)

@@ -404,7 +404,7 @@ class SyncRun(FolderRun):
         self._apply(plan)
         self._take_sidecars(only)
         self._clear_leftovers()
-        gone = [old for old in plan.gone if old.stat.size >= 0]
+        gone = [old for old in plan.gone if old.stat.size >= 0]  # files of quarantined pages have size -1
         return self._remove(gone, len(last_seen), whole=only is None)
 
     def _files_with_escaped_slugs(self) -> set[str]:

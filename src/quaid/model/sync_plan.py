@@ -135,13 +135,13 @@ def classify_files(
     `again` are treated as changed.
     """
     paths = {file.path for file in files}
-    missing = {old.path: old for old in last_seen}
-    by_key = {old.key: old for old in missing.values() if old.path not in paths}
+    unseen = {old.path: old for old in last_seen}  # what is left in it at the end is missing
+    by_key = {old.key: old for old in unseen.values() if old.path not in paths}
     to_read: FilesToRead = []
     for file in files:
-        old = missing.get(file.path) or by_key.pop(file.key, None)
+        old = unseen.get(file.path) or by_key.pop(file.key, None)
         if old is not None:
-            del missing[old.path]
+            del unseen[old.path]
             if file.path in again:
                 old = old._replace(has_problem=True)
         is_unchanged = (
@@ -149,7 +149,7 @@ def classify_files(
         )
         if old is None or not is_unchanged or (retry and not old.content_hash) or file.path in again:
             to_read.append((file, old))
-    return len(files) - len(to_read), to_read, list(missing.values())
+    return len(files) - len(to_read), to_read, list(unseen.values())
 
 
 def _is_racy(last_seen: LastSeenFile) -> bool:

@@ -207,7 +207,7 @@ def op(
     cli_note: str = "",
     creates: bool = False,
 ) -> Callable[[Function], Function]:
-    """Return a decorator that registers a function as an operation."""
+    """Return a decorator that registers a function as an operation. Operation explains the arguments."""
 
     def register(function: Function) -> Function:
         subject = function.__module__.rpartition(".")[2]

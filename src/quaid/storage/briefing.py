@@ -6,7 +6,7 @@ from quaid.model.page import CLOSED_STATUSES
 from quaid.model.slug import address
 from quaid.storage import SCHEMA_VERSION, links
 from quaid.storage.chunks import FIRST_STATED_DAY, OWN_DAY
-from quaid.storage.contradictions import IS_STALE, STALE_SECONDS
+from quaid.storage.contradictions import IS_STALE, STALE_SECONDS_SQL
 from quaid.storage.questions import APPROVED_BY_SETTING
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         _page_lines(
             IS_STALE,
             "substr(p.truth_updated_at, 1, 10)",
-            f"{STALE_SECONDS} DESC, p.id",
+            f"{STALE_SECONDS_SQL} DESC, p.id",
             source="pages p NOT INDEXED CROSS JOIN collections c ON c.id = p.collection_id",
         ),
     ),

@@ -528,10 +528,10 @@ _REVIEWED_AT = (
     " WHERE x.page_id = p.id AND x.type = 'stale'), ''))"
 )
 # unixepoch() is used, because julianday() returns a floating-point number, which is not exact.
-STALE_SECONDS = f"(unixepoch(p.timeline_updated_at) - unixepoch({_REVIEWED_AT}))"
+STALE_SECONDS_SQL = f"(unixepoch(p.timeline_updated_at) - unixepoch({_REVIEWED_AT}))"
 IS_STALE = (
     "p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at"
-    f" AND {STALE_SECONDS} >= {STALE_DAYS * 86_400}"
+    f" AND {STALE_SECONDS_SQL} >= {STALE_DAYS * 86_400}"
 )
 """The condition for a stale page `p`.
 
@@ -543,7 +543,7 @@ truth (the text above the timeline), or the resolution of a contradiction of typ
 def _select_stale(db: "Database", page_ids: list[int] | None) -> list[StalePage]:
     """Return the stale pages among these, or among all visible pages."""
     rows = db.rows(
-        f"SELECT p.id, p.truth_updated_at, p.timeline_updated_at, {_REVIEWED_AT}, {STALE_SECONDS} / 86400"  # noqa: S608
+        f"SELECT p.id, p.truth_updated_at, p.timeline_updated_at, {_REVIEWED_AT}, {STALE_SECONDS_SQL} / 86400"  # noqa: S608
         f" FROM pages AS p WHERE p.quarantined_at IS NULL AND {IS_STALE}"
         " AND (?1 IS NULL OR p.id IN (SELECT value FROM json_each(?1)))",
         (None if page_ids is None else str(page_ids),),

@@ -384,6 +384,7 @@ def optimize_indexes(tx: "Transaction") -> None:
         tx.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608
 
 
+# Layers that are deleted one by one. The rows of all other layers go with the page, by a foreign key or a trigger.
 _LAYERS_WITHOUT_CASCADE = (
     *("imported files", "contradictions", "entries of the log of imports"),
     *("known files", "records of quarantine exports", "proposals", "shared revisions", "golden questions"),

@@ -2,7 +2,7 @@
 
 A lease is a named lock file next to the database. At most one process holds it. Its content is JSON written
 by the holder. The system releases the lock when the process ends, even if the process crashes. The holder
-touches the file every HEARTBEAT_SECONDS as a heartbeat. If the file was not touched for STALE_SECONDS, the
+touches the file every HEARTBEAT_SECONDS as a heartbeat. If it was not touched for HEARTBEAT_TIMEOUT seconds, the
 holder is assumed to be hung: another process deletes the file and locks a new file, which the former holder
 detects with is_held(). It does no harm if two processes act as holders for a moment, because every write is a
 transaction.
@@ -19,7 +19,7 @@ from quaid.storage.files import is_file_at, try_lock_file
 from quaid.storage.sqlite.errors import translate_os_errors
 
 HEARTBEAT_SECONDS = 3.0
-STALE_SECONDS = 10.0
+HEARTBEAT_TIMEOUT = 10.0
 LOCKED_BYTE = 1 << 30  # beyond the end of any content, because Windows blocks reads of locked bytes
 LONGEST_STATE = 4_096
 
@@ -125,4 +125,4 @@ def _try_lock(handle: int) -> bool:
 
 
 def _is_stale(handle: int) -> bool:
-    return time.time() - os.fstat(handle).st_mtime > STALE_SECONDS
+    return time.time() - os.fstat(handle).st_mtime > HEARTBEAT_TIMEOUT

@@ -53,8 +53,8 @@ MERGED_PAGES = 500
 class SearchFilters(NamedTuple):
     """Filters that restrict a search to some pages. None means no restriction.
 
-    A new filter needs a condition in _PAGE_CONDITIONS below, a condition in chunks._CHUNK_CONDITIONS, and a
-    column in the query of vector_index.
+    A new filter needs a condition in _PAGE_CONDITIONS below and one in chunks._CHUNK_CONDITIONS. If the latter
+    reads a column of pages, vector_index._filtered_pages must select that column.
     """
 
     type: str | None = None
