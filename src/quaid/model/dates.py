@@ -1,4 +1,4 @@
-"""Dates and timestamps as text: validation, arithmetic, periods such as 7d, dates written in English, and expiry.
+"""Dates and timestamps as text: validation, arithmetic, dates and periods written in English, and expiry.
 
 Pages, facts, and lines with an expiry mark such as "(expires 2026-11-20)" expire at a moment: a day such as
 2026-11-20, or a time in UTC such as 2026-11-20T12:00:00Z. A day means the end of that day in the local time zone.
@@ -73,6 +73,10 @@ def day_number(day: str) -> int:
     return 365 * year + year // 4 - year // 100 + year // 400 + passed - 719_468
 
 
+def _weekday(day: str) -> int:
+    return (day_number(day) + 3) % 7  # 0 is Monday; 1970-01-01 was a Thursday
+
+
 def shift_date(day: str, by: int) -> str:
     """Return the date `by` days later, or earlier if negative."""
     return timestamp((day_number(day) + by) * 86_400)[:10]
@@ -85,10 +89,11 @@ def period_seconds(period: str) -> int | None:
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
+_MONTH_NAME = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)\.?"
+    r"|nov(?:ember)?|dec(?:ember)?)"
 )
+_MONTH = rf"{_MONTH_NAME}\.?"
 _YEAR_PARTS = {
     "early": (1, 4),
     "mid": (5, 8),
@@ -119,7 +124,7 @@ def _date() -> re.Pattern[str]:
 
 
 class DatePhrase(NamedTuple):
-    """A date found in text: its first and last day, and the character offsets of the phrase."""
+    """A date or period found in text: its first and last day, and the character offsets of the phrase."""
 
     first: str
     last: str
@@ -129,6 +134,10 @@ class DatePhrase(NamedTuple):
     @property
     def exact(self) -> bool:
         return self.first == self.last
+
+    def holds(self, day: str) -> bool:
+        """Return True if a day (or month as YYYY-MM) is within the period."""
+        return self.first[: len(day)] <= day <= self.last[: len(day)] if day else False
 
 
 def find_dates(text: str) -> list[DatePhrase]:
@@ -222,14 +231,12 @@ _WEEKDAYS = {
     "sonntag": 6,
 }
 _GERMAN_MONTHS = {"mär": "mar", "mai": "may", "okt": "oct", "dez": "dec"}
+_ENGLISH_COUNTS = {
+    name: number for number, name in enumerate("one two three four five six seven eight nine ten".split(), 1)
+} | {"a": 1, "an": 1}
 _COUNTS = {
-    **{
-        name: number
-        for number, name in enumerate("one two three four five six seven eight nine ten".split(), 1)
-    },
+    **_ENGLISH_COUNTS,
     **{name: number for number, name in enumerate("einer zwei drei vier fünf sechs".split(), 1)},
-    "a": 1,
-    "an": 1,
     "einem": 1,
     "einigen": 3,
 }
@@ -292,7 +299,7 @@ def parse_day(text: str, today: str) -> str:
 
 
 def _due_day(match: "re.Match[str]", today: str, lead: list[str]) -> str:
-    weekday = (day_number(today) + 3) % 7  # 0 is Monday; 1970-01-01 was a Thursday
+    weekday = _weekday(today)
     which = (match["which"] or match["that"] or "").lower()
     is_next = which.startswith(("next", "nächste"))
     if word := (match["word"] or "").lower():
@@ -375,6 +382,182 @@ def due_day_of(todo: str) -> str:
 def without_due_mark(todo: str) -> str:
     """Return a to-do without its mark "(due 2026-11-20)"."""
     return re.sub(_DUE_MARK, "", todo).rstrip()
+
+
+# Periods in questions
+
+LONGEST_DATED_TEXT = 2_000
+"""Maximum characters of a question that are searched for dates."""
+
+FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
+
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+"""The first month of each season. Winter ends in the next year."""
+
+_OPEN_END = r"(?i)\b(since|from|after)\W+(?:the )?\Z"
+_OPEN_START = r"(?i)\b(before|until|till|up to|prior to)\W+(?:the )?\Z"
+_JOINT = r"(?i)\W+(?:and|to|until|till|through|-|–)\W+\Z"
+_BETWEEN = r"(?i)\b(?:between|from)\W+(?:the )?\Z"
+_WHO_MAY = r"(?i)\b(?:i|you|he|she|it|we|they|who|which|that|there)\W+\Z"
+
+
+@cache
+def _period_patterns() -> "tuple[re.Pattern[str], tuple[tuple[str, re.Pattern[str]], ...]]":
+    """Return a fast check for a time expression, and the patterns of such expressions, each with its kind."""
+    month, year = rf"(?P<month>{_MONTH_NAME})\b\.?", r"(?P<year>(?:19|20)[0-9]{2})\b"
+    day, unit = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?\b", r"(?P<unit>day|week|fortnight|month|year)s?\b"
+    count = rf"(?P<count>[0-9]{{1,3}}|{'|'.join(_ENGLISH_COUNTS)}|few|couple of)"
+    weekdays = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+    # A month or year alone is a date only after these words, because "may" is also a verb and 2024 may be any
+    # number.
+    led = (
+        r"\b(?:in|since|during|before|after|until|till|by|from|between|of|last|this|and|to|year)\W+"
+        r"(?:(?:early|late|mid|the)\W+)?"
+    )
+    kinds = (
+        ("iso", r"(?<![\w-])", r"(?P<year>[0-9]{4})-(?P<month>[01][0-9])(?:-(?P<day>[0-3][0-9]))?(?![\w-])"),
+        ("day", r"\b", rf"{day}(?: of)? {month}(?:,? {year})?"),
+        ("day", r"\b", rf"{month} {day}(?!:)(?:,? {year})?"),
+        ("month", r"\b", rf"{month},?(?: of)? {year}"),
+        ("month", led, month),
+        ("season", r"\b", rf"(?P<season>{'|'.join(_SEASONS)})(?: of)? {year}"),
+        ("quarter", r"\b", rf"q(?P<quarter>[1-4])[ /-]?{year}"),
+        ("year", led, year),
+        ("ago", r"\b", rf"{count} {unit} ago\b"),
+        ("past", r"\b", rf"(?:last|past|previous) {count} {unit}"),
+        ("relative", r"\b", rf"(?P<which>last|this|past|previous) {unit}"),
+        ("weekday", r"\b(?:on|last|this|since) ", rf"(?P<weekday>{weekdays})\b"),
+        ("near", r"\b", r"(?P<near>day before yesterday|today|yesterday|tonight|this morning|last night)\b"),
+    )
+    hint = re.compile(
+        rf"[0-9]|\b(?:last|past|previous|this|ago|today|yesterday|tonight|{'|'.join(_MONTHS)})"
+        rf"|\b(?:{weekdays})\b",
+        re.IGNORECASE,
+    )
+    return hint, tuple((kind, re.compile(f"(?i){lead}(?P<phrase>{text})")) for kind, lead, text in kinds)
+
+
+def find_periods(question: str, now: str) -> tuple[DatePhrase, ...]:
+    """Return the periods that a question names, in order; `now` is today's date or a timestamp.
+
+    A day or month without a year is the last one that has begun.
+    """
+    text, today = question[:LONGEST_DATED_TEXT], now[:10]
+    hint, patterns = _period_patterns()
+    if not hint.search(text):
+        return ()
+    phrases: list[DatePhrase] = []
+    unread: list[tuple[int, int]] = []
+    for kind, pattern in patterns:
+        for match in pattern.finditer(text):
+            begin, end = match.span("phrase")
+            taken = [*unread, *((phrase.start, phrase.end) for phrase in phrases)]
+            if any(start < end and begin < stop for start, stop in taken):
+                continue
+            if kind == "day" and _is_verb(text, match):
+                continue
+            groups = {name: value.lower() for name, value in match.groupdict().items() if value}
+            first, last = _period_days(kind, groups, today)
+            if is_date(first) and is_date(last):
+                phrases.append(DatePhrase(first, last, begin, end))
+            elif kind == "day":  # in an invalid date such as 30 February, the month alone is not used either
+                unread.append((begin, end))
+    return _join_periods(text, sorted(phrases, key=lambda phrase: phrase.start))
+
+
+def _is_verb(text: str, match: "re.Match[str]") -> bool:
+    """Return True if "may" in a match such as "may 2" is a verb: it follows a pronoun and has no year."""
+    if match["month"].lower() != "may" or match["year"]:
+        return False
+    return (
+        match.start("month") < match.start("day") and re.search(_WHO_MAY, text[: match.start()]) is not None
+    )
+
+
+def _period_days(kind: str, words: dict[str, str], today: str) -> tuple[str, str]:
+    """Return the first and last day of a time expression. A day may be invalid, such as 30 February."""
+    year, unit, this_year = words.get("year", ""), words.get("unit", ""), int(today[:4])
+    if kind in ("iso", "day"):
+        month = int(words["month"]) if kind == "iso" else _month_number(words["month"])
+        if "day" not in words:
+            return _month_days(int(year), month)
+        rest = f"{month:02}-{int(words['day']):02}"
+        day = f"{year or today[:4]}-{rest}"
+        if not year and is_date(day) and day > today:
+            day = f"{this_year - 1}-{rest}"
+        return day, day
+    if kind == "month":
+        month = _month_number(words["month"])
+        return _month_days(int(year) if year else this_year - (month > int(today[5:7])), month)
+    if kind == "season":
+        return _month_days(int(year), _SEASONS[words["season"]], 3)
+    if kind == "quarter":
+        return _month_days(int(year), 3 * int(words["quarter"]) - 2, 3)
+    if kind == "year":
+        return _unit_days(f"{year}-01-01", "year")
+    if kind == "weekday":
+        return _days_ago((_weekday(today) - _WEEKDAYS[words["weekday"][:3]]) % 7 or 7, "day", today)
+    if kind == "near":
+        back = {"yesterday": 1, "last night": 1, "day before yesterday": 2}.get(words["near"], 0)
+        return _days_ago(back, "day", today)
+    if kind == "relative":
+        return _days_ago(0 if words["which"] == "this" else 1, unit, today)
+    named = words["count"]
+    count = int(named) if named.isdigit() else _ENGLISH_COUNTS.get(named, 3 if named == "few" else 2)
+    if kind == "past":
+        days = {"day": 1, "week": 7, "fortnight": 14, "month": 31, "year": 366}[unit]
+        return shift_date(today, -count * days), today
+    return _days_ago(2 * count, "week", today) if unit == "fortnight" else _days_ago(count, unit, today)
+
+
+def _days_ago(count: int, unit: str, today: str) -> tuple[str, str]:
+    """Return the first and last day of the day, week, fortnight, month or year that many units ago."""
+    if unit == "month":
+        return _unit_days(_shift_month(f"{today[:7]}-01", -count), unit)
+    if unit == "year":
+        return _unit_days(f"{int(today[:4]) - count:04}-01-01", unit)
+    return _unit_days(shift_date(today, -count * _UNIT_DAYS[unit]), unit)
+
+
+def _unit_days(day: str, unit: str) -> tuple[str, str]:
+    """Return the first and last day of the unit of time that contains a day. A fortnight begins with its week."""
+    if unit in ("week", "fortnight"):
+        monday = shift_date(day, -_weekday(day))
+        return monday, shift_date(monday, _UNIT_DAYS[unit] - 1)
+    if unit == "month":
+        return _month_days(int(day[:4]), int(day[5:7]))
+    return (f"{day[:4]}-01-01", f"{day[:4]}-12-31") if unit == "year" else (day, day)
+
+
+def _month_days(year: int, month: int, count: int = 1) -> tuple[str, str]:
+    """Return the first day of a month, and the last day of that month or of a later one."""
+    first = f"{year:04}-{month:02}-01"
+    return first, _month_end(_shift_month(first, count - 1)[:7])
+
+
+def _join_periods(text: str, phrases: list[DatePhrase]) -> tuple[DatePhrase, ...]:
+    """Extend periods after words such as "since" and "before", and join the two periods of "between … and …"."""
+    periods: list[DatePhrase] = []
+    place = 0
+    while place < len(phrases):
+        first, last, begin, end = phrases[place]
+        before = text[:begin]
+        after = phrases[place + 1] if place + 1 < len(phrases) else None
+        if after and re.search(_BETWEEN, before) and re.fullmatch(_JOINT, text[end : after.start]):
+            if first > after.last:
+                first = f"{after.last[:4]}-{first[5:7]}-01"
+            last, end = max(after.last, first), after.end
+            place += 1
+        elif opened := re.search(_OPEN_END, before):
+            first = shift_date(last, 1) if opened[1].lower() == "after" and last < LAST_DAY else first
+            last = LAST_DAY
+        elif opened := re.search(_OPEN_START, before):
+            excludes = opened[1].lower() in ("before", "prior to")
+            last = shift_date(first, -1) if excludes and first > FIRST_DAY else first if excludes else last
+            first = FIRST_DAY
+        periods.append(DatePhrase(first, last, begin, end))
+        place += 1
+    return tuple(dict.fromkeys(periods))
 
 
 # Expiry

@@ -25,16 +25,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from quaid.embedding.registry import Embedder
 from quaid.errors import DamagedDatabase, InvalidArgument, QuaidError
 from quaid.model.chunker import split_statements
-from quaid.model.dates import find_dates
+from quaid.model.dates import LONGEST_DATED_TEXT, DatePhrase, find_dates, find_periods
 from quaid.search.question import (
-    LONGEST_DATED_TEXT,
     VAGUE_WORDS,
     Entities,
-    Period,
     TimeOrder,
     correct_spelling,
     find_entities,
-    find_periods,
     find_time_order,
     names_short_period,
 )
@@ -566,7 +563,7 @@ class Candidates(NamedTuple):
     named: Entities
     dates: dict[int, str]
     """Maps each chunk that is dated within a period of the question to its date."""
-    periods: tuple[Period, ...]
+    periods: tuple[DatePhrase, ...]
     openings: dict[int, int]
     """The first chunk of each named page."""
     only_time: bool = False
@@ -788,12 +785,11 @@ def _states_rule(statement: str) -> bool:
     return bool(_STANDING.search(statement)) and not statement.rstrip().endswith("?")
 
 
-def _without_time(question: str, periods: Iterable[Period]) -> QueryPlan:
+def _without_time(question: str, periods: Iterable[DatePhrase]) -> QueryPlan:
     """Parse a question without the words that name these periods, unless only stop words would be left."""
     rest = question
-    for period in sorted(periods, key=lambda period: period.span, reverse=True):
-        first, last = period.span
-        rest = f"{rest[:first]} {rest[last:]}"
+    for period in sorted(periods, key=lambda period: period.start, reverse=True):
+        rest = f"{rest[: period.start]} {rest[period.end :]}"
     plan = plan_query(rest)
     if all(word.text.lower() in STOP_WORDS for word in plan.words):
         return plan_query(question)
@@ -900,12 +896,12 @@ def _score_pages(
     }
 
 
-def _chunks_of_periods(db: Database, periods: Iterable[Period], filters: SearchFilters) -> list[int]:
+def _chunks_of_periods(db: Database, periods: Iterable[DatePhrase], filters: SearchFilters) -> list[int]:
     return list(
         dict.fromkeys(
             chunk
             for period in periods
-            for chunk in chunks.chunks_in_period(db, period.start, period.end, filters, MOST_DATED)
+            for chunk in chunks.chunks_in_period(db, period.first, period.last, filters, MOST_DATED)
         )
     )
 
@@ -932,7 +928,7 @@ def _chunk_places(db: Database, chunk_ids: set[int], filters: SearchFilters) -> 
 
 
 def _dates_in_periods(
-    db: Database, places: dict[int, ChunkPosition], periods: tuple[Period, ...]
+    db: Database, places: dict[int, ChunkPosition], periods: tuple[DatePhrase, ...]
 ) -> dict[int, str]:
     if not periods:
         return {}
@@ -979,6 +975,11 @@ class RankedQuestion(NamedTuple):
     """The order in time that the question asks for, if any."""
     filters: SearchFilters = NO_FILTERS
     today: str = ""
+
+    @property
+    def period_texts(self) -> list[str]:
+        """The words of the question that name each of its periods."""
+        return [self.searched[period.start : period.end].strip(" ,.") for period in self.candidates.periods]
 
     @property
     def pages(self) -> list[int]:

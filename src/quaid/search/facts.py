@@ -285,7 +285,7 @@ _KINDS_OF_VALUE = (
 
 def _asks_for_past(ranked: RankedQuestion) -> bool:
     """Return True if a question is about the past, so that facts that have ended may answer it."""
-    is_dated = any(period.start <= ranked.today for period in ranked.candidates.periods)
+    is_dated = any(period.first <= ranked.today for period in ranked.candidates.periods)
     return is_dated or bool(_PAST.search(ranked.question))
 
 
@@ -747,7 +747,7 @@ def _newest_first(row: FactRow) -> tuple[int, tuple[int, ...], int]:
 
 def _held_in_period(row: FactRow, ranked: RankedQuestion) -> bool:
     return any(
-        (row.valid_from or "") <= period.end and (row.valid_until or "9999") > period.start
+        (row.valid_from or "") <= period.last and (row.valid_until or "9999") > period.first
         for period in ranked.candidates.periods
     )
 

@@ -880,9 +880,8 @@ class ResultBuilder:
         if shown.chunk is None:
             return False
         text = f"{shown.head.title}\n{shown.chunk.heading_path}\n{shown.chunk.text}".casefold()
-        periods = self._ranked.candidates.periods
         return shown.chunk.id in self._ranked.candidates.dates or any(
-            period.text.casefold() in text for period in periods
+            period.casefold() in text for period in self._ranked.period_texts
         )
 
     def traces(self) -> tuple[LaneTrace, ...]:
@@ -926,7 +925,8 @@ class ResultBuilder:
                 reasons.append(f"near in meaning ({cosine:.2f}; unrelated {meaning.baseline:.2f})")
             day = candidates.dates.get(shown.chunk.id)
             if day:
-                period = next(period.text for period in candidates.periods if period.holds(day))
+                texts = zip(candidates.periods, self._ranked.period_texts, strict=True)
+                period = next(text for period, text in texts if period.holds(day))
                 reasons.append(f"dated {day} ({period})")
         return "; ".join(reasons) or "next to other results"
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.search.question import Period, find_periods
+from quaid.model.dates import DatePhrase, find_periods
 
 NOW = "2026-04-25T12:00:00Z"  # a Saturday
 
@@ -31,20 +31,20 @@ NOW = "2026-04-25T12:00:00Z"  # a Saturday
     ],
 )
 def test_a_phrase_names_its_days(question: str, start: str, end: str) -> None:
-    assert [(period.start, period.end) for period in find_periods(question, NOW)] == [(start, end)]
+    assert [(period.first, period.last) for period in find_periods(question, NOW)] == [(start, end)]
 
 
 def test_a_month_without_a_year_is_the_last_one_that_began() -> None:
-    assert find_periods("in April", NOW)[0].start == "2026-04-01"
-    assert find_periods("in May", NOW)[0].start == "2025-05-01"
+    assert find_periods("in April", NOW)[0].first == "2026-04-01"
+    assert find_periods("in May", NOW)[0].first == "2025-05-01"
 
 
 def test_a_day_without_a_year_is_the_last_one() -> None:
-    assert find_periods("on 5 July", NOW)[0].start == "2025-07-05"
+    assert find_periods("on 5 July", NOW)[0].first == "2025-07-05"
 
 
 def test_since_has_no_end_and_before_has_no_start() -> None:
-    assert find_periods("since May", NOW) == (Period("2025-05-01", "9999-12-31", "May", (6, 9)),)
+    assert find_periods("since May", NOW) == (DatePhrase("2025-05-01", "9999-12-31", 6, 9),)
     assert find_periods("until 2020-01-15", NOW)[0][:2] == ("0001-01-01", "2020-01-15")
 
 
@@ -63,9 +63,9 @@ def test_before_and_after_leave_out_what_they_name(question: str, start: str, en
 
 def test_between_two_times_is_one_period() -> None:
     (result,) = find_periods("between 2023-01-01 and 2023-02-01", NOW)
-    assert (result.start, result.end) == ("2023-01-01", "2023-02-01")
+    assert (result.first, result.last) == ("2023-01-01", "2023-02-01")
     (result,) = find_periods("between March and June 2023", NOW)
-    assert (result.start, result.end) == ("2023-03-01", "2023-06-30")
+    assert (result.first, result.last) == ("2023-03-01", "2023-06-30")
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_a_period_holds_days_and_months() -> None:
 
 @given(st.text(alphabet="0123456789- lastmonthweekfrombetweenandMarchMay,./", max_size=60))
 def test_any_text_has_an_answer_that_starts_before_it_ends(question: str) -> None:
-    assert all(period.start <= period.end for period in find_periods(question, NOW))
+    assert all(period.first <= period.last for period in find_periods(question, NOW))
