@@ -217,7 +217,7 @@ def test_helper_ends_with_its_parent(tmp_path: Path) -> None:
     script = (
         "import sys, time\nfrom quaid.folders import indexer\nfrom quaid.folders.indexer import Spool\n"
         "indexer.FILES_BEFORE_HELPER = indexer.MIN_FILES_FOR_HELPER = 0\nindexer.cpu_count = lambda: 2\n"
-        "spool = Spool(sys.argv[1] + '/memory.db')\nassert spool.may_leave(0, 0)\nspool.leave('a.md', 'hash', b'A')\n"
+        "spool = Spool(sys.argv[1] + '/memory.db')\nassert spool.may_leave(0)\nspool.leave('a.md', 'hash', b'A')\n"
         "assert [each.page.truth for each in spool.files()] == ['A']\n"
         "print(spool._ahead._process.pid, flush=True)\ntime.sleep(60)\n"
     )
@@ -254,11 +254,12 @@ def test_without_a_second_process_the_first_does_it_all(
 
 
 def test_more_than_a_pipe_holds_waits_in_the_file(
-    tmp_path: Path, helpers: list[indexer.ParserProcess]
+    tmp_path: Path, helpers: list[indexer.ParserProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(indexer, "FILES_BEFORE_HELPER", 0)
     text = b"word " * 200_000
     with Spool(str(tmp_path / "memory.db")) as spool:
-        assert spool.may_leave(5, 20)
+        assert spool.may_leave(20)
         for number in range(8):
             spool.leave(f"p{number}.md", "hash", text)
         pairs = [(item.path, item.page.truth if item.page else "") for item in spool.files()]

@@ -39,6 +39,7 @@ from quaid.model.page import IMPORTED, Page
 from quaid.model.sync_plan import FileSignature, ScannedFile, SkippedEntry, path_key
 from quaid.storage import collections, history, page_edits, pages, trust
 from quaid.storage.history import ImportedFile
+from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
 
@@ -782,10 +783,7 @@ class ImportRun(FolderRun):
     def _with_slug(self, item: SpooledFile) -> SpooledFile:
         """Return the file with its page under the slug of the last import, else under the assigned slug."""
         past = self._past_page_file(item.path)
-        slug = past.slug if past and past.slug else self.assigned[item.path]
-        if item.parsed_page.slug == slug:
-            return item
-        return item._replace(page=indexer.with_slug(item.parsed_page, slug), derived=None)
+        return item.with_slug(past.slug if past and past.slug else self.assigned[item.path])
 
     def is_new(self, item: SpooledFile) -> bool:
         past = self._past_page_file(item.path)
@@ -808,40 +806,40 @@ class ImportRun(FolderRun):
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
         past = self._past_page_file(item.path)
         if past and past.slug:
-            self._write_again(tx, item, item.parsed_page, past)
+            self._write_again(tx, item, past)
         else:
-            self._write_first(tx, item, item.parsed_page)
+            self._write_first(tx, item)
 
-    def _write_first(self, tx: Transaction, item: SpooledFile, made: Page) -> None:
+    def _write_first(self, tx: Transaction, item: SpooledFile) -> None:
         try:
-            saved = page_edits.save(
-                tx, made, uuid=self.new_uuid(), now=self.now, expected_version=0, cut=False
-            )
+            saved = self._save(tx, item.parsed_page, 0)
         except VersionConflict:
-            stored = pages.require(self.db, made.slug)
+            stored = pages.require(self.db, item.parsed_page.slug)
             # The slug may be a redirect to the page, so the slug of the stored page is used.
-            self._write_over(tx, item, indexer.with_slug(made, stored.slug), stored)
+            self._write_over(tx, item.with_slug(stored.slug), stored)
             return
-        self._wrote(tx, "new", item, made, saved.id, saved.version)
+        self._wrote(tx, "new", item, saved)
         self._set_created(tx, saved.id, item)
-        self.new.add(made.slug)
+        self.new.add(item.parsed_page.slug)
 
-    def _write_over(self, tx: Transaction, item: SpooledFile, made: Page, stored: PageRow) -> None:
+    def _write_over(self, tx: Transaction, item: SpooledFile, stored: PageRow) -> None:
         """Handle a new file whose slug already has a page."""
-        if _has_same_content(stored, made):
+        if _has_same_content(stored, item.parsed_page):
             self._keep(tx, item, stored, stored.version)
             self.counts["unchanged"] += 1
             return
         past = self._brought_before(stored, item.path)
         if past:
-            self._write_again(tx, item, made, past)
+            self._write_again(tx, item, past)
         elif origin := history.origin_of_page(self.db, stored.id):
-            slug = indexer.suffixed_slug(made.slug, item.path, self.taken)
+            slug = indexer.suffixed_slug(item.parsed_page.slug, item.path, self.taken)
             self.taken.add(slug)
-            self.note(item.path, f"a page of {origin[0]} has the slug {made.slug}; this one is {slug}")
-            self._write_first(tx, item, indexer.with_slug(made, slug))
+            self.note(
+                item.path, f"a page of {origin[0]} has the slug {item.parsed_page.slug}; this one is {slug}"
+            )
+            self._write_first(tx, item.with_slug(slug))
         elif self.force:
-            self._overwrite(tx, item, made, stored)
+            self._overwrite(tx, item, stored)
         else:
             self._keep_conflict(tx, item, stored)
 
@@ -857,29 +855,32 @@ class ImportRun(FolderRun):
             past = past if folder == self.root else None
         return past if old_path == path or old_path not in self.paths else None
 
-    def _write_again(self, tx: Transaction, item: SpooledFile, made: Page, past: ImportedFile) -> None:
+    def _write_again(self, tx: Transaction, item: SpooledFile, past: ImportedFile) -> None:
         """Update the page of a file that was imported before.
 
         If the page was edited in the database since, keep it and report a conflict, unless the import is
         forced.
         """
-        stored = pages.find(self.db, made.slug)
-        if stored and _has_same_content(stored, made) and not self._is_derived_anew(stored, made):
+        page = item.parsed_page
+        stored = pages.find(self.db, page.slug)
+        if stored and _has_same_content(stored, page) and not self._is_derived_anew(stored, page):
             self._keep(tx, item, stored, stored.version)
             self.counts["unchanged"] += 1
         elif stored and not self.force and self._is_edited_here(stored, item.path, past):
             self._keep_conflict(tx, item, stored)
         else:
-            self._overwrite(tx, item, made, stored)
+            self._overwrite(tx, item, stored)
 
-    def _overwrite(self, tx: Transaction, item: SpooledFile, made: Page, stored: PageRow | None) -> None:
-        if self.force and stored and not _has_same_content(stored, made):
+    def _overwrite(self, tx: Transaction, item: SpooledFile, stored: PageRow | None) -> None:
+        if self.force and stored and not _has_same_content(stored, item.parsed_page):
             page_writer.keep_old_version(tx, self.collection.id, stored, self.now, self.new_uuid())
-        expected = stored.version if stored else None
-        saved = page_edits.save(
-            tx, made, uuid=self.new_uuid(), now=self.now, expected_version=expected, cut=False
+        saved = self._save(tx, item.parsed_page, stored.version if stored else None)
+        self._wrote(tx, "changed", item, saved)
+
+    def _save(self, tx: Transaction, page: Page, expected_version: int | None) -> SaveResult:
+        return page_edits.save(
+            tx, page, uuid=self.new_uuid(), now=self.now, expected_version=expected_version, cut=False
         )
-        self._wrote(tx, "changed", item, made, saved.id, saved.version)
 
     def _is_derived_anew(self, stored: PageRow, made: Page) -> bool:
         """Return True if the import is forced and would change the title or other derived data of the page."""
@@ -893,20 +894,12 @@ class ImportRun(FolderRun):
         # bytes of the last import.
         return not _matches_bytes(stored, path, history.version_bytes(self.db, past.raw_id))
 
-    def _wrote(
-        self,
-        tx: Transaction,
-        outcome: ImportOutcome,
-        item: SpooledFile,
-        made: Page,
-        page_id: int,
-        version: int,
-    ) -> None:
-        self._keep_bytes(tx, item, page_id, version)
-        self._has_page(item.path, made.slug)
-        self.written.add(made.slug)
+    def _wrote(self, tx: Transaction, outcome: ImportOutcome, item: SpooledFile, saved: SaveResult) -> None:
+        self._keep_bytes(tx, item, saved.id, saved.version)
+        self._has_page(item.path, item.parsed_page.slug)
+        self.written.add(item.parsed_page.slug)
         self.counts[outcome] += 1
-        self.count_page(page_id, made)
+        self.count_page(saved.id, item.parsed_page)
 
     def _keep(self, tx: Transaction, item: SpooledFile, stored: PageRow, version: int | None) -> None:
         """Store the bytes of a file whose page is not changed."""

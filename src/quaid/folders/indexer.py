@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from quaid.errors import FileTrouble, InvalidSlug
-from quaid.folders.scanner import PAGE_ENDINGS, RAW_FOLDER
+from quaid.folders.scanner import RAW_FOLDER
 from quaid.formats import markdown, org
 from quaid.model import page as page_model, plain_text, slug as slugs
 from quaid.model.links import IN_FILE_KEY, LinkReference
@@ -255,11 +255,6 @@ def is_sidecar(path: str) -> bool:
     return shown and in_raw and name.lower().endswith(".json") and not name.startswith(".")
 
 
-def sidecar_page_files(path: str) -> list[str]:
-    """Return the possible paths of the page file that a sidecar belongs to."""
-    return [sidecar_page_stem(path) + ending for ending in PAGE_ENDINGS]
-
-
 def sidecar_page_stem(path: str) -> str:
     """Return the path, without extension, of the page file that a sidecar belongs to."""
     folder, _, name = path.rpartition("/")
@@ -483,7 +478,7 @@ class SpooledFile(NamedTuple):
     """Headings of the file that are separate pages."""
     notes: tuple[str, ...] = ()
     """Notes of the parser about the file, if they were not reported when the file was read."""
-    derived: "DerivedData | None" = None
+    derived: DerivedData | None = None
     """Data derived from the page, such as its names and links."""
     problem: str = ""
     """The note about a page file that could not be parsed, or ""."""
@@ -493,6 +488,12 @@ class SpooledFile(NamedTuple):
         """The page of a file that was parsed."""
         assert self.page is not None
         return self.page
+
+    def with_slug(self, slug: str) -> "SpooledFile":
+        """Return the file with its page under another slug."""
+        if self.parsed_page.slug == slug:
+            return self
+        return self._replace(page=with_slug(self.parsed_page, slug), derived=None)
 
 
 class Spool:
@@ -541,12 +542,12 @@ class Spool:
         self._file.write(len(record).to_bytes(NUMBER_BYTES, "little") + record)
         self.count += 1
 
-    def may_leave(self, done: int, waiting: int) -> bool:
+    def may_leave(self, waiting: int) -> bool:
         """Return True if a helper process is running, so that files can be added unparsed.
 
-        The helper is started first if enough files are left.
+        The helper is started first if enough of the `waiting` files are left.
         """
-        if self._ahead is None and not self._alone and is_helper_worthwhile(done, waiting):
+        if self._ahead is None and not self._alone and is_helper_worthwhile(self.count, waiting):
             self._alone = not self._find_help()
         return self._ahead is not None
 

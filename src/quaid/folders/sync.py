@@ -21,6 +21,7 @@ from quaid.folders.scanner import (
     FOLDER_FLAGS,
     LARGEST_FILE,
     MAX_DEPTH,
+    PAGE_ENDINGS,
     SKIPPED_FOLDERS,
     FileNote,
     Folder,
@@ -146,7 +147,7 @@ class FolderRun(ABC):
         failed.
         """
         try:
-            if not indexer.is_org(path) and self.spool.may_leave(self.spool.count, waiting):
+            if not indexer.is_org(path) and self.spool.may_leave(waiting):
                 slug, identity = indexer.requested_identity(path, data)
                 self.spool.leave(path, content_hash, data)
                 return slug, identity, ()
@@ -198,7 +199,8 @@ class FolderRun(ABC):
         for place, item in enumerate(items):
             if self.is_new(item):
                 if self.slugs_in_use is None:
-                    self.slugs_in_use = self.find_slugs_in_use(tx, items[place:])
+                    requested = {item.path: item.parsed_page.slug for item in items[place:]}
+                    self.slugs_in_use = self.collection.taken_slugs(tx, requested)
                 if item.parsed_page.slug not in self.slugs_in_use:
                     self.slugs_in_use.add(item.parsed_page.slug)
                     together.append(item)
@@ -212,10 +214,6 @@ class FolderRun(ABC):
     @abstractmethod
     def is_new(self, item: SpooledFile) -> bool:
         """Return True if the file gets a new page, provided that its slug is free."""
-
-    def find_slugs_in_use(self, tx: Transaction, items: list[SpooledFile]) -> set[str]:
-        """Return the slugs requested by these files that cannot be given to a new page."""
-        return self.collection.taken_slugs(tx, {item.path: item.parsed_page.slug for item in items})
 
     @abstractmethod
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
@@ -707,14 +705,15 @@ class SyncRun(FolderRun):
             self.note(path, f"its raw data was left out: {error}")
             return
 
+        stem = indexer.sidecar_page_stem(path)
+
         def work(tx: Transaction) -> None:
-            candidates = indexer.sidecar_page_files(path)
-            files = [self.collection.indexed_file(tx, name) for name in candidates]
+            files = [self.collection.indexed_file(tx, stem + ending) for ending in PAGE_ENDINGS]
             page_id, slug = next(
                 ((file.page_id, file.slug) for file in files if file and file.page_id), (None, None)
             )
             if page_id is None or slug is None:
-                self.note(path, f"there is no page {indexer.sidecar_page_stem(path)} for it")
+                self.note(path, f"there is no page {stem} for it")
                 return
             if self.apply_sidecar(tx, path, page_id, before or indexer.EMPTY_SIDECAR, sources):
                 page_edits.touch(
@@ -765,8 +764,10 @@ class SyncRun(FolderRun):
             complete=self.is_complete,
             confirmed=self.may_remove_many,
         )
-        if missing and not obstacle and not self.may_remove_many and not self._is_same_root():
-            obstacle = "the folder is another one than before"
+        if missing and not obstacle and not self.may_remove_many:
+            before = self.collection.last_root_identity(self.db)
+            if before not in (None, str(self.folder.identity)):
+                obstacle = "the folder is another one than before"
         looks = [(old, self.folder.look(old.path)) for old in missing if not obstacle]
         links = [
             look.path
@@ -813,9 +814,6 @@ class SyncRun(FolderRun):
                 self.counts["discarded"] += 1
             else:
                 self.note(page.slug, QUARANTINE_NOTE)
-
-    def _is_same_root(self) -> bool:
-        return self.collection.last_root_identity(self.db) in (None, str(self.folder.identity))
 
     def _report(self, halted: str, waiting: int) -> SyncReport:
         counted = ("unchanged", "new", "changed", "moved", "removed", "hidden", "discarded", "failed")
