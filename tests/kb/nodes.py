@@ -49,4 +49,4 @@ class Folder:
             self.put(path, output)
 
     def look(self, **how: Any) -> Catalog:
-        return catalogs.load_catalog(str(self.root), self.own_folder, **how)
+        return catalogs.load_catalog(str(self.root), **how)

@@ -70,8 +70,8 @@ def test_files_that_make_no_node_and_names_with_any_sign_are_remembered(store: F
     store.put("index.org", "#+title: Index\n")
     first = store.look()
     first.index_problem = "it is odd"
-    catalogs.save_catalog(first, store.own_folder)
-    again = catalogs._load_cache(str(store.root), store.own_folder)
+    catalogs.save_catalog(first)
+    again = catalogs._load_cache(str(store.root))
     assert again.files == first.files
     assert [*again.files] == [
         "1.org",
@@ -89,7 +89,7 @@ def test_an_empty_knowledge_base_is_remembered_as_well(tmp_path: Path) -> None:
     store = Folder(tmp_path / "kb")
     empty = store.look()
     empty.index_problem = "it is missing"
-    catalogs.save_catalog(empty, store.own_folder)
+    catalogs.save_catalog(empty)
     assert store.look().index_problem == "it is missing"
 
 
@@ -171,7 +171,7 @@ def test_a_file_is_checked_again_only_after_a_rule_change(
 ) -> None:
     for rules in ("1", "1", "2", "2"):
         monkeypatch.setattr(catalogs, "LINT_RULES", rules)
-        catalogs.save_catalog(store.look(certain=True, check=True), store.own_folder)
+        catalogs.save_catalog(store.look(certain=True, check=True))
     assert checked == 2 * ["1.org", "2.org", "3.org"]
 
 
@@ -181,7 +181,7 @@ def test_a_file_with_a_transient_finding_is_checked_again(
     monkeypatch.setattr(catalogs, "TRANSIENT_CODES", {"no-type"})
     store.put("2.org", text(2, filetags=":none:"))
     for _ in range(2):
-        catalogs.save_catalog(store.look(check=True), store.own_folder)
+        catalogs.save_catalog(store.look(check=True))
     assert checked == ["1.org", "2.org", "3.org", "2.org"]
 
 
@@ -200,12 +200,12 @@ def test_a_second_look_at_some_files_leaves_the_others(store: Folder) -> None:
 def test_the_verdict_on_the_index_ends_with_any_change(store: Folder) -> None:
     store.index()
     settle(store)
-    catalogs.lint_store(store.look(), store.own_folder)
+    catalogs.lint_store(store.look())
     assert store.look().index_problem == ""
     store.put("2.org", text(2, title="Another title"))
     assert store.look().index_problem is None
     store.index()
-    catalogs.lint_store(store.look(), store.own_folder)
+    catalogs.lint_store(store.look())
     assert store.look().index_problem == ""
     store.put("index.org", "mine\n")
     assert store.look().index_problem is None

@@ -186,12 +186,12 @@ def test_a_failed_change_leaves_the_tree_as_it_was(tmp_path: Path) -> None:
         change()
     assert git.state().is_clean
     assert Path(git.root, "first.org").read_text() == "first\n"
-    assert repository.read_journal(git.own_folder) == {}
+    assert repository.read_journal(git.root) == {}
 
 
 def test_rollback_interrupted_by_a_kill_is_completed(tmp_path: Path) -> None:
     git = store(tmp_path)
-    repository.begin_journal(git.own_folder, ["new.org"], {"new.org": b"new"})
+    repository.begin_journal(git.root, ["new.org"], {"new.org": b"new"})
     write(git, "new.org", "new")
     git.call("update-index", "--add", "new.org")
     Path(git.root, "new.org").unlink()
@@ -201,7 +201,7 @@ def test_rollback_interrupted_by_a_kill_is_completed(tmp_path: Path) -> None:
 
 def test_committed_file_that_a_user_removed_meanwhile_stays_removed(tmp_path: Path) -> None:
     git = store(tmp_path)
-    repository.begin_journal(git.own_folder, ["first.org"], {"first.org": b"ours"})
+    repository.begin_journal(git.root, ["first.org"], {"first.org": b"ours"})
     Path(git.root, "first.org").unlink()
     assert git.recover() == ()
     assert not Path(git.root, "first.org").exists()
@@ -223,9 +223,9 @@ def test_a_change_within_a_change_leaves_the_outer_one_noted(tmp_path: Path) -> 
     git = store(tmp_path)
     with git.changing(["a.org"]):
         with git.changing(["b.org"]):
-            assert sorted(repository.read_journal(git.own_folder)) == ["a.org", "b.org"]
-        assert sorted(repository.read_journal(git.own_folder)) == ["a.org"]
-    assert repository.read_journal(git.own_folder) == {}
+            assert sorted(repository.read_journal(git.root)) == ["a.org", "b.org"]
+        assert sorted(repository.read_journal(git.root)) == ["a.org"]
+    assert repository.read_journal(git.root) == {}
 
 
 def test_a_clone_has_the_pushed_commits_and_fast_forwards(tmp_path: Path) -> None:

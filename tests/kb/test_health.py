@@ -287,9 +287,7 @@ def org_roam(tmp_path: Path) -> None:
     if shutil.which("emacs") is None:
         pytest.skip("Emacs is not installed")
     (tmp_path / "empty").mkdir()
-    done = setup.sync_org_roam(
-        str(tmp_path / "empty"), str(tmp_path), dict(os.environ), database=str(tmp_path / "probe.db")
-    )
+    done = setup.sync_org_roam(str(tmp_path / "empty"), dict(os.environ), database=str(tmp_path / "probe.db"))
     if done.state == "no org-roam":
         pytest.skip("org-roam is not installed for Emacs")
 

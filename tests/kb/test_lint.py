@@ -18,7 +18,7 @@ def store(tmp_path: Path) -> Folder:
 def lint(store: Folder, *, index: bool = True) -> list[LintFinding]:
     if index:
         store.index()
-    return catalogs.lint_store(store.look(certain=True), store.own_folder)
+    return catalogs.lint_store(store.look(certain=True))
 
 
 def codes(store: Folder, **how: bool) -> list[tuple[str, int, str]]:

@@ -284,7 +284,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 def indexed(folder: Folder, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Indexed]:
     """What org-roam knows of each file that it has as a node."""
     environ = environ_of(tmp_path_factory.mktemp("home"))
-    done = setup.sync_org_roam(str(folder.root), folder.own_folder, environ)
+    done = setup.sync_org_roam(str(folder.root), environ)
     if done.state == "no org-roam":
         pytest.skip("org-roam is not installed for Emacs")
     assert done.state == "synced", done.problem
@@ -316,7 +316,7 @@ def _lisp(printed: str) -> str:
 @pytest.fixture(scope="module")
 def refused(folder: Folder) -> set[str]:
     catalog = folder.look(certain=True)
-    results = [item for item in catalogs.lint_store(catalog, folder.own_folder) if item.fatal]
+    results = [item for item in catalogs.lint_store(catalog) if item.fatal]
     twins = {"twin-one.org"} if any(item.path == "twin-two.org" for item in results) else set()
     return {item.path for item in results} | twins
 

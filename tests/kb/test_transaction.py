@@ -171,10 +171,9 @@ def test_findings_are_never_those_of_other_bytes(ann: Person) -> None:
     """Look, save something clean, judge, save the secret again: the verdict on the clean one does not count."""
     dirty = text(3, f"{TOKEN}\n")
     ann.put("a.org", dirty)
-    ours = str(ann.root / ".git/ai-kb")
-    seen = catalogs.load_catalog(str(ann.root), ours)
+    seen = catalogs.load_catalog(str(ann.root))
     ann.put("a.org", text(3, "Clean.\n"))
-    assert "unsettled" in [item.code for item in catalogs.lint_store(seen, ours)]
+    assert "unsettled" in [item.code for item in catalogs.lint_store(seen)]
     ann.put("a.org", dirty)
     assert [finding["code"] for finding in ann("lint")["findings"] if finding["path"] == "a.org"] == [
         "secret"

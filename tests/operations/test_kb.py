@@ -106,11 +106,11 @@ def test_query_caches_the_state_of_the_index(call: Call, kb: Path) -> None:
     folder = kb / ".git/ai-kb"
     (folder / catalogs.CATALOG_NAME).unlink()
     call("query", context="knowledge")
-    assert catalogs.load_catalog(str(kb), str(folder)).index_problem == ""
+    assert catalogs.load_catalog(str(kb)).index_problem == ""
     (kb / "index.org").unlink()
-    assert catalogs.load_catalog(str(kb), str(folder)).index_problem is None
+    assert catalogs.load_catalog(str(kb)).index_problem is None
     assert call("query", context="knowledge")["index_is_stale"]
-    assert catalogs.load_catalog(str(kb), str(folder)).index_problem
+    assert catalogs.load_catalog(str(kb)).index_problem
 
 
 def test_without_a_store_the_remedy_is_named(call: Call) -> None:
@@ -284,7 +284,7 @@ def test_an_id_does_not_begin_like_another_one(call: Call, kb: Path) -> None:
 
     taken = remember(call, "Ports", "Which ports are open.")["node"]["id"]
     offered = iter([taken[:8] + "-0000-4000-8000-000000000000", "12345678-0000-4000-8000-000000000000"])
-    looked = catalogs.load_catalog(str(kb), str(kb / ".git/ai-kb"))
+    looked = catalogs.load_catalog(str(kb))
     assert edits.free_id(looked, lambda: next(offered)).startswith("12345678")
 
 

@@ -124,13 +124,13 @@ class Catalog:
         return layout.read_file(self.root, path).decode("utf-8", "replace")
 
 
-def load_catalog(root: str, folder: str, *, certain: bool = False, check: bool = False) -> Catalog:
+def load_catalog(root: str, *, certain: bool = False, check: bool = False) -> Catalog:
     """Return the catalog of the current files. With `check`, all files are checked by the rules of lint.
 
-    The cache in `folder` is used and updated. With `certain`, files are read although their stat is unchanged,
-    except large raw files.
+    The cache is used and updated. With `certain`, files are read although their stat is unchanged, except large
+    raw files.
     """
-    cached, store_files = _load_cache(root, folder), layout.walk_store(root)
+    cached, store_files = _load_cache(root), layout.walk_store(root)
     if not certain and _is_unchanged(cached, store_files, check):
         return cached
     files: dict[str, CatalogFile] = {}
@@ -151,10 +151,10 @@ def load_catalog(root: str, folder: str, *, certain: bool = False, check: bool =
     if not fresh and len(files) == len(cached.files):
         cached.files = files
         if again:  # some stats are now old enough to be cached
-            save_catalog(cached, folder)
+            save_catalog(cached)
         return cached
     catalog = _rebuild_catalog(cached, files, fresh)
-    save_catalog(catalog, folder)
+    save_catalog(catalog)
     return catalog
 
 
@@ -259,7 +259,7 @@ def _rebuild_catalog(cached: Catalog, files: dict[str, CatalogFile], fresh: dict
 # of all files. The columns are decoded in one step, and nodes are decoded only when they are needed.
 
 
-def save_catalog(catalog: Catalog, folder: str) -> None:
+def save_catalog(catalog: Catalog) -> None:
     """Write the cache. Errors are ignored, since a missing cache only makes the next load slower."""
     blob = catalog.texts.encode("utf-8", "surrogatepass")
     newest = time.time_ns() - RACY_NS
@@ -272,6 +272,7 @@ def save_catalog(catalog: Catalog, folder: str) -> None:
     stats = [[stat[place] for stat in signatures] for place in range(len(FileSignature._fields))]
     first = json.dumps([CATALOG_VERSION, len(blob), catalog.index_problem, paths, stats, digests, *rest])
     data = "\n".join([first, *[file.fields for file in files], ""]).encode() + blob
+    folder = layout.own_folder(catalog.root)
     with suppress(OSError):
         os.makedirs(folder, mode=0o700, exist_ok=True)
         checked = b"%08x " % zlib.crc32(data) + data
@@ -282,9 +283,9 @@ def _is_settled(signature: FileSignature, newest: int) -> bool:
     return signature.mtime_ns < newest and signature.ctime_ns < newest
 
 
-def _load_cache(root: str, folder: str) -> Catalog:
+def _load_cache(root: str) -> Catalog:
     try:
-        with open(os.path.join(folder, CATALOG_NAME), "rb") as file:
+        with open(os.path.join(layout.own_folder(root), CATALOG_NAME), "rb") as file:
             data = file.read()
         view = memoryview(data)  # slicing it does not copy
         if int(data[:8], 16) != zlib.crc32(view[9:]):
@@ -573,15 +574,15 @@ def _files_with_words(catalog: Catalog, words: list[str]) -> list[CatalogFile]:
 # Lint
 
 
-def lint_store(catalog: Catalog, folder: str) -> list[nodes.LintFinding]:
-    """Return all findings, with fatal findings first. New results are cached in `folder`."""
+def lint_store(catalog: Catalog) -> list[nodes.LintFinding]:
+    """Return all findings, with fatal findings first. New results are cached."""
     before = catalog.files.copy()
     of_index = list(lint_index(catalog))
     findings = [*lint_files(catalog), *of_index]
     problem = index_summary(of_index)
     if catalog.index_problem != problem or catalog.files != before:
         catalog.index_problem = problem
-        save_catalog(catalog, folder)
+        save_catalog(catalog)
     return sorted(findings, key=lambda item: (not item.fatal, item.path, item.line, item.code))
 
 

@@ -239,7 +239,7 @@ class Git:
     def __init__(self, root: str, environ: Mapping[str, str]) -> None:
         self.root = os.path.abspath(root)
         self.folder = os.path.join(self.root, ".git")
-        self.own_folder = os.path.join(self.folder, layout.OWN_FOLDER)
+        self.own_folder = layout.own_folder(self.root)
         self.keep: tuple[int, ...] = ()
         self._program = git_program(environ)
         self._environ = git_environment(environ)
@@ -641,15 +641,15 @@ class Git:
         """
         checked = [repository.check_tracked_path(path) for path in paths]
         repository.check_git_folder(self.root)
-        around = repository.begin_journal(self.own_folder, checked, writes or {})
+        around = repository.begin_journal(self.root, checked, writes or {})
         try:
             yield
         except BaseException:
-            note = repository.read_journal(self.own_folder)
+            note = repository.read_journal(self.root)
             self.restore(self._still_ours({path: note.get(path, repository.ANY_CONTENT) for path in checked}))
-            repository.end_journal(self.own_folder, around)
+            repository.end_journal(self.root, around)
             raise
-        repository.end_journal(self.own_folder, around)
+        repository.end_journal(self.root, around)
 
     def _still_ours(self, note: JournalEntries) -> list[str]:
         """Return the files of a journal that may be restored, because no other program has changed them.
@@ -684,12 +684,12 @@ class Git:
 
         The caller must hold the lock.
         """
-        note = repository.read_journal(self.own_folder)
+        note = repository.read_journal(self.root)
         paths = self._still_ours(note)
         if paths:
             self.restore(paths)
         if note:
-            repository.end_journal(self.own_folder)
+            repository.end_journal(self.root)
         return tuple(paths)
 
     def tidy(self) -> None:

@@ -179,7 +179,7 @@ def _status_and_nudge(git: Git) -> tuple[KbStatus, list[int]]:
     """Return the status of a store, and the arguments of nudge_text()."""
     tree = git.state()
     noted = repository.read_state(git.root)
-    catalog = catalogs.load_catalog(git.root, git.own_folder)
+    catalog = catalogs.load_catalog(git.root)
     nodes = list(catalog.nodes)
     files = catalog.files.values()
     secrets = sum(code == "secret" for file in files for _, code, _, _ in file.findings)
@@ -252,17 +252,16 @@ def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int
 
     The cache contains only numbers, so that text from a manipulated cache file is never shown to agents."""
     repository.check_git_folder(root)
-    folder = os.path.join(root, ".git", layout.OWN_FOLDER)
     before, catalog, _ = _tree_mark(root)
     with suppress(QuaidError, ValueError, TypeError):
-        *marks, counts = repository.read_json(folder, NUDGE_FILE)
+        *marks, counts = repository.read_json(root, NUDGE_FILE)
         if marks == [before, catalog]:
             return nudge_text(*map(int, counts))
     status, counts = _status_and_nudge(Git(root, environ))
     after, catalog, newest = _tree_mark(root)
     if after == before and newest < clock() - catalogs.RACY_NS:
         with suppress(OSError):  # without the cache, the next session only starts a little slower
-            path = os.path.join(folder, NUDGE_FILE)
+            path = os.path.join(layout.own_folder(root), NUDGE_FILE)
             durable_files.write_file(path, json.dumps([after, catalog, counts]).encode(), durable=False)
     return status.nudge
 
@@ -285,7 +284,7 @@ def _tree_mark(root: str) -> tuple[int, int, int]:
     tree = repr((NUDGE_VERSION, ignoring, git_files, branch, act, head, remote))
     # There may be thousands of files, so each is formatted as cheaply as possible.
     tree += "\n".join([f"{path} {size} {m} {c} {inode}" for path, (size, m, c, inode) in files])
-    catalog = repr(_stat_or_none(os.path.join(folder, layout.OWN_FOLDER, catalogs.CATALOG_NAME)))
+    catalog = repr(_stat_or_none(os.path.join(layout.own_folder(root), catalogs.CATALOG_NAME)))
     return crc32(tree.encode("utf-8", "surrogatepass")), crc32(catalog.encode()), newest
 
 
@@ -324,8 +323,8 @@ def check_store(git: Git, environ: Mapping[str, str], home: str, platform: str, 
     """Run all checks of the store and of its setup on this machine."""
     status = store_status(git)
     noted = repository.read_state(git.root)
-    catalog = catalogs.load_catalog(git.root, git.own_folder, certain=True, check=True)
-    fatal = [finding for finding in catalogs.lint_store(catalog, git.own_folder) if finding.fatal]
+    catalog = catalogs.load_catalog(git.root, certain=True, check=True)
+    fatal = [finding for finding in catalogs.lint_store(catalog) if finding.fatal]
     secrets = [finding for finding in fatal if finding.code == "secret"]
     first = f"{fatal[0].path}:{fatal[0].line}: {fatal[0].message}" if fatal else ""
     summary = f"{count_noun(len(fatal), 'finding')}; {first}" if fatal else ""
@@ -380,9 +379,7 @@ def _check_org_roam(git: Git, environ: Mapping[str, str]) -> KbCheck:
     if setup.is_org_roam_fresh(git.root, database):
         return KbCheck("org-roam", True, f"{database} is that of the nodes")
     with tempfile.TemporaryDirectory(prefix="ai-kb-") as folder:
-        done = setup.sync_org_roam(
-            git.root, git.own_folder, environ, database=os.path.join(folder, setup.ORG_ROAM_DATABASE)
-        )
+        done = setup.sync_org_roam(git.root, environ, database=os.path.join(folder, setup.ORG_ROAM_DATABASE))
     if done.state in ("no emacs", "no org-roam"):
         return KbCheck("org-roam", True, done.problem, missing=True)
     if done.state == "failed" or done.problem:

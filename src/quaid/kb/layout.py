@@ -12,13 +12,13 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from quaid.errors import StoreMissing
 from quaid.folders.scanner import FOLDER_FLAGS, Folder, signature_of
 from quaid.model.sync_plan import FileSignature
 
 CONTRACT_FILE = "AGENT_CONTRACT.org"
 RAW_FOLDER = "raw"
 RAW_FILES_FOLDER = "raw/files"
+RAW_README = f"{RAW_FOLDER}/README.org"
 INDEX_PREFIX = "index"
 NODE_ENDING = ".org"
 
@@ -41,12 +41,9 @@ def default_store_root(environ: Mapping[str, str], home: str) -> str:
     return os.path.join(data if os.path.isabs(data) else os.path.join(home, ".local", "share"), "ai-kb")
 
 
-def require_git_folder(root: str) -> str:
-    """Return the path of the store's .git folder. Raise StoreMissing if it does not exist."""
-    folder = os.path.join(root, ".git")
-    if not os.path.isdir(folder):
-        raise StoreMissing(path=root)
-    return folder
+def own_folder(root: str) -> str:
+    """Return the path of the folder with our files inside .git."""
+    return os.path.join(root, ".git", OWN_FOLDER)
 
 
 def is_index_file(path: str) -> bool:
@@ -200,6 +197,3 @@ class KbTimerReport(NamedTuple):
     enabled: bool
     to_run: tuple[str, ...]  # commands for the user to run, or the line to add to the crontab
     problem: str = ""
-
-
-RAW_README = f"{RAW_FOLDER}/README.org"

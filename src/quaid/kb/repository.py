@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from quaid.errors import InvalidArgument, StoreMissing, UnsafeStore
 from quaid.folders.scanner import FILE_FLAGS
-from quaid.kb.layout import OWN_FOLDER
+from quaid.kb.layout import OWN_FOLDER, own_folder
 from quaid.model.secrets import mask
 from quaid.storage import files as durable_files
 from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, is_file_at, try_lock_file
@@ -463,9 +463,9 @@ class StoreState(NamedTuple):
     accepted: str = ""  # hash of the URL of a remote that the user accepted although it contains other files
 
 
-def read_json(folder: str, name: str) -> Any:
+def read_json(root: str, name: str) -> Any:
     """Return the content of a small file, or None if it is missing or invalid."""
-    path = os.path.join(folder, name)
+    path = os.path.join(own_folder(root), name)
     with translate_os_errors(path):
         try:
             handle = os.open(path, FILE_FLAGS)
@@ -475,10 +475,10 @@ def read_json(folder: str, name: str) -> Any:
             return None
 
 
-def _write_json(folder: str, name: str, value: Any) -> None:
-    path = os.path.join(folder, name)
+def _write_json(root: str, name: str, value: Any) -> None:
+    path = os.path.join(own_folder(root), name)
     with translate_os_errors(path):
-        durable_files.make_folders(folder)
+        durable_files.make_folders(own_folder(root))
         durable_files.write_file(path, f"{json.dumps(value, indent=1)}\n".encode())
 
 
@@ -498,13 +498,9 @@ def lock_file(path: str, patience: float) -> tuple[int, bool]:
         pause = min(2 * pause, LONGEST_LOCK_PAUSE)
 
 
-def _own_folder(root: str) -> str:
-    return os.path.join(root, ".git", OWN_FOLDER)
-
-
 def read_state(root: str) -> StoreState:
     """Return the recorded state."""
-    record = read_json(_own_folder(root), STATE_FILE)
+    record = read_json(root, STATE_FILE)
     state = StoreState()
     for name, default in state._asdict().items() if isinstance(record, dict) else ():
         value = record.get(name)
@@ -519,7 +515,7 @@ def read_state(root: str) -> StoreState:
 def note_state(root: str, tree: TreeState | None = None, now: str = "", **values: Any) -> None:
     """Set some fields of the recorded state, under a file lock. With `tree`, `diverged_at` is updated too."""
     check_git_folder(root)
-    folder = _own_folder(root)
+    folder = own_folder(root)
     with translate_os_errors(folder):
         durable_files.make_folders(folder)
         # The lock is held only briefly. After the timeout, an update may be lost, but the operation goes on.
@@ -532,7 +528,7 @@ def note_state(root: str, tree: TreeState | None = None, now: str = "", **values
         after = after._replace(fetch=_masked(after.fetch), push=_masked(after.push))
         if after != before:
             events = {"fetch": after.fetch._asdict(), "push": after.push._asdict()}
-            _write_json(folder, STATE_FILE, after._asdict() | events)
+            _write_json(root, STATE_FILE, after._asdict() | events)
     finally:
         os.close(handle)
 
@@ -551,14 +547,14 @@ ANY_CONTENT means any content, and NO_FILE means that the change deletes the fil
 """
 
 
-def begin_journal(folder: str, paths: Iterable[str], writes: Mapping[str, bytes | None]) -> JournalEntries:
+def begin_journal(root: str, paths: Iterable[str], writes: Mapping[str, bytes | None]) -> JournalEntries:
     """Durably add these paths to the journal.
 
     Return the previous entries, which belong to an enclosing change.
     """
-    around = read_journal(folder)
+    around = read_journal(root)
     entries = {path: journal_hash(writes[path]) if path in writes else ANY_CONTENT for path in paths}
-    _write_json(folder, JOURNAL_FILE, around | entries)
+    _write_json(root, JOURNAL_FILE, around | entries)
     return around
 
 
@@ -566,21 +562,21 @@ def journal_hash(data: bytes | None) -> str:
     return NO_FILE if data is None else hashlib.sha256(data).hexdigest()
 
 
-def end_journal(folder: str, around: JournalEntries | None = None) -> None:
+def end_journal(root: str, around: JournalEntries | None = None) -> None:
     """Close the journal of a completed or undone change, restoring the entries of the enclosing change."""
     if around:
-        _write_json(folder, JOURNAL_FILE, around)
+        _write_json(root, JOURNAL_FILE, around)
         return
-    with translate_os_errors(folder), suppress(FileNotFoundError):
-        os.unlink(os.path.join(folder, JOURNAL_FILE))
+    with translate_os_errors(own_folder(root)), suppress(FileNotFoundError):
+        os.unlink(os.path.join(own_folder(root), JOURNAL_FILE))
 
 
-def read_journal(folder: str) -> JournalEntries:
+def read_journal(root: str) -> JournalEntries:
     """Return the entries of an unfinished change.
 
     An invalid journal is ignored, since journals are written atomically.
     """
-    entries = read_json(folder, JOURNAL_FILE)
+    entries = read_json(root, JOURNAL_FILE)
     if not isinstance(entries, dict):
         return {}
     return {check_tracked_path(path): str(hash) for path, hash in entries.items()}

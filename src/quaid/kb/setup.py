@@ -363,12 +363,12 @@ def is_org_roam_fresh(root: str, database: str) -> bool:
 
 
 def sync_org_roam(
-    root: str, own_folder: str, environ: Mapping[str, str], *, database: str = "", force: bool = False
+    root: str, environ: Mapping[str, str], *, database: str = "", force: bool = False
 ) -> KbSyncRecord:
     """Update the org-roam database with Emacs in batch mode. If it is up to date, do so only with `force`."""
     import shutil
 
-    database = database or os.path.join(own_folder, ORG_ROAM_DATABASE)
+    database = database or os.path.join(layout.own_folder(root), ORG_ROAM_DATABASE)
     if not force and is_org_roam_fresh(root, database):
         return KbSyncRecord("fresh", database)
     program = shutil.which("emacs", path=environ.get("PATH", ""))

@@ -259,7 +259,7 @@ def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bo
         offline = _fetch_and_forward(git, now, tree, foreign=foreign)
         # The cached catalog is reused for files whose stat is unchanged. Git compares stats too, and has just
         # reported that the files match the last commit.
-        catalog = catalogs.load_catalog(git.root, git.own_folder, check=True)
+        catalog = catalogs.load_catalog(git.root, check=True)
         change = plan(catalog)
         change = change._replace(files=_changed_files(catalog, change.files))
         if not change.files:
@@ -284,7 +284,7 @@ def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *,
         _refuse_unfinished(git, tree)
         offline = _fetch_and_forward(git, now, tree)
         edited_files = {*tree.changed, *(path for path in tree.untracked if layout.is_store_file(path))}
-        catalog = catalogs.load_catalog(git.root, git.own_folder, certain=bool(edited_files), check=True)
+        catalog = catalogs.load_catalog(git.root, certain=bool(edited_files), check=True)
         adopted = tuple(sorted(path for path in edited_files if not layout.is_index_file(path)))
         index, before = [path for path in _index_paths(catalog) if path not in edited_files], git.head()
         files = adopted[0] if len(adopted) == 1 else f"{len(adopted)} files"
@@ -406,7 +406,7 @@ def _index_and_commit(
         write_store_file(catalog, path, data)
         changed.add(path)
     catalog = catalogs.refresh_files(catalog, index, check=True)
-    _refuse_fatal(catalogs.lint_store(catalog, git.own_folder))
+    _refuse_fatal(catalogs.lint_store(catalog))
     expected = _linted_bytes(catalog, changed)
     _refuse_fatal(_findings_outside_store(expected))
     commit = git.commit(sorted(changed), message, expected=expected) if changed else ""
@@ -571,7 +571,7 @@ def foreign_store(git: Git) -> str:
         head = git.head()
         yield from _list_commits(git, [head] if head else git.branches("refs/heads").values())
 
-    if git.is_repository() and git.head() is None and repository.read_journal(git.own_folder):
+    if git.is_repository() and git.head() is None and repository.read_journal(git.root):
         return ""  # the folder is a store whose init was interrupted before the first commit
     return _foreign_files(listings())
 

@@ -227,7 +227,7 @@ def kb_query(
     note = ""
     if semantic:
         matches, note = with_semantic_matches(brain, catalog, query, filters, matches, limit)
-    stale = _index_problem(brain, catalog)
+    stale = _index_problem(catalog)
     return KbQueryRecord(query, matches, stale or note, bool(stale))
 
 
@@ -410,24 +410,22 @@ def kb_root(brain: Brain) -> str:
 
 def open_store(brain: Brain) -> Git:
     """Return the Git repository of the knowledge base. Raise StoreMissing if there is none."""
-    catalog_folder(brain)
-    return Git(kb_root(brain), brain.settings.environ)
+    return Git(existing_root(brain), brain.settings.environ)
 
 
 def load_catalog(brain: Brain) -> Catalog:
     """Load all nodes without running git."""
-    return catalogs.load_catalog(kb_root(brain), catalog_folder(brain))
+    return catalogs.load_catalog(existing_root(brain))
 
 
-def catalog_folder(brain: Brain) -> str:
-    """Return the folder of the catalog cache. Raise StoreMissing if there is no knowledge base."""
+def existing_root(brain: Brain) -> str:
+    """Return the folder of the knowledge base. Raise StoreMissing if there is none."""
     path = kb_root(brain)
-    if not brain.settings.sees(KB_COLLECTION):
+    if not brain.settings.sees(KB_COLLECTION) or not os.path.isdir(os.path.join(path, ".git")):
         raise StoreMissing(path=path)
-    ours = os.path.join(layout.require_git_folder(path), layout.OWN_FOLDER)
     if not os.path.isfile(os.path.join(path, layout.CONTRACT_FILE)):
         transaction.require_own_store(Git(path, brain.settings.environ))
-    return ours
+    return path
 
 
 def node_record(node: Node) -> NodeRecord:
@@ -437,11 +435,11 @@ def node_record(node: Node) -> NodeRecord:
     )
 
 
-def _index_problem(brain: Brain, catalog: Catalog) -> str:
+def _index_problem(catalog: Catalog) -> str:
     """Return the problem with the index, or "". The result is cached until a file changes."""
     if catalog.index_problem is None:
         catalog.index_problem = catalogs.index_summary(catalogs.lint_index(catalog))
-        catalogs.save_catalog(catalog, catalog_folder(brain))
+        catalogs.save_catalog(catalog)
     return catalog.index_problem
 
 
@@ -642,9 +640,8 @@ def kb_lint(
     index: Annotated[bool, Arg("Only check whether the index is up to date.")] = False,
 ) -> KbLintRecord:
     """Check every node, raw text and the index. Exits 1 when something would stop a commit."""
-    folder = catalog_folder(brain)
-    catalog = catalogs.load_catalog(kb_root(brain), folder, certain=True, check=not index)
-    findings = catalogs.lint_index(catalog) if index else catalogs.lint_store(catalog, folder)
+    catalog = catalogs.load_catalog(existing_root(brain), certain=True, check=not index)
+    findings = catalogs.lint_index(catalog) if index else catalogs.lint_store(catalog)
     return KbLintRecord(tuple(findings), len(catalog.files), catalog.count)
 
 
@@ -854,7 +851,7 @@ def kb_sync(
     """Update org-roam's database for browsing in Emacs, if nodes have changed. Nothing else needs it."""
     git = open_store(brain)
     where = brain.settings.path(database) if database else ""
-    return setup.sync_org_roam(git.root, git.own_folder, brain.settings.environ, database=where, force=force)
+    return setup.sync_org_roam(git.root, brain.settings.environ, database=where, force=force)
 
 
 @op("owner", command="kb map", examples=("ai-kb map | dot -Tsvg > map.svg", "ai-kb map --project emacs"))
