@@ -44,11 +44,11 @@ def test_the_head_of_a_node() -> None:
     assert NODE[read.body_start :].startswith("See [[id:")
 
 
-def test_a_heading_knows_its_keyword_priority_tags_properties_and_plan() -> None:
+def test_a_heading_knows_its_keyword_tags_properties_and_plan() -> None:
     summary, racy, *_ = org.parse(NODE).headings
     assert (summary.level, summary.title, summary.line) == (1, "Summary", 10)
     assert (racy.level, racy.title, racy.todo, racy.done) == (2, "Look at the racy files", "TODO", False)
-    assert (racy.priority, racy.tags) == ("A", ("bug", "urgent"))
+    assert racy.tags == ("bug", "urgent")
     assert (racy.properties, racy.planning) == ({"ID": "racy"}, {"SCHEDULED": "<2026-06-01 Mon 9:30>"})
     assert NODE[racy.body :].startswith("- [ ] a box")
     assert NODE[summary.start : summary.end].startswith("* Summary\n")

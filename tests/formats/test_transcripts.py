@@ -306,12 +306,12 @@ def test_other_files_are_not_conversations(value: Any) -> None:
     st.lists(JSON.filter(lambda value: isinstance(value, dict | list | str)), max_size=6), st.integers(1, 40)
 )
 def test_a_list_comes_item_by_item_however_it_is_cut(values: list[Any], width: int) -> None:
-    text = json.dumps(values, indent=1)
-    pieces = [text[at : at + width] for at in range(0, len(text), width)]
+    data = json.dumps(values, indent=1, ensure_ascii=False).encode("utf-8", "replace")
+    pieces = [data[at : at + width] for at in range(0, len(data), width)]
     assert json.dumps(list(iter_json_list(pieces))) == json.dumps(values)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[", '[{"a": 1}', '[{"a": 1}, {', "[}", "[" * 200_000])
 def test_malformed_or_truncated_list_is_reported(text: str) -> None:
     with pytest.raises(BrokenTranscript):
-        list(iter_json_list([text]))
+        list(iter_json_list([text.encode()]))

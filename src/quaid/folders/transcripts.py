@@ -4,7 +4,6 @@ A transcript that has grown is read from the offset where the last run stopped; 
 whole.
 """
 
-import codecs
 import hashlib
 import os
 import stat
@@ -34,7 +33,7 @@ def exported_conversations(file: BinaryIO, is_archive: bool) -> Iterator[Any]:
     if is_archive:
         values = _read_archive(file)
     else:
-        values = iter_json_list(_decode_pieces(iter(lambda: file.read(FILE_READ_SIZE), b"")))
+        values = iter_json_list(iter(lambda: file.read(FILE_READ_SIZE), b""))
     yield from transcripts.activity_in_order(values)
 
 
@@ -50,18 +49,9 @@ def _read_archive(file: BinaryIO) -> Iterator[Any]:
             )
         check_sizes(members)
         for member in members:
-            yield from iter_json_list(_decode_pieces(archive.pieces(member)))
+            yield from iter_json_list(archive.pieces(member))
     except BrokenArchive as error:
         raise BrokenTranscript(str(error)) from None
-
-
-def _decode_pieces(pieces: Iterable[bytes]) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in pieces:
-        if text := decoder.decode(piece):
-            yield text
-    if text := decoder.decode(b"", True):
-        yield text
 
 
 # Lines of a transcript

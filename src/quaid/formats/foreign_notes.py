@@ -387,14 +387,14 @@ def read_roam(files: list[InputFile]) -> Iterator[Item]:
             continue
         try:
             references: set[str] = set()
-            for page in _json_items(file):
+            for page in iter_json_list(file.pieces()):
                 references.update(_BLOCK_REFERENCE.findall(json.dumps(page, ensure_ascii=False)))
             blocks: Blocks = {}
-            for page in _json_items(file) if references else ():
+            for page in iter_json_list(file.pieces()) if references else ():
                 for block, title in _roam_blocks(page):
                     if block.get("uid") in references:
                         blocks[block["uid"]] = (title, str(block.get("string") or ""))
-            for number, page in enumerate(_json_items(file)):
+            for number, page in enumerate(iter_json_list(file.pieces())):
                 if not isinstance(page, dict) or not isinstance(page.get("title"), str):
                     yield SkippedEntry(f"{file.path}[{number}]", "a page without a title")
                 else:
@@ -479,14 +479,6 @@ def _day(text: str, *formats: str) -> str | None:
         except ValueError:
             continue
     return None
-
-
-def _json_items(file: InputFile) -> Iterator[Any]:
-    """Yield the items of a file that is a JSON list. Raise ValueError if it is not."""
-    import codecs
-
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    return iter_json_list(text for piece in file.pieces() if (text := decoder.decode(piece)))
 
 
 # Notion
@@ -765,7 +757,7 @@ def read_chatgpt(files: list[InputFile]) -> Iterator[Item]:
                 yield SkippedEntry(file.path, "no conversations or memories")
             continue
         try:
-            for number, value in enumerate(_json_items(file)):
+            for number, value in enumerate(iter_json_list(file.pieces())):
                 if not isinstance(value, dict) or not isinstance(value.get("mapping"), dict):
                     yield SkippedEntry(f"{file.path}[{number}]", "not a conversation")
                     continue
@@ -920,7 +912,7 @@ def read_mem0(files: list[InputFile]) -> Iterator[Item]:
 def _mem0_records(file: InputFile) -> Iterator[tuple[str, Any]]:
     start = next(file.pieces(), b"").lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"["):
-        yield from (("results", value) for value in _json_items(file))
+        yield from (("results", value) for value in iter_json_list(file.pieces()))
     elif file.path.lower().endswith(".jsonl"):
         yield from (("results", value) for _, value in json_lines(file))
     else:

@@ -189,7 +189,6 @@ class OrgHeading(NamedTuple):
     todo: str
     done: bool
     """True if the keyword is one of the done states."""
-    priority: str
     tags: tuple[str, ...]
     properties: dict[str, str]
     planning: dict[str, str]
@@ -257,7 +256,7 @@ class OrgReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.keywords: list[OrgKeyword] = []
-        self.headings: list[list[Any]] = []  # fields of each OrgHeading
+        self.headings: list[OrgHeading] = []
         self.blocks: list[OrgBlock] = []
         self.problems: list[OrgProblem] = []
         self.properties: dict[str, str] = {}
@@ -360,7 +359,9 @@ class OrgReader:
             body = min(stop + 1, len(text))
         self.drawer_place = body
         fields = _heading_words(text[start + level + 1 : end].strip(" \t\r"), self.open, self.done)
-        self.headings.append([level, *fields, {}, planning, self.lines.at(start), start, body])
+        self.headings.append(
+            OrgHeading(level, *fields, {}, planning, self.lines.at(start), start, body, len(text))
+        )
 
     def _hash(self, start: int, at: int) -> None:
         """Handle a line that starts with `#`: a comment, a keyword, or the edge of a block."""
@@ -465,8 +466,7 @@ class OrgReader:
         if named and self.ids.setdefault(named, line) != line:
             self._say(line, "duplicate-id", f"the id {named} stands in line {self.ids[named]} too")
         if self.headings:
-            self.headings[-1][6] = properties
-            self.headings[-1][10] = after
+            self.headings[-1] = self.headings[-1]._replace(properties=properties, body=after)
         else:
             self.properties, self.drawer = properties, (start, after)
 
@@ -478,40 +478,35 @@ class OrgReader:
 
     def finished_headings(self) -> tuple[OrgHeading, ...]:
         """Return the headings, each ending where the next heading of the same or a higher level starts."""
-        ends: list[int] = []
-        above: list[tuple[int, int]] = []  # level and start of the following headings, nearest last
-        for fields in reversed(self.headings):
-            while above and above[-1][0] > fields[0]:
-                above.pop()
-            ends.append(above[-1][1] if above else len(self.text))
-            above.append((fields[0], fields[9]))
-        return tuple(
-            [
-                OrgHeading._make((*fields, end))
-                for fields, end in zip(self.headings, reversed(ends), strict=True)
-            ]
-        )
+        finished: list[OrgHeading] = []
+        following: list[OrgHeading] = []  # headings below the current one that may end it, nearest last
+        for heading in reversed(self.headings):
+            while following and following[-1].level > heading.level:
+                following.pop()
+            finished.append(heading._replace(end=following[-1].start) if following else heading)
+            following.append(heading)
+        return tuple(reversed(finished))
 
 
 def _heading_words(
     words: str, open_words: set[str], done_words: set[str]
-) -> tuple[str, str, bool, str, tuple[str, ...]]:
-    """Return the title, the TODO keyword, whether it is a done state, the priority and the tags."""
-    todo = priority = ""
+) -> tuple[str, str, bool, tuple[str, ...]]:
+    """Return the title, the TODO keyword, whether it is a done state, and the tags."""
+    todo, has_priority = "", False
     tags: tuple[str, ...] = ()
     first, _, rest = words.partition(" ")
     if rest and (first in open_words or first in done_words):
         todo, words = first, rest.lstrip(" \t")
     if words[:2] == "[#" and words[3:4] == "]":
-        priority, words = words[2], words[4:].lstrip(" \t")
+        has_priority, words = True, words[4:].lstrip(" \t")
     if words == "COMMENT" or words[:8] == "COMMENT ":
         words = words[8:].lstrip(" \t")
     if words[-1:] == ":":
         before = max(words.rfind(" "), words.rfind("\t"))
-        if (before >= 0 or not todo + priority) and _TAGS.fullmatch(words, before + 1):
+        if (before >= 0 or not (todo or has_priority)) and _TAGS.fullmatch(words, before + 1):
             tags = tuple(part for part in words[before + 1 :].split(":") if part)
             words = words[: max(before, 0)].rstrip(" \t")
-    return words, todo, todo in done_words, priority, tags
+    return words, todo, todo in done_words, tags
 
 
 def _todo_words(text: str) -> tuple[set[str], set[str]]:
@@ -738,18 +733,13 @@ def _patches(text: str, parsed: OrgDocument) -> list[tuple[int, int, str]]:
         language = language if language.replace("-", "").replace("+", "").isalnum() else ""
         patches.append((start, first, f"{fence}{language}\n"))
         patches.append((last, end, fence))
-    spans = [(start, end) for _, _, start, end in blocks]
+    cover = SpanCover([(start, end) for _, _, start, end in blocks])
     patches += [(start, end, "") for start, end in parsed.comments]
     if "[[" in text:
         for start, end in verbatim_spans(text):
-            if "[[" in text[start:end] and "`" not in text[start:end] and not _is_in_spans(spans, start):
+            if "[[" in text[start:end] and "`" not in text[start:end] and not cover.contains(start):
                 patches.append((start, end, f"`{text[start + 1 : end - 1]}`"))
     return sorted(patches)
-
-
-def _is_in_spans(spans: list[tuple[int, int]], at: int) -> bool:
-    place = bisect_left(spans, (at + 1, 0))
-    return place > 0 and spans[place - 1][1] > at
 
 
 def _front_matter(parsed: OrgDocument) -> dict[str, Any]:

@@ -4,12 +4,14 @@ A turn is a message of the user or an agent; tool calls, reasoning and notes of 
 out.
 """
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from json import JSONDecodeError, JSONDecoder, loads
 from typing import Any, NamedTuple
 
+from quaid.formats.html_text import read_note
 from quaid.model.dates import timestamp
 
 LONGEST_TURN = 100_000
@@ -196,10 +198,10 @@ def _parse_iso_time(value: str) -> str:
         return ""
 
 
-def iter_json_list(chunks: Iterable[str]) -> Iterator[Any]:
+def iter_json_list(pieces: Iterable[bytes]) -> Iterator[Any]:
     """Yield the items of a JSON list without loading all of it. Raise BrokenTranscript for other values."""
     decoder = JSONDecoder()
-    source = iter(chunks)
+    source = _decode_pieces(pieces)
     text = next(source, "").lstrip("\ufeff \t\r\n")
     if not text.startswith("["):
         raise BrokenTranscript("not a list of conversations")
@@ -226,6 +228,15 @@ def iter_json_list(chunks: Iterable[str]) -> Iterator[Any]:
         text, at = text[at:] + more, 0
         if len(text) > LONGEST_ITEM:
             raise BrokenTranscript(f"a conversation has more than {LONGEST_ITEM:,} characters, or is broken")
+
+
+def _decode_pieces(pieces: Iterable[bytes]) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for piece in pieces:
+        if text := decoder.decode(piece):
+            yield text
+    if text := decoder.decode(b"", True):
+        yield text
 
 
 _CLIENT_NOTES = re.compile(
@@ -326,8 +337,6 @@ def activity_in_order(values: Iterable[Any]) -> Iterator[Any]:
 
 def _gemini_activity(value: dict[str, Any]) -> ExportedConversation | None:
     """Return a prompt and its answer. Activity has no conversation ids, so each day is one conversation."""
-    from quaid.formats.html_text import read_note
-
     at = parse_time(value["time"])
     title = value.get("title")
     if not at or not isinstance(title, str):
