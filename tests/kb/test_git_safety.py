@@ -416,7 +416,6 @@ def test_argument_that_begins_with_a_dash_is_not_an_option(scene: Scene) -> None
         lambda: git.set_remote(option),
         lambda: git.set_remote(f"ssh://-oProxyCommand={scene.evil}/kb"),
         lambda: git.set_remote(f"ann@-oProxyCommand={scene.evil}:kb"),
-        lambda: Git(str(scene.path / "new"), scene.environ).init(option),
         lambda: git.content("first.org", option),
     )
     for attempt in attempts:

@@ -360,22 +360,15 @@ FETCH_SECONDS = 30.0
 MAX_REDIRECTS = 5
 
 
-class FetchedDocument(NamedTuple):
-    address: str
-    """The address after redirects."""
-    name: str
-    media_type: str
-    data: bytes
-
-
 def is_address(text: str) -> bool:
     return text.lower().startswith(("http://", "https://"))
 
 
-def fetch(address: str, *, allow_private: bool = False) -> FetchedDocument:
+def fetch(address: str, *, allow_private: bool = False) -> tuple[str, str, bytes]:
     """Fetch one document with GET, only from public IP addresses unless `allow_private`.
 
-    All addresses of the host are checked, also after each redirect, and only a checked address is connected to.
+    Return its name (that of the host if the address names no file), its media type and its bytes. All addresses
+    of the host are checked, also after each redirect, and only a checked address is connected to.
     """
     from http.client import HTTPException
     from urllib.parse import unquote, urljoin, urlsplit
@@ -403,10 +396,8 @@ def fetch(address: str, *, allow_private: bool = False) -> FetchedDocument:
                     raise FileTrouble(
                         path=address, problem=f"the server answers {answer.status} {answer.reason}"
                     )
-                data = _read_answer(answer, address, deadline)
-                return FetchedDocument(
-                    address, unquote(parts.path.rpartition("/")[2]), answer.headers.get_content_type(), data
-                )
+                name = unquote(parts.path.rpartition("/")[2]) or parts.hostname
+                return name, answer.headers.get_content_type(), _read_answer(answer, address, deadline)
         except (OSError, HTTPException, ValueError) as error:
             problem = f"cannot be fetched ({' '.join(str(error).split()) or type(error).__name__})"
             raise FileTrouble(path=address, problem=problem) from None

@@ -1,4 +1,4 @@
-"""Save edits to page files and to the database: pages, text files, heading pages of org files, and page ids.
+"""Save edits to page files and to the database: pages, text files and page ids.
 
 Only the bytes that the edit needs are changed in a file, and only if the file has not been changed by another
 program in the meantime. The file of a page is durable before the transaction commits; if the transaction
@@ -6,7 +6,7 @@ fails, the file is changed back.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from typing import NamedTuple
 
@@ -14,78 +14,17 @@ from quaid import errors
 from quaid.folders import atomic_write, indexer, scanner
 from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, Progress
+from quaid.folders.sync import sync_collection, update_heading_pages
 from quaid.formats import markdown, org
-from quaid.model import page as page_model, slug as slugs
+from quaid.model import page as page_model
 from quaid.model.page import Page, line_keys
 from quaid.model.sync_plan import LastSeenFile, ScannedFile
-from quaid.storage import collections, erase as erasure, history, page_edits, pages, trust
+from quaid.storage import collections, history, page_edits, pages, trust
 from quaid.storage.collections import Collection, PageFile
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import os_error
-
-
-def update_heading_pages(
-    tx: Transaction,
-    collection: Collection,
-    file_page: int,
-    file_slug: str,
-    path: str,
-    nodes: Iterable[Page],
-    now: str,
-    token: str,
-    has_left: Callable[[str, str], bool] | None = None,
-    wrote: Callable[[int, Page], None] | None = None,
-) -> list[FileNote]:
-    """Create or update the pages of an org file's headings, given as `nodes`. Return notes for the user.
-
-    If two files have a heading with the same id, the file that is read last gets the page, because a heading
-    that is being moved is in both files for a time. `has_left` returns True if a heading is known to be
-    removed from a file. `wrote` is called for each written page. `token` must be unique, because ids of new
-    pages are derived from it. Pages of headings that are no longer in the file are moved to quarantine.
-    """
-    from uuid import NAMESPACE_URL, uuid5
-
-    seen_ids: set[int] = set()
-    notes: list[FileNote] = []
-    for node in nodes:
-        named = str(node.frontmatter["id"])
-        page_id, other = collection.page_of_heading(tx, named, file_page)
-        if other is not None and not (has_left and has_left(other, named)):
-            notes.append(
-                FileNote(path, f"the id {named} of {node.title!r} is that of a heading in {other} too")
-            )
-        page = _heading_page_with_slug(tx, collection, file_slug, node, page_id, named)
-        uuid = named if is_free_uuid(tx, named) else str(uuid5(NAMESPACE_URL, f"{token}/{named}"))
-        saved = page_edits.save_with_slug(tx, collection, page, page_id, uuid=uuid, now=now)
-        collection.record_heading(tx, saved.id, file_page, named)
-        seen_ids.add(saved.id)
-        if wrote:
-            wrote(saved.id, node)
-    erasure.quarantine_page(tx, file_page, now, keep={file_page, *seen_ids})
-    return notes
-
-
-def _heading_page_with_slug(
-    tx: Transaction, collection: Collection, file_slug: str, node: Page, page_id: int | None, named: str
-) -> Page:
-    """Return the page under a slug below its file's slug, with a suffix if another visible page has that slug."""
-    address = slugs.from_path(f"{file_slug}/{slugs.segment(node.title)}")
-    holder = collection.slug_holder(tx, address)
-    if holder is not None and holder.page_id != page_id:
-        if holder.is_hidden:
-            page_edits.vacate_slug(tx, holder.page_id)  # the hidden page gets a new slug when it is restored
-        else:
-            taken = collection.slugs_beginning(tx, address)
-            before = pages.slug_of(tx, page_id)
-            address = indexer.suffixed_slug(address, named, taken - {before or ""})
-    return indexer.with_slug(node, address)
-
-
-def is_free_uuid(tx: Transaction, text: str) -> bool:
-    """Return True if `text` looks like a UUID and no page has it."""
-    return indexer.looks_like_uuid(text) and not pages.slug_of(tx, text)
 
 
 def save_page(
@@ -398,8 +337,6 @@ def edit_file(
     With `expected_version`, the edit fails if the page of the file has a different version. Version 0 means
     that the file must not exist.
     """
-    from quaid.folders.sync import sync_collection
-
     check_page_path(path)
     require_writable(collection)
     _refuse_hidden(collection, path, "name")

@@ -13,11 +13,11 @@ from collections import Counter
 from typing import Any, Literal, NamedTuple
 
 from quaid.errors import AlreadyExists, FileChanged, FileTrouble, NoPlaceToRestore, NotFound
-from quaid.folders import atomic_write, export as exporter, indexer, page_writer, scanner
+from quaid.folders import atomic_write, export as exporter, indexer, scanner
 from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import LARGEST_FILE, PAGE_ENDINGS, Folder, Progress
-from quaid.folders.sync import INCOMPLETE_REASONS, open_folder
+from quaid.folders.sync import INCOMPLETE_REASONS, open_folder, update_heading_pages
 from quaid.model import page as page_model, slug as slugs
 from quaid.model.page import Page
 from quaid.model.sync_plan import ScannedFile, SkippedEntry
@@ -234,9 +234,7 @@ def _unhide_page(
     )
     collection.record_files(tx, [(file, indexer.digest(data), saved.id, None)], now)
     if read.nodes:
-        page_writer.update_heading_pages(
-            tx, collection, saved.id, page.slug, file.path, read.nodes, now, token
-        )
+        update_heading_pages(tx, collection, saved.id, page.slug, file.path, read.nodes, now, token)
     return QuarantineRestoreRecord(page.slug, collection.name, file.path, saved.version)
 
 

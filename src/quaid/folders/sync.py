@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from quaid.errors import FileTrouble, NotFound, QuaidError
-from quaid.folders import atomic_write, indexer, page_writer, scanner
+from quaid.folders import atomic_write, indexer, scanner
 from quaid.folders.documents import ConversionFailed, DocumentFolder
 from quaid.folders.indexer import Spool, SpooledFile
 from quaid.folders.scanner import (
@@ -583,17 +583,24 @@ class SyncRun(FolderRun):
         return self.opened[item.path][1] is None and not has_id and not indexer.is_org(item.path)
 
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
-        versions = [(page_id, 1, item.path, item.data, item.content_hash) for page_id, item in items]
-        history.keep_versions(tx, self.collection.id, versions, self.now, self.batch)
-        if self.authored:
-            for page_id, _ in items:
-                history.record_author(tx, page_id, 1)
+        self._record(tx, [(page_id, 1, item) for page_id, item in items])
+        self.made.update(item.path for _, item in items)
+
+    def _record(
+        self, tx: Transaction, items: list[tuple[int, int, SpooledFile]], *, trim: bool = False
+    ) -> None:
+        """Store the bytes of files, each with its page and its version, and record the files in the index."""
+        versions = [
+            (page_id, version, item.path, item.data, item.content_hash) for page_id, version, item in items
+        ]
+        history.keep_versions(tx, self.collection.id, versions, self.now, self.batch, trim=trim)
+        for page_id, version, _ in items if self.authored else ():
+            history.record_author(tx, page_id, version)
         files = [
             (self.reads[item.path].file, item.content_hash, page_id, self.problems.get(item.path))
-            for page_id, item in items
+            for page_id, _, item in items
         ]
         self.collection.record_files(tx, files, self.now)
-        self.made.update(item.path for _, item in items)
 
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
         """Create or update the page of one file, unless another process has indexed the file meanwhile."""
@@ -606,7 +613,7 @@ class SyncRun(FolderRun):
         if old is not None and old.path != item.path:
             self.collection.forget_files(tx, old.path, old.page_id)
         uuid = read.page_uuid
-        if uuid is None or not page_writer.is_free_uuid(tx, uuid):
+        if uuid is None or not _is_free_uuid(tx, uuid):
             uuid = self.new_uuid()
         old_slug = self.vacated.get(page_id or 0)
         saved = page_edits.save_with_slug(
@@ -619,16 +626,9 @@ class SyncRun(FolderRun):
                 tx, page.slug, expected_version=None, now=self.now, collection=self.collection.name
             )
             saved = saved._replace(version=version)
-        file_version = (saved.id, saved.version, item.path, item.data, read.content_hash)
-        history.keep_versions(
-            tx, self.collection.id, [file_version], self.now, self.batch, trim=not saved.created
-        )
-        if self.authored:
-            history.record_author(tx, saved.id, saved.version)
-        row = (read.file, read.content_hash, saved.id, self.problems.get(item.path))
-        self.collection.record_files(tx, [row], self.now)
+        self._record(tx, [(saved.id, saved.version, item)], trim=not saved.created)
         if indexer.is_org(item.path):
-            self.notes += page_writer.update_heading_pages(
+            self.notes += update_heading_pages(
                 tx,
                 self.collection,
                 saved.id,
@@ -637,7 +637,7 @@ class SyncRun(FolderRun):
                 item.nodes,
                 self.now,
                 self.batch,
-                self._has_left,
+                self.headings,
                 self.count_page,
             )
         self.count_page(saved.id, page)
@@ -645,9 +645,6 @@ class SyncRun(FolderRun):
         self.counts[outcome] += 1
         if outcome != "changed":
             self.made.add(item.path)
-
-    def _has_left(self, path: str, heading: str) -> bool:
-        return heading not in self.headings.get(path, {heading})
 
     def _is_unchanged(self, tx: Transaction, seen: LastSeenFile) -> bool:
         """Return True if the index entry of a file still has the content hash and the page of `seen`."""
@@ -829,6 +826,71 @@ class SyncRun(FolderRun):
             links_extracted=self.links_extracted(),
             **{name: self.counts[name] for name in (*counted, "raw_data", "tags", "timeline_entries")},
         )
+
+
+# Headings of org files
+
+
+def update_heading_pages(
+    tx: Transaction,
+    collection: Collection,
+    file_page: int,
+    file_slug: str,
+    path: str,
+    nodes: Iterable[Page],
+    now: str,
+    token: str,
+    headings: Mapping[str, set[str]] | None = None,
+    wrote: Callable[[int, Page], None] | None = None,
+) -> list[FileNote]:
+    """Create or update the pages of an org file's headings, given as `nodes`. Return notes for the user.
+
+    If two files have a heading with the same id, the file that is read last gets the page, because a heading
+    that is being moved is in both files for a time. `headings` has the ids of the headings that other files are
+    known to have now, by path. `wrote` is called for each written page. `token` must be unique, because ids of new
+    pages are derived from it. Pages of headings that are no longer in the file are moved to quarantine.
+    """
+    from uuid import NAMESPACE_URL, uuid5
+
+    seen_ids: set[int] = set()
+    notes: list[FileNote] = []
+    for node in nodes:
+        named = str(node.frontmatter["id"])
+        page_id, other = collection.page_of_heading(tx, named, file_page)
+        if other is not None and named in (headings or {}).get(other, {named}):
+            notes.append(
+                FileNote(path, f"the id {named} of {node.title!r} is that of a heading in {other} too")
+            )
+        page = _heading_page_with_slug(tx, collection, file_slug, node, page_id, named)
+        uuid = named if _is_free_uuid(tx, named) else str(uuid5(NAMESPACE_URL, f"{token}/{named}"))
+        saved = page_edits.save_with_slug(tx, collection, page, page_id, uuid=uuid, now=now)
+        collection.record_heading(tx, saved.id, file_page, named)
+        seen_ids.add(saved.id)
+        if wrote:
+            wrote(saved.id, node)
+    erasure.quarantine_page(tx, file_page, now, keep={file_page, *seen_ids})
+    return notes
+
+
+def _heading_page_with_slug(
+    tx: Transaction, collection: Collection, file_slug: str, node: Page, page_id: int | None, named: str
+) -> Page:
+    """Return the page under a slug below its file's slug, with a suffix if another visible page has that slug."""
+    address = slugs.from_path(f"{file_slug}/{slugs.segment(node.title)}")
+    holder = collection.slug_holder(tx, address)
+    if holder is not None and holder.page_id != page_id:
+        if holder.is_hidden:
+            page_edits.vacate_slug(tx, holder.page_id)  # the hidden page gets a new slug when it is restored
+        else:
+            taken = collection.slugs_beginning(tx, address)
+            before = pages.slug_of(tx, page_id)
+            address = indexer.suffixed_slug(address, named, taken - {before or ""})
+    return indexer.with_slug(node, address)
+
+
+def _is_free_uuid(tx: Transaction, text: str) -> bool:
+    """Return True if `text` looks like a UUID and no page has it."""
+    return indexer.looks_like_uuid(text) and not pages.slug_of(tx, text)
 
 
 # Changed files

@@ -389,14 +389,13 @@ class Git:
 
     # Creating
 
-    def init(self, branch: str = DEFAULT_BRANCH) -> None:
+    def init(self) -> None:
         """Create the repository if it does not exist."""
-        repository.check_branch(branch)
         if self.is_repository():
             return
         with translate_os_errors(self.root):
             durable_files.make_folders(self.root)
-        self._plain("init", "--quiet", "--template=", f"--initial-branch={branch}", "--", self.root)
+        self._plain("init", "--quiet", "--template=", f"--initial-branch={DEFAULT_BRANCH}", "--", self.root)
         self.call("config", "core.symlinks", "false")
 
     @classmethod

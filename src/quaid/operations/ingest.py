@@ -869,9 +869,7 @@ def _read_source_bytes(path: str, allow_private: bool) -> tuple[str, str, bytes]
     Of a mailbox only the beginning is returned.
     """
     if documents.is_address(path):
-        fetched = documents.fetch(path, allow_private=allow_private)
-        name = fetched.name or urlsplit(fetched.address).hostname or "page"
-        return name, fetched.media_type, fetched.data
+        return documents.fetch(path, allow_private=allow_private)
     if path == "-":
         # A server runs operations on other threads; its standard input belongs to no caller.
         if threading.current_thread() is not threading.main_thread():
