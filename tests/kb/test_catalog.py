@@ -56,9 +56,9 @@ def titles(store: Folder, **how: bool) -> list[str]:
 def test_nodes_come_out_as_they_went_in(store: Folder) -> None:
     links = f"RELATES_TO [[id:{IDS[1]}][two]]\nand [[id:{IDS[2]}][three]]\n"
     store.put("1.org", text(1, links, filetags=":principle:emacs:", MERGED_IDS=IDS[5], PROJECTS=":a: :b:"))
-    first = list(store.look().nodes)
+    first = store.look().nodes
     again = store.look()
-    assert list(again.nodes) == first
+    assert again.nodes == first
     assert again.body("2.org").strip() == "words of 2."
     assert [link.relation for link in first[0].links] == ["RELATES_TO", ""]
     assert {hash(node) for node in again.nodes} == set(map(hash, first))

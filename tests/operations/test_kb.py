@@ -102,6 +102,15 @@ def test_a_store_is_made_once_and_mended_later(call: Call, tmp_path: Path) -> No
     assert head(tmp_path / "kb") == before  # it is what the last commit had
 
 
+@pytest.mark.usefixtures("kb")
+def test_list_has_the_tags_and_projects_of_all_nodes(call: Call) -> None:
+    remember(call, "Ports", "Ports of services.", type="principle", tags=["build"], projects=["emacs"])
+    listed = call("list", tag="build", limit=1)
+    assert [node["title"] for node in listed["nodes"]] == ["Ports"]
+    assert listed["tags"] == ["build", "principle", "reference"]
+    assert listed["projects"] == ["emacs", "general"]
+
+
 def test_query_caches_the_state_of_the_index(call: Call, kb: Path) -> None:
     folder = kb / ".git/ai-kb"
     (folder / catalogs.CATALOG_NAME).unlink()

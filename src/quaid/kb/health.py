@@ -84,7 +84,7 @@ def check_curation(nodes: Sequence[Node]) -> tuple[bool, int, str]:
 
 def curation_report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) -> CurationReport:
     """Return the nodes and captures that may have to be merged, split, corrected or deleted."""
-    nodes = list(catalog.nodes)
+    nodes = catalog.nodes
     by_id = {id: node for node in nodes for id in (node.id, *node.inner)}
     linked: dict[str, list[Node]] = {}
     for node in nodes:
@@ -180,7 +180,7 @@ def _status_and_nudge(git: Git) -> tuple[KbStatus, list[int]]:
     tree = git.state()
     noted = repository.read_state(git.root)
     catalog = catalogs.load_catalog(git.root)
-    nodes = list(catalog.nodes)
+    nodes = catalog.nodes
     files = catalog.files.values()
     secrets = sum(code == "secret" for file in files for _, code, _, _ in file.findings)
     uncommitted = (*tree.changed, *(path for path in tree.untracked if layout.is_store_file(path)))
@@ -329,7 +329,7 @@ def check_store(git: Git, environ: Mapping[str, str], home: str, platform: str, 
     first = f"{fatal[0].path}:{fatal[0].line}: {fatal[0].message}" if fatal else ""
     summary = f"{count_noun(len(fatal), 'finding')}; {first}" if fatal else ""
     where = f"{len(secrets)}, first {secrets[0].path}:{secrets[0].line}" if secrets else "none found"
-    is_due, new, last = check_curation(list(catalog.nodes))
+    is_due, new, last = check_curation(catalog.nodes)
     since = f" since {last}" if last else f", due at {FIRST_CURATION}"
     raw = f"{status.raw_bytes / 1024 / 1024:.1f} MB"
     return [

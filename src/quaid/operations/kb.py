@@ -752,7 +752,7 @@ def kb_curate(
 
         stamped = len(report.batch)
         transaction.apply_change(open_store(brain), brain.now(), "curate", plan)
-    return KbCurateRecord(report, health.check_curation(list(catalog.nodes))[0], stamped, dry_run)
+    return KbCurateRecord(report, health.check_curation(catalog.nodes)[0], stamped, dry_run)
 
 
 @op("owner", command="kb push", examples=("ai-kb push",))
