@@ -62,7 +62,7 @@ def test_open_lines_leave_out_what_is_ticked_or_struck(lines: list[Line]) -> Non
     ],
 )
 def test_lines_that_a_removal_is_about(text: str, found: list[str], lines: list[Line]) -> None:
-    assert [line.text for line in changes.find_subject(changes.subject_of(text), lines)] == found
+    assert [line.text for line in changes.find_subject(text, lines)] == found
 
 
 @pytest.mark.parametrize(

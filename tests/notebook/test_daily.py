@@ -13,9 +13,11 @@ from quaid.notebook import layout
 
 
 def test_the_first_entry_makes_the_day_and_the_next_one_follows() -> None:
-    first = layout.add_log_entry(None, "2026-04-25T14:05:59", "Called Sarah\nShe is fine.\n")
+    entry = layout.render_entry("2026-04-25T14:05:59", "Called Sarah\nShe is fine.\n")
+    first = layout.add_log_entry(None, "2026-04-25", entry)
     assert first == ("# 2026-04-25\n\n## 14:05 — Called Sarah\nShe is fine.\n", 3)
-    second = layout.add_log_entry(first[0], "2026-04-25T14:06:00", "Lunch")
+    lunch = layout.render_entry("2026-04-25T14:06:00", "Lunch")
+    second = layout.add_log_entry(first[0], "2026-04-25", lunch)
     assert second[0] == first[0] + "\n## 14:06 — Lunch\n"
     assert second[1] == 6
 

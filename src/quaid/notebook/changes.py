@@ -175,30 +175,19 @@ class FinishedTask(NamedTuple):
     verb: str = ""
 
 
-class Subject(NamedTuple):
-    """The words that a line must contain to match, and words that make a match better."""
+def find_subject(text: str, lines: Iterable[Line]) -> list[Line]:
+    """Return the lines with the words that identify the subject of a sentence, or the best if some match better.
 
-    needed: tuple[str, ...]
-    hints: tuple[str, ...]
-
-
-def subject_of(text: str) -> Subject:
-    """Return the words that identify the subject of a sentence."""
-    needed: list[str] = []
-    hints: list[str] = []
-    for word in classifier.tag_words(text, classifier.guess_language(text)):
-        if _COMMAND_CLASSES.intersection(word.classes):
-            continue
-        (hints if _HINT_CLASSES.intersection(word.classes) else needed).append(word.text)
-    return Subject(tuple(dict.fromkeys(needed)), tuple(dict.fromkeys(hints)))
-
-
-def find_subject(subject: Subject, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that contain every required word, or only the best of them if some match better.
-
-    Required words may also be in the section title or the path, but one must be in the line or the title.
+    A line must contain every required word. Such words may also be in the section title or the path, but one
+    must be in the line or the title. Hints only make a match better, unless the sentence has no required word.
     """
-    needed, hints = subject if subject.needed else (subject.hints, ())
+    needed: dict[str, None] = {}
+    hints: dict[str, None] = {}
+    for word in classifier.tag_words(text, classifier.guess_language(text)):
+        if not _COMMAND_CLASSES.intersection(word.classes):
+            (hints if _HINT_CLASSES.intersection(word.classes) else needed)[word.text] = None
+    if not needed:
+        needed, hints = hints, {}
     if not needed:
         return []
     stems = {stem for word in needed for stem in _stems(word)}
@@ -284,7 +273,7 @@ def find_removed(text: str, lines: Iterable[Line]) -> list[Line]:
         lines = [
             line for line in lines if line.path.startswith(f"{LISTS}/") and (crossed or line.box is None)
         ]
-    return find_subject(subject_of(text), (line for line in lines if _has_named_detail(text, line)))
+    return find_subject(text, (line for line in lines if _has_named_detail(text, line)))
 
 
 _DETAILS = (

@@ -220,10 +220,9 @@ def render_entry(local: str, text: str) -> str:
     return f"## {local[11:16]} — {heading}\n{body}".rstrip("\n")
 
 
-def add_log_entry(old: str | None, local: str, text: str) -> SectionEdit:
-    """Append an entry to a day's file. Return the new text and the line of the entry."""
-    before = old if old and old.strip() else f"# {local[:10]}\n"
-    return sections.append_to_section(before, None, render_entry(local, text))
+def add_log_entry(old: str | None, day: str, entry: str) -> SectionEdit:
+    """Append a rendered entry to a day's file. Return the new text and the line of the entry."""
+    return sections.append_to_section(old if old and old.strip() else f"# {day}\n", None, entry)
 
 
 def parse_daily_file(text: str) -> tuple[DailyEntry, ...]:

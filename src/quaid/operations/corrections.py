@@ -1006,7 +1006,7 @@ def line_to_remove(brain: Brain, query: str) -> StoredStatement | CorrectRecord:
         [line for line in lines if fold_name(line.text) == fold_name(query)]
         or [line for line in lines if model.has_value(line.text, query)]
         or changes.best_matches(lines, shared_words)
-        or changes.find_subject(changes.subject_of(query), book)
+        or changes.find_subject(query, book)
     )
     if not found:
         advice = "use words of the sentence, or send slug to erase a whole page"

@@ -182,16 +182,16 @@ def daily_log(
     """Add an entry to today's log, under the time of day."""
     notebook = layout.require_notebook(brain.db)
     local = brain.local()
-    block = layout.render_entry(local, content)
+    entry = layout.render_entry(local, content)
     lines: list[int] = []
 
     def change(old: str | None) -> str:
-        text, line = layout.add_log_entry(old, local, content)
+        text, line = layout.add_log_entry(old, local[:10], entry)
         lines[:] = [line]
         return text
 
     edited = edit_file(brain, notebook, layout.daily_path(local[:10]), change)
-    heading = block.partition("\n")[0]
+    heading = entry.partition("\n")[0]
     return NotebookWriteRecord(
         *(edited.path, lines[0], edited.created, edited.changed, edited.version, heading, notebook.name)
     )
