@@ -391,13 +391,15 @@ def import_foreign(
         conversion.add_all(foreign_notes.READERS[source](inputs))
         conversion.write_links_and_facts()
 
-        def make_run() -> ImportRun:
-            run = ImportRun(db, folder, now, new_uuid, progress, import_id, force=force)
-            run.created = conversion.created
-            run.remedy = f"quaid import --from {source} {quote(path)} --force"
-            return run
-
-        report = _import(make_run)
+        remedy = f"quaid import --from {source} {quote(path)} --force"
+        report = _import(
+            lambda: ImportRun(
+                *(db, folder, now, new_uuid, progress, import_id),
+                force=force,
+                created=conversion.created,
+                remedy=remedy,
+            )
+        )
     unread = (*files.skipped, *conversion.unread)
     reasons = Counter(part.reason for part in unread)
     return report, unread, dict(reasons.most_common())
@@ -542,6 +544,8 @@ class ImportRun(FolderRun):
         import_id: str,
         *,
         force: bool,
+        created: Mapping[str, str] | None = None,
+        remedy: str = "",
     ) -> None:
         super().__init__(db, collections.require(db, IMPORT_COLLECTION), now, new_uuid, progress)
         self.folder = folder
@@ -549,9 +553,9 @@ class ImportRun(FolderRun):
         self.import_id = import_id
         self.files = history.NewImport(import_id, now)
         self.force = force
-        self.created: Mapping[str, str] = {}
+        self.created = created or {}
         """Creation times of converted pages, by path."""
-        self.remedy = ""
+        self.remedy = remedy
         """The command that replaces pages edited in the database, for files that exist only during this import."""
         with db.reading():
             imports = history.list_imports(db)

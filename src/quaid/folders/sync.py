@@ -333,10 +333,12 @@ def sync_collection(
     whose files are ignored. With `retry`, unchanged files that could not be indexed before are read again.
     With `authored`, the caller has just written the files, and is recorded as the author of the new versions.
     """
-    run = SyncRun(db, collection, now, new_uuid, progress)
-    run.may_remove_many = confirm_deletes
-    run.may_hide_many = confirm_deletes or confirm_ignored
-    run.authored = authored
+    run = SyncRun(
+        *(db, collection, now, new_uuid, progress),
+        may_remove_many=confirm_deletes,
+        may_hide_many=confirm_deletes or confirm_ignored,
+        authored=authored,
+    )
     try:
         with open_folder(collection) as run.folder, run.spool:
             return run.run(None if only is None else sorted(set(only)), retry)
@@ -354,11 +356,21 @@ def open_folder(collection: Collection) -> Folder:
 
 class SyncRun(FolderRun):
     def __init__(
-        self, db: Database, collection: Collection, now: str, new_uuid: Callable[[], str], progress: Progress
+        self,
+        db: Database,
+        collection: Collection,
+        now: str,
+        new_uuid: Callable[[], str],
+        progress: Progress,
+        *,
+        may_remove_many: bool,
+        may_hide_many: bool,
+        authored: bool,
     ) -> None:
         super().__init__(db, collection, now, new_uuid, progress)
         self.batch = f"sync-{new_uuid()}"
-        self.may_remove_many = self.may_hide_many = self.authored = False
+        self.may_remove_many, self.may_hide_many = may_remove_many, may_hide_many
+        self.authored = authored
         self.ignored: scanner.IgnoreCheck = scanner.ignore_nothing
         self.files: list[ScannedFile] = []
         self.sidecars: list[str] = []

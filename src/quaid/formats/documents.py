@@ -373,12 +373,12 @@ def parse_xml(
     parser.Parse(data, True)
 
 
-def _element_texts(data: bytes, names: Iterable[str]) -> dict[str, str]:
-    """Return the text of the first element of each name."""
-    wanted, texts, current = set(names), {}, [""]
+def _metadata(data: bytes) -> dict[str, str]:
+    """Return the text of the first `title` and of the first `creator` element."""
+    texts, current = dict[str, str](), [""]
 
     def start(tag: str, _: dict[str, str]) -> None:
-        current[0] = tag if tag in wanted and tag not in texts else ""
+        current[0] = tag if tag in ("title", "creator") and tag not in texts else ""
         if current[0]:
             texts[tag] = ""
 
@@ -398,9 +398,7 @@ def _office(stream: IO[bytes], part: str, ending: str) -> tuple[Archive, str, di
     if not main.startswith(part.partition("/")[0] + "/") or main not in archive.names:
         raise UnreadableDocument(f"is not a {ending} file")
     properties = next((path for kind, path in root.values() if kind == "core-properties"), "")
-    values = (
-        _element_texts(archive.read(properties), ("title", "creator")) if properties in archive.names else {}
-    )
+    values = _metadata(archive.read(properties)) if properties in archive.names else {}
     return archive, main, values
 
 
@@ -855,7 +853,7 @@ def read_epub(name: str, stream: IO[bytes]) -> Document:
     locks = archive.read("META-INF/encryption.xml") if "META-INF/encryption.xml" in archive.names else b""
     if any(path.encode() in locks for path in chapters):
         raise UnreadableDocument("is encrypted")
-    values = _element_texts(data, ("title", "creator"))
+    values = _metadata(data)
     front = {"author": values.get("creator", "")}
     parts = (_chapter(archive, number, path) for number, path in enumerate(chapters, 1))
     return Document(values.get("title") or stem(name), parts, front)

@@ -173,7 +173,7 @@ def _inline_fields(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 # Obsidian and Basic Memory
 
 
-def _read_note(path: str, text: str) -> tuple[ForeignPage, markdown.MarkdownDocument]:
+def _read_note(file: InputFile, text: str) -> tuple[ForeignPage, markdown.MarkdownDocument]:
     """Return the page of a Markdown note and its parts, without the block of facts that an export of Quaid adds.
 
     The first name of the page is its title.
@@ -184,9 +184,9 @@ def _read_note(path: str, text: str) -> tuple[ForeignPage, markdown.MarkdownDocu
     document = markdown.parse(text)
     named = document.frontmatter.get("title")
     heading = next((match[1] for line in prose_lines(document.truth) if (match := _HEADING.match(line))), "")
-    title = named.strip() if isinstance(named, str) and named.strip() else heading.strip() or _stem(path)
+    title = named.strip() if isinstance(named, str) and named.strip() else heading.strip() or _stem(file.path)
     created = _first_time(document.frontmatter, *_CREATED_KEYS)
-    return ForeignPage(path, text.encode(), created, (title, _stem(path))), document
+    return ForeignPage(file.path, text.encode(), created, (title, _stem(file.path))), document
 
 
 _CREATED_KEYS = ("created", "created_at", "date created", "date_created", "creation date", "date")
@@ -208,7 +208,7 @@ def read_obsidian(files: list[InputFile]) -> Iterator[Item]:
             if "/.raw/" not in f"/{part.path}":
                 yield part
             continue
-        page, document = _read_note(part[0].path, part[1])
+        page, document = _read_note(*part)
         yield page
         yield from field_facts(page.path, page.names[0], _inline_fields(_all_lines(document)), page.created)
 
@@ -227,7 +227,7 @@ def read_basic_memory(files: list[InputFile]) -> Iterator[Item]:
         if isinstance(part, SkippedEntry):
             yield part
             continue
-        page, document = _read_note(part[0].path, part[1])
+        page, document = _read_note(*part)
         link = document.frontmatter.get("permalink")
         path = f"{slugs.from_path(link + '.md')}.md" if isinstance(link, str) and link.strip() else page.path
         yield page._replace(path=path)
