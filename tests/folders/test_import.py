@@ -13,7 +13,8 @@ from quaid.errors import Cancelled, FileTrouble, NotFound, PageNotFound
 from quaid.folders import importer, scanner
 from quaid.folders.importer import ImportReport
 from quaid.folders.scanner import LARGEST_FILE, FileNote
-from quaid.storage import collections, history, pages
+from quaid.storage import collections, pages
+from quaid.storage.history import Imports
 
 Bring = Callable[[Path], ImportReport]
 Fill = Callable[[dict[str, str | bytes]], Path]
@@ -149,7 +150,7 @@ def test_only_changed_files_are_imported(messy: Path, bring: Bring, vault: Fill,
     alice = pages.require(brain.db, "people/alice")
     assert (alice.version, alice.truth) == (2, "# Alice\n\nMoved to Bergen.")
     assert pages.require(brain.db, "people/bob").version == 1
-    newest, oldest = history.list_imports(brain.db)
+    newest, oldest = Imports(brain.db).all()
     assert (newest.import_id, newest.page_count, oldest.page_count) == (report.import_id, 34, 34)
 
 
@@ -292,7 +293,7 @@ def test_an_import_that_was_overtaken_starts_over(vault: Fill, brain: Brain, bri
     )
     assert outcomes(others[0]) == {"new": 2}
     assert (outcomes(report), report.import_id) == ({"unchanged": 2}, None)
-    assert len(history.list_imports(brain.db)) == 1
+    assert len(Imports(brain.db).all()) == 1
 
 
 def test_a_folder_whose_path_is_not_utf_8_can_be_imported(tmp_path: Path, brain: Brain) -> None:

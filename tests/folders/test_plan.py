@@ -8,7 +8,8 @@ from typing import Any
 
 from quaid.app import Brain
 from quaid.folders.importer import ImportReport
-from quaid.storage import history, pages
+from quaid.storage import pages
+from quaid.storage.history import Imports
 
 Bring = Callable[[Path], ImportReport]
 Fill = Callable[[dict[str, str | bytes]], Path]
@@ -99,7 +100,7 @@ def test_each_import_covers_its_whole_folder(vault: Fill, bring: Bring, brain: B
     second = bring(root)
     assert first.import_id
     assert second.import_id
-    files = dict(history.read_import_files(brain.db, second.import_id))
+    files = dict(Imports(brain.db).contents(second.import_id))
     assert files == {"a.md": b"# A\n", "b.md": b"# B 2\n", "README.md": b"x", ".raw/a.json": b"{}"}
-    assert dict(history.read_import_files(brain.db, first.import_id))["b.md"] == b"# B\n"
+    assert dict(Imports(brain.db).contents(first.import_id))["b.md"] == b"# B\n"
     assert brain.db.rows("SELECT count(*) FROM raw_imports") == [(5,)]

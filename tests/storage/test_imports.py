@@ -7,7 +7,7 @@ import pytest
 
 from quaid.model.page import build_page
 from quaid.storage import history, page_edits, pages
-from quaid.storage.history import ImportBatch, ImportedFile, NewImport
+from quaid.storage.history import ImportBatch, ImportedFile, Imports, NewImport
 from quaid.storage.sqlite.connection import Database, Transaction
 
 T1, T2 = "2026-04-25T12:00:01Z", "2026-04-25T12:00:02Z"
@@ -48,26 +48,26 @@ def first(db: Database) -> dict[str, int]:
 
 
 def test_every_file_comes_back_byte_for_byte(db: Database, first: dict[str, int]) -> None:
-    assert list(history.read_import_files(db, "first")) == [
+    assert list(Imports(db).contents("first")) == [
         ("README.md", b"hello"),
         ("a.md", ODD),
         ("b.md", b"b"),
     ]
     assert history.version_bytes(db, first["a.md"]) == ODD
-    assert list(history.read_import_files(db, "unknown")) == []
+    assert list(Imports(db).contents("unknown")) == []
 
 
 def test_imported_file_is_found_by_its_path(db: Database, first: dict[str, int]) -> None:
-    known = history.imported_files(db)
+    known = Imports(db).files()
     page = pages.require(db, "a")
     assert known["a.md"] == ImportedFile(first["a.md"], digest(ODD), page.id, "a", 1, 1)
     assert known["README.md"] == ImportedFile(first["README.md"], digest(b"hello"), None, None, None, None)
-    assert known == history.imported_files(db, "first")
+    assert known == Imports(db).files("first")
 
 
 def test_a_page_that_was_edited_since_shows_it(db: Database, first: dict[str, int]) -> None:
     db.write(lambda tx: page_edits.touch(tx, "a", expected_version=None, now=T2))
-    known = history.imported_files(db)["a.md"]
+    known = Imports(db).files()["a.md"]
     assert (known.page_version_at_import, known.page_version_now) == (1, 2)
 
 
@@ -78,9 +78,9 @@ def test_import_covers_unchanged_files(db: Database, first: dict[str, int]) -> N
         NewImport("second", T2).finish(tx, 2)
 
     db.write(work)
-    assert dict(history.read_import_files(db, "second")) == {"a.md": ODD, "b.md": b"b2"}
-    assert dict(history.read_import_files(db, "first"))["b.md"] == b"b"
-    assert history.list_imports(db) == [
+    assert dict(Imports(db).contents("second")) == {"a.md": ODD, "b.md": b"b2"}
+    assert dict(Imports(db).contents("first"))["b.md"] == b"b"
+    assert Imports(db).all() == [
         ImportBatch("second", "/copy/of/notes", 2, 2, T2),
         ImportBatch("first", "/notes", 2, 3, T1),
     ]
@@ -93,7 +93,7 @@ def test_the_newest_bytes_of_a_path_are_the_active_ones(db: Database, first: dic
         take_in(tx, "second", "README.md", b"again", now=T2)
 
     db.write(work)
-    known = history.imported_files(db)
+    known = Imports(db).files()
     assert known["a.md"].content_hash == digest(b"new")
     assert known["a.md"].page_version_at_import == 2
     assert known["README.md"].content_hash == digest(b"again")
@@ -106,17 +106,17 @@ def test_a_page_has_one_active_file_even_when_it_moved(db: Database, first: dict
         take_in(tx, "second", "new/a.md", b"moved", "a", T2)
 
     db.write(work)
-    assert history.imported_files(db).keys() == {"new/a.md", "b.md", "README.md"}
-    origin = history.origin_of_page(db, pages.require(db, "a").id)
+    assert Imports(db).files().keys() == {"new/a.md", "b.md", "README.md"}
+    origin = Imports(db).origin(pages.require(db, "a").id)
     assert origin
     assert origin[:2] == ("/notes", "new/a.md")
-    assert history.origin_of_page(db, 99) is None
+    assert Imports(db).origin(99) is None
 
 
 def test_a_removed_page_takes_its_bytes_along(db: Database, first: dict[str, int]) -> None:
     db.write(lambda tx: tx.execute("DELETE FROM pages WHERE slug = 'a'"))
-    assert dict(history.read_import_files(db, "first")).keys() == {"b.md", "README.md"}
-    assert "a.md" not in history.imported_files(db)
+    assert dict(Imports(db).contents("first")).keys() == {"b.md", "README.md"}
+    assert "a.md" not in Imports(db).files()
 
 
 def test_every_file_is_logged_with_its_hash(db: Database, first: dict[str, int]) -> None:

@@ -1,8 +1,8 @@
 """Sources that were taken in: their bytes once, found again by content and name."""
 
 from quaid.model.page import build_page
-from quaid.storage import checks, history, page_edits
-from quaid.storage.history import IngestSource
+from quaid.storage import checks, page_edits
+from quaid.storage.history import Imports, IngestSource
 from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
@@ -24,21 +24,21 @@ def keep(db: Database, import_id: str, source: IngestSource = MINUTES, **more: o
 
 def test_the_same_bytes_are_known_by_their_source_or_by_any(db: Database) -> None:
     keep(db, "i1")
-    assert history.earlier_ingest(db, "a" * 64, "meeting/17") == ("i1", "meeting/17", NOW, ())
-    assert history.earlier_ingest(db, "a" * 64, "meeting/18") is None
-    assert history.earlier_ingest(db, "a" * 64) is not None
-    assert history.earlier_ingest(db, "b" * 64) is None
+    assert Imports(db).last_ingest("a" * 64, "meeting/17") == ("i1", "meeting/17", NOW, ())
+    assert Imports(db).last_ingest("a" * 64, "meeting/18") is None
+    assert Imports(db).last_ingest("a" * 64) is not None
+    assert Imports(db).last_ingest("b" * 64) is None
 
 
 def test_a_source_is_new_again_when_its_pages_are_gone(db: Database) -> None:
     first, second = save(db, "a"), save(db, "b")
     keep(db, "i1", page_ids=[first, second])
     db.write(lambda tx: tx.execute("DELETE FROM pages WHERE slug = 'a'"))
-    known = history.earlier_ingest(db, "a" * 64)
+    known = Imports(db).last_ingest("a" * 64)
     assert known is not None
     assert known.slugs == ("b",)
     db.write(lambda tx: tx.execute("DELETE FROM pages"))
-    assert history.earlier_ingest(db, "a" * 64) is None
+    assert Imports(db).last_ingest("a" * 64) is None
 
 
 def test_bytes_are_kept_once_and_given_back_by_every_ingest(db: Database) -> None:
@@ -46,8 +46,8 @@ def test_bytes_are_kept_once_and_given_back_by_every_ingest(db: Database) -> Non
     keep(db, "i2")
     assert db.one("SELECT count(*) FROM raw_imports") == (1,)
     for import_id in ("i1", "i2"):
-        assert list(history.read_import_files(db, import_id)) == [("meeting/17.md", b"What was said.")]
-    assert [batch.source_dir for batch in history.list_imports(db)] == ["meeting: meeting/17"] * 2
+        assert list(Imports(db).contents(import_id)) == [("meeting/17.md", b"What was said.")]
+    assert [batch.source_dir for batch in Imports(db).all()] == ["meeting: meeting/17"] * 2
     assert checks.validate(db) == []
 
 
@@ -56,7 +56,7 @@ def test_a_source_is_never_taken_for_a_file_of_a_folder(db: Database) -> None:
     keep(
         db, "i1", MINUTES._replace(ref="/home/a.md", file_path="a.md"), page_ids=[page_id], page=(page_id, 1)
     )
-    assert history.imported_files(db) == {}
-    assert history.origin_of_page(db, page_id) is None
-    assert (history.newest_source(db, page_id) or ())[:2] == ("/home/a.md", 1)
-    assert history.newest_source(db, 99) is None
+    assert Imports(db).files() == {}
+    assert Imports(db).origin(page_id) is None
+    assert (Imports(db).newest_source(page_id) or ())[:2] == ("/home/a.md", 1)
+    assert Imports(db).newest_source(99) is None

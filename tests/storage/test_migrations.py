@@ -18,7 +18,8 @@ from tests.faults import old_schema
 from quaid.errors import DiskFull, MigrationFailed
 from quaid.model.page import ALL_BY_PERSON, DERIVED, IMPORTED, PERSON, WEB, LineTrust
 from quaid.model.slug import fold_name
-from quaid.storage import SCHEMA_VERSION, checks, collections, history, migrations, pages, trust
+from quaid.storage import SCHEMA_VERSION, checks, collections, migrations, pages, trust
+from quaid.storage.history import Imports
 from quaid.storage.migrations import uuid_of_v5_page
 from quaid.storage.sqlite.connection import Database, Transaction
 
@@ -104,12 +105,12 @@ def test_words_are_found_after_a_migration(v5: str) -> None:
 
 def test_the_bytes_of_imports_stay_and_know_their_page(v5: str) -> None:
     with Database.open(v5, NOW) as db:
-        known = history.imported_files(db)
+        known = Imports(db).files()
         assert known["people/ada.md"].content_hash == hashlib.sha256(b"# Ada\n").hexdigest()
         assert known["people/ada.md"].page_version_at_import == 3  # nobody changed it since
         assert known["projects/engine.md"].page_version_at_import is None  # somebody did
-        assert dict(history.read_import_files(db, "first"))["people/ada.md"] == b"# Ada"
-        assert {batch.import_id for batch in history.list_imports(db)} == {"first", "second", "stray"}
+        assert dict(Imports(db).contents("first"))["people/ada.md"] == b"# Ada"
+        assert {batch.import_id for batch in Imports(db).all()} == {"first", "second", "stray"}
         assert pages.read_raw_data(db, 1)[0].data == {"born": 1815, "names": ["Augusta", "Ada"]}
 
 

@@ -7,6 +7,7 @@ import pytest
 from quaid.model import slug as slugs
 from quaid.model.page import build_page
 from quaid.storage import chunks, page_edits, pages
+from quaid.storage.pages import Namesakes
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
 
@@ -89,12 +90,10 @@ def test_the_first_chunk_of_a_page_is_the_one_that_filters_allow(db: Database) -
 
 def test_taken_title_or_alias_is_reported_with_its_slug(db: Database) -> None:
     put(db, "people/mira", "# Mira Dahlquist\n", aliases=["MD"])
-    assert (
-        pages.namesake_hint(db, "mira dahlquist") == "The page of that name is people/mira (Mira Dahlquist)."
-    )
-    assert pages.namesake_hint(db, "md") == "The page of that name is people/mira (Mira Dahlquist)."
-    assert pages.namesake_hint(db, "Mira Dahlquist", "elsewhere") == ""
-    assert pages.namesake_hint(db, "Nobody") == ""
+    assert Namesakes(db, "mira dahlquist").hint() == "The page of that name is people/mira (Mira Dahlquist)."
+    assert Namesakes(db, "md").hint() == "The page of that name is people/mira (Mira Dahlquist)."
+    assert Namesakes(db, "Mira Dahlquist", "elsewhere").hint() == ""
+    assert Namesakes(db, "Nobody").hint() == ""
     put(db, "notes/mira", "# Mira Dahlquist\n")
     message = "The pages of that name are notes/mira (Mira Dahlquist) and people/mira (Mira Dahlquist)."
-    assert pages.namesake_hint(db, "Mira Dahlquist") == message
+    assert Namesakes(db, "Mira Dahlquist").hint() == message

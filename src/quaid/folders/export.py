@@ -49,6 +49,7 @@ from quaid.storage import (
 from quaid.storage.collections import DEFAULT_COLLECTION, Collection
 from quaid.storage.conversations import Conversations
 from quaid.storage.facts import FactRow
+from quaid.storage.history import Imports
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import write_alone
@@ -908,7 +909,7 @@ def export_raw(
     db: Database, import_id: str | None, target: str, *, force: bool, progress: Progress
 ) -> ExportReport:
     """Export the files of one import byte for byte, but without pages and lines that have expired."""
-    batches = history.list_imports(db)
+    batches = Imports(db).all()
     if import_id is None:
         raise errors.RawNeedsImport(hint=_import_hint(batches))
     batch = next((batch for batch in batches if batch.import_id == import_id), None)
@@ -916,7 +917,7 @@ def export_raw(
         raise errors.NotFound(what="import", name=import_id, hint=_import_hint(batches))
     with_data: list[str] = []
     with FolderWriter(target, force=force) as writer:
-        for done, (path, data) in enumerate(history.read_import_files(db, import_id)):
+        for done, (path, data) in enumerate(Imports(db).contents(import_id)):
             progress(done, batch.file_count, "Exporting")
             writer.write(path, data)
             if f"/{scanner.RAW_FOLDER}/" in f"/{path}":

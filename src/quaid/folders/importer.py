@@ -38,7 +38,7 @@ from quaid.model.dates import timestamp
 from quaid.model.page import IMPORTED, Page
 from quaid.model.sync_plan import FileSignature, ScannedFile, SkippedEntry, path_key
 from quaid.storage import collections, history, page_edits, pages, trust
-from quaid.storage.history import ImportedFile
+from quaid.storage.history import ImportedFile, Imports
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
@@ -558,9 +558,9 @@ class ImportRun(FolderRun):
         self.remedy = remedy
         """The command that replaces pages edited in the database, for files that exist only during this import."""
         with db.reading():
-            imports = history.list_imports(db)
+            imports = Imports(db).all()
             last = next((row.import_id for row in imports if row.source_dir == self.root), None)
-            self.past = history.imported_files(db, last)
+            self.past = Imports(db).files(last)
         self.newest = [row.import_id for row in imports[:1]]
         self._is_known_root = last is not None
         self._spellings = {path_key(path): path for path in self.past if not path.isascii()}
@@ -676,7 +676,7 @@ class ImportRun(FolderRun):
             return True
         self.counts["links_and_facts"] += 1
         self.links_file = data, indexer.digest(data)
-        earlier = history.earlier_ingest(self.db, self.links_file[1], path)
+        earlier = Imports(self.db).last_ingest(self.links_file[1], path)
         self.is_links_file_known = earlier is not None and not self.force
         return True
 
@@ -752,7 +752,7 @@ class ImportRun(FolderRun):
     # Writing
 
     def write(self, tx: Transaction) -> None:
-        if [row.import_id for row in history.list_imports(self.db)[:1]] != self.newest:
+        if [row.import_id for row in Imports(self.db).all()[:1]] != self.newest:
             raise ConcurrentImport
         carried = {path: past.raw_id for path, past in self.carried.items()}
         self.files.begin(tx, self.root, carried)
@@ -835,7 +835,7 @@ class ImportRun(FolderRun):
         past = self._brought_before(stored, item.path)
         if past:
             self._write_again(tx, item, past)
-        elif origin := history.origin_of_page(self.db, stored.id):
+        elif origin := Imports(self.db).origin(stored.id):
             slug = indexer.suffixed_slug(item.parsed_page.slug, item.path, self.taken)
             self.taken.add(slug)
             self.note(
@@ -854,7 +854,7 @@ class ImportRun(FolderRun):
         """
         old_path = self._past_pages.get(stored.id) if self.is_same_folder else None
         past = self.past[old_path] if old_path is not None else None
-        if past is None and (origin := history.origin_of_page(self.db, stored.id)):
+        if past is None and (origin := Imports(self.db).origin(stored.id)):
             folder, old_path, past = origin
             past = past if folder == self.root else None
         return past if old_path == path or old_path not in self.paths else None

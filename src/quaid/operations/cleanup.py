@@ -28,7 +28,7 @@ from quaid.storage.erase import EraseTarget, Erasure, TextErasure
 from quaid.storage.expiry import ExpiredRow
 from quaid.storage.files import scan_files_in_subprocess
 from quaid.storage.page_edits import MergedRows
-from quaid.storage.pages import PageHead, PageRow
+from quaid.storage.pages import TEXTS_PER_QUERY, Duplicates, PageHead, PageRow, StoredPair
 from quaid.storage.sqlite import backup
 from quaid.storage.sqlite.backup import DatabaseCopy
 from quaid.storage.sqlite.connection import Transaction
@@ -141,7 +141,7 @@ def dupes(
         why: dict[tuple[int, int], list[str]] = {}
         for pair in texts.pairs(threshold, lambda done, total: brain.progress(done, total, "Comparing")):
             why[pair] = ["text"]
-        names, distinct = pages.namesake_and_distinct_pairs(brain.db)
+        names, distinct = Duplicates(brain.db).namesakes(), Duplicates(brain.db).distinct()
         cosines = _cosines(brain, names)
         shown = {
             *(page_id for pair in why for page_id in pair),
@@ -167,17 +167,17 @@ def dupes(
     if threshold == DEFAULT_THRESHOLD and brain.leaves_marks and brain.db.writable and not brain.db.only:
         ids = {slugs.address(head.collection, head.slug): head.id for head in heads.values()}
         rows = [
-            pages.StoredPair(ids[pair.slug], ids[pair.other], pair.likeness, pair.why)
+            StoredPair(ids[pair.slug], ids[pair.other], pair.likeness, pair.why)
             for pair in pairs[:MAX_STORED_PAIRS]
         ]
-        brain.db.write(lambda tx: pages.store_pairs(tx, rows, total, now))
+        Duplicates(brain.db).store(rows, total, now)
     return DupesRecord(tuple(pairs[:limit]), len(pairs), total, now)
 
 
 def _stored_dupes(brain: Brain, limit: int) -> DupesRecord:
     """Return the pairs of the last comparison."""
     with brain.db.reading():
-        rows, at, count = pages.stored_pairs(brain.db)
+        rows, at, count = Duplicates(brain.db).stored()
         shown = rows[:limit]
         heads = pages.page_heads(brain.db, sorted({id for row in shown for id in row[:2]}))
     pairs = tuple(
@@ -197,8 +197,7 @@ def distinct(
     one, two = editing.require_page(brain, slug), editing.require_page(brain, other)
     if one.id == two.id:
         raise InvalidArgument(name="other", problem=f"is {one.slug} itself; name another page")
-    now = brain.now()
-    changed = brain.db.write(lambda tx: pages.mark_distinct(tx, one.id, two.id, now))
+    changed = Duplicates(brain.db).mark_distinct(one.id, two.id, brain.now())
     return DistinctRecord(one.slug, two.slug, changed)
 
 
@@ -206,8 +205,8 @@ def _texts(brain: Brain, total: int) -> tuple[TextSimilarity, dict[int, int]]:
     """Return an index for comparing page texts, and the length of each page's compiled truth by page id."""
     texts = TextSimilarity()
     lengths = {}
-    for done, (page_id, truth) in enumerate(pages.page_truths(brain.db)):
-        if done % pages.TRUTHS_PER_QUERY == 0:
+    for done, (page_id, truth) in enumerate(Duplicates(brain.db).texts()):
+        if done % TEXTS_PER_QUERY == 0:
             brain.progress(done, total, "Reading")
         texts.add(page_id, truth)
         lengths[page_id] = len(truth)
@@ -221,7 +220,8 @@ def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int,
     model = vectors.active_model(brain.db)
     if model is None or not names:
         return {}
-    mean = pages.mean_vectors(brain.db, model, {page_id for pair in names for page_id in pair[:2]})
+    named = {page_id for pair in names for page_id in pair[:2]}
+    mean = Duplicates(brain.db).mean_vectors(model, named)
     comparable = [(one, other) for one, other, _ in names if one in mean and other in mean]
     return {(one, other): float(mean[one] @ mean[other]) for one, other in comparable}
 

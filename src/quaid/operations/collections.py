@@ -36,10 +36,10 @@ from quaid.model.plain_text import count_noun
 from quaid.model.sync_plan import SkippedEntry
 from quaid.operations import golden
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import chunks, collections, erase as erasure, history, leases
+from quaid.storage import chunks, collections, erase as erasure, leases
 from quaid.storage.collections import Collection, FileProblem
 from quaid.storage.erase import QuarantinedPage
-from quaid.storage.history import ImportBatch
+from quaid.storage.history import ImportBatch, Imports
 from quaid.storage.leases import Lease
 from quaid.storage.sqlite.errors import translate_os_errors
 
@@ -1096,7 +1096,7 @@ def export(
 @op("owner", examples=("quaid imports",))
 def imports(brain: Brain) -> Named[tuple[ImportBatch, ...]]:
     """List the imports, newest first, with the ids that `export --raw` takes."""
-    return Named("imports", tuple(history.list_imports(brain.db)), "Nothing was imported yet.")
+    return Named("imports", tuple(Imports(brain.db).all()), "Nothing was imported yet.")
 
 
 SAMPLE = "sample"

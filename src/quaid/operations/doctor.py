@@ -22,10 +22,11 @@ from quaid.operations.maintenance import status, validate
 from quaid.operations.models import model_check
 from quaid.operations.registry import Arg, op
 from quaid.operations.service import daemon_status, owner_token_path, token_list
-from quaid.storage import SCHEMA_VERSION, collections, expiry, history, spaces as shared_spaces
+from quaid.storage import SCHEMA_VERSION, collections, expiry, spaces as shared_spaces
 from quaid.storage.briefing import open_counts
 from quaid.storage.checks import Violation, is_text_index_damage
 from quaid.storage.collections import Collection
+from quaid.storage.history import Imports
 from quaid.storage.sqlite import backup, connection
 from quaid.storage.sqlite.connection import is_safe_sqlite
 
@@ -308,7 +309,7 @@ def check_rows(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def check_sources(brain: Brain) -> Iterator[DoctorFinding]:
-    if sources := len(history.sources_without_page(brain.db)):
+    if sources := len(Imports(brain.db).sources_without_page()):
         detail = f"{count_noun(sources, 'source')} of an earlier version without a page; no search finds them"
         yield DoctorFinding("sources", "advice", detail, "quaid adopt-sources")
 

@@ -24,7 +24,7 @@ from quaid.operations.registry import Arg, op
 from quaid.storage import expiry, facts as store, links, page_edits, pages as page_store
 from quaid.storage.contradictions import Contradiction, Contradictions, DepartureTexts, EvidenceQuote
 from quaid.storage.facts import FactChange, FactLine, FactRow, SubjectEntry
-from quaid.storage.pages import page_heads
+from quaid.storage.pages import Duplicates, page_heads
 from quaid.storage.sqlite.connection import Transaction
 
 MAX_OPEN_FACTS = 5
@@ -126,7 +126,7 @@ def _similar_to(brain: Brain, new: Sequence[int]) -> tuple[str, ...]:
     """Return addresses of pages that may be about the same thing as a page of `new`, without those in `new`."""
     own = {slugs.address(head.collection, head.slug) for head in page_heads(brain.db, [*new]).values()}
     most = MAX_SIMILAR + len(own)
-    addresses = (address for page in new for address in page_store.similar_pages(brain.db, page, most))
+    addresses = (address for page in new for address in Duplicates(brain.db).of_page(page, most))
     return tuple(dict.fromkeys(address for address in addresses if address not in own))[:MAX_SIMILAR]
 
 

@@ -24,9 +24,9 @@ from quaid.operations import facts, pages
 from quaid.operations.dispatch import MAX_TEXT
 from quaid.operations.facts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import chunks, collections, history, links, page_edits, pages as page_store, trust
+from quaid.storage import chunks, collections, links, page_edits, pages as page_store, trust
 from quaid.storage.facts import FactChange
-from quaid.storage.history import EarlierIngest, IngestSource
+from quaid.storage.history import EarlierIngest, Imports, IngestSource
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Transaction
@@ -188,7 +188,7 @@ class Ingestion:
         A change is applied again if the caller sends the current version of the page, or the hash of its
         current text, because the caller has then read the page since the earlier ingest.
         """
-        _, touched = history.pages_of_source(self.brain.db, self.source.content_hash, self.source.ref)
+        _, touched = Imports(self.brain.db).pages_of_source(self.source.content_hash, self.source.ref)
         unchanged: list[PageChange] = []
         for change in self.requested:
             old = page_store.find(self.brain.db, change.slug, _collection_name(change))
@@ -205,7 +205,7 @@ class Ingestion:
         source becomes a separate page, so that the earlier content can still be found.
         """
         db = self.brain.db
-        earlier_page, _ = history.pages_of_source(db, self.source.content_hash, self.source.ref)
+        earlier_page, _ = Imports(db).pages_of_source(self.source.content_hash, self.source.ref)
         if earlier_page is not None and not self.force:
             return earlier_page, None
         front, truth, lines = source_text(self.source)
@@ -238,7 +238,7 @@ class Ingestion:
 
     def _is_edition(self, old: PageRow, truth: str) -> bool:
         """Return True if the page is an unedited earlier edition of this source with mostly equal words."""
-        before = history.newest_source(self.brain.db, old.id)
+        before = Imports(self.brain.db).newest_source(old.id)
         if before is None or before[0] != self.source.ref:
             return False
         words, others = set(truth.casefold().split()), set(old.truth.casefold().split())
@@ -248,7 +248,7 @@ class Ingestion:
     def earlier(self) -> EarlierIngest | None:
         """Return the earlier ingest of the same bytes from the same source or, for a file, from any path."""
         ref = None if self.is_file else self.source.ref
-        return history.earlier_ingest(self.brain.db, self.source.content_hash, ref)
+        return Imports(self.brain.db).last_ingest(self.source.content_hash, ref)
 
     def _check_versions(self, stored: list[PageRow | None]) -> None:
         """Check all versions and report all conflicts in one error, so that the caller can merge them in one pass."""
@@ -320,7 +320,7 @@ class Ingestion:
 
     def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
         """Refuse to replace a page that was not created from this file or that was edited since then."""
-        if (history.newest_source(self.brain.db, old.id) or ())[:2] != (self.source.ref, old.version):
+        if (Imports(self.brain.db).newest_source(old.id) or ())[:2] != (self.source.ref, old.version):
             raise errors.AlreadyExists(
                 path=change.address,
                 hint="It was not created from this file, or was edited since: --force replaces its text and keeps"
@@ -775,7 +775,7 @@ def _ingest_mailbox(brain: Brain, path: str, name: str, force: bool) -> IngestRe
 def adopt_sources(brain: Brain) -> Named[tuple[str, ...]]:
     """Create pages for sources that an earlier version stored without one, so that searches find them."""
     made: list[str] = []
-    sources = history.sources_without_page(brain.db)
+    sources = Imports(brain.db).sources_without_page()
     for done, source in enumerate(sources):
         brain.progress(done, len(sources), "Making pages")
         outcome = brain.db.write(Ingestion(brain, source, [], force=False, is_file=False).run)
@@ -845,7 +845,7 @@ def _run_ingestion(brain: Brain, work: Ingestion) -> IngestRecord:
     done = brain.db.write(work.run)
     source = work.source
     if isinstance(done, EarlierIngest):
-        own, _ = history.pages_of_source(brain.db, source.content_hash, done.source_ref)
+        own, _ = Imports(brain.db).pages_of_source(source.content_hash, done.source_ref)
         others = tuple(slug for slug in done.slugs if work.is_file or slug != own)
         return IngestRecord(
             *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own or ""

@@ -12,9 +12,10 @@ from quaid.model import dates, page as page_model, slug as slugs, timeline
 from quaid.model.page import CLASSES, EntryInput, Page, TrustName
 from quaid.model.plain_text import close_fence
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, expiry, history, pages, trust
+from quaid.storage import collections, expiry, pages, trust
 from quaid.storage.collections import Collection
-from quaid.storage.pages import PageListItem, PageRow
+from quaid.storage.history import Imports
+from quaid.storage.pages import Namesakes, PageListItem, PageRow
 from quaid.storage.questions import Gaps
 
 if TYPE_CHECKING:  # not at run time: `quaid get` does not need these modules, and help does not need SQLite
@@ -77,7 +78,7 @@ def _split_address(brain: Brain, address: str) -> tuple[str | None, str]:
     try:
         return named, slugs.check(name)
     except errors.InvalidSlug:
-        hint = pages.namesake_hint(brain.db, name, named)
+        hint = Namesakes(brain.db, name, named).hint()
         if not hint:
             raise
         raise errors.PageNotFound(slug=address, hint=hint) from None
@@ -489,10 +490,11 @@ def open_page(brain: Brain, name: str) -> PageRow:
         return require_page(brain, name)
     except (errors.InvalidSlug, errors.PageNotFound) as error:
         collection, title = slugs.split_address(name)
-        place = _page_of_file(brain, name) or pages.single_namesake(brain.db, title, collection)
+        namesakes = Namesakes(brain.db, title, collection)
+        place = _page_of_file(brain, name) or namesakes.only()
         if place is not None:
             return pages.require(brain.db, *place)
-        hint = pages.partial_name_hint(brain.db, title, collection)
+        hint = namesakes.partial_hint()
         if isinstance(error, errors.InvalidSlug) and hint:
             raise errors.PageNotFound(slug=name, hint=hint) from None
         raise
@@ -521,9 +523,7 @@ def _page_of_file(brain: Brain, path: str) -> tuple[str, str] | None:
                 found.append((file.slug, collection.name))
                 break
     if not found:
-        found = [
-            place for place in history.pages_of_imported_file(brain.db, path) if named in (None, place[1])
-        ]
+        found = [place for place in Imports(brain.db).pages_of_file(path) if named in (None, place[1])]
     return found[0] if len(found) == 1 else None
 
 

@@ -262,66 +262,6 @@ class EarlierIngest(NamedTuple):
         )
 
 
-def earlier_ingest(db: "Database", content_hash: str, source_ref: str | None = None) -> EarlierIngest | None:
-    """Return the last ingest of this content from `source_ref`, or from any source if `source_ref` is None.
-
-    An ingest is skipped if all the pages that it changed are gone or hidden.
-    """
-    rows = db.rows(
-        "SELECT import_id, source_ref, created_at, pages_updated FROM ingest_log"
-        " WHERE content_hash = ? AND coalesce(source_ref = ?, 1) ORDER BY id DESC",
-        (content_hash, source_ref),
-    )
-    for import_id, ref, created_at, updated in rows:
-        slugs = db.rows(
-            "SELECT p.slug FROM json_each(?) AS wanted JOIN pages AS p ON p.id = wanted.value"
-            " WHERE p.quarantined_at IS NULL",
-            (updated,),
-        )
-        if slugs or updated == "[]":
-            return EarlierIngest(import_id, ref, created_at, tuple(slug for (slug,) in slugs))
-    return None
-
-
-def pages_of_source(db: "Database", content_hash: str, source_ref: str) -> tuple[str | None, set[int]]:
-    """Return the slug of the visible page made from a source, or None, and the ids of all pages that it changed."""
-    row = db.one(
-        "SELECT p.slug FROM ingest_log AS l JOIN raw_imports AS r ON r.import_id = l.import_id"
-        " AND r.content_hash = l.content_hash JOIN pages AS p ON p.id = r.page_id"
-        " WHERE l.content_hash = ? AND l.source_ref = ? AND p.quarantined_at IS NULL ORDER BY r.id DESC LIMIT 1",
-        (content_hash, source_ref),
-    )
-    changed = db.rows(
-        "SELECT DISTINCT wanted.value FROM ingest_log AS l, json_each(l.pages_updated) AS wanted"
-        " WHERE l.content_hash = ? AND l.source_ref = ?",
-        (content_hash, source_ref),
-    )
-    return None if row is None else str(row[0]), {int(page_id) for (page_id,) in changed}
-
-
-def newest_source(db: "Database", page_id: int) -> tuple[str, int | None, bytes] | None:
-    """Return the source a page was last ingested from, the resulting page version and the bytes, or None."""
-    row = db.one(
-        "SELECT l.source_ref, r.page_version, r.raw_bytes FROM raw_imports AS r JOIN ingest_log AS l"
-        " ON l.content_hash = r.content_hash AND l.import_id = r.import_id"
-        " WHERE r.page_id = ? ORDER BY r.id DESC LIMIT 1",
-        (page_id,),
-    )
-    return None if row is None else (str(row[0]), row[1], bytes(row[2]))
-
-
-def sources_without_page(db: "Database") -> list[IngestSource]:
-    """Return the ingested sources that have no page. Older releases did not create a page for each source."""
-    rows = db.rows(
-        "SELECT substr(m.source_dir, 1, length(m.source_dir) - length(l.source_ref) - 2), l.source_ref,"
-        " r.file_path, r.raw_bytes, r.content_hash FROM ingest_log AS l JOIN import_manifest AS m USING (import_id)"
-        " JOIN raw_imports AS r ON r.import_id = l.import_id AND r.content_hash = l.content_hash"
-        " WHERE r.page_id IS NULL AND m.source_dir LIKE '%_: _%'"
-        " AND substr(m.source_dir, -length(l.source_ref) - 2) = ': ' || l.source_ref ORDER BY l.id"
-    )
-    return [IngestSource(*row) for row in rows]
-
-
 def _stored_source(tx: "Transaction", source: IngestSource, page: tuple[int, int] | None) -> int | None:
     """Return the id of the raw_imports row that already stores this content from this source, or None.
 
@@ -386,51 +326,6 @@ class ImportBatch(NamedTuple):
     created_at: str
 
 
-def pages_of_imported_file(db: "Database", path: str) -> list[tuple[str, str]]:
-    """Return slug and collection of up to two pages of an imported file.
-
-    `path` is absolute, or relative to the imported folder or to one of its parent folders.
-    """
-    return db.rows(
-        "SELECT DISTINCT p.slug, c.name FROM raw_imports r JOIN import_manifest m USING (import_id)"
-        " JOIN pages p ON p.id = r.page_id JOIN collections c ON c.id = p.collection_id"
-        " WHERE p.quarantined_at IS NULL AND length(?1) >= length(r.file_path)"
-        " AND '/' || ltrim(?1, '/') = substr('/' || ltrim(m.source_dir || '/' || r.file_path, '/'),"
-        " iif(?1 LIKE '/%', 1, -length(?1) - 1)) LIMIT 2",
-        (path,),
-    )
-
-
-def imported_files(db: "Database", import_id: str | None = None) -> dict[str, ImportedFile]:
-    """Return the files of one import, or the active imported file of each path from any import, by path."""
-    files, source, value = "r.file_path", "raw_imports r", f"{INGESTED_PREFIX}*"
-    condition = "r.is_active = 1 AND r.collection_id = 1 AND NOT r.file_path GLOB ?"
-    if import_id:
-        files, source, value = (
-            "f.file_path",
-            "import_files f JOIN raw_imports r ON r.id = f.raw_id",
-            import_id,
-        )
-        condition = "f.import_id = ?"
-    rows = db.rows(
-        f"SELECT {files}, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"  # noqa: S608
-        f" FROM {source} LEFT JOIN pages p ON p.id = r.page_id WHERE {condition}",
-        (value,),
-    )
-    return {path: ImportedFile(*rest) for path, *rest in rows}
-
-
-def origin_of_page(db: "Database", page_id: int) -> tuple[str, str, ImportedFile] | None:
-    """Return the folder, path and newest file that a page was imported from, or None."""
-    row = db.one(
-        "SELECT m.source_dir, r.file_path, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"
-        " FROM raw_imports r JOIN pages p ON p.id = r.page_id JOIN import_manifest m USING (import_id)"
-        " WHERE r.page_id = ? AND r.is_active = 1 AND r.file_path NOT LIKE ? || '%'",
-        (page_id, INGESTED_PREFIX),
-    )
-    return None if row is None else (row[0], row[1], ImportedFile(*row[2:]))
-
-
 class NewImport:
     """Writes an import: its row in the manifest, its files and their entries in the log."""
 
@@ -475,32 +370,138 @@ class NewImport:
         tx.execute("UPDATE import_manifest SET page_count = ? WHERE import_id = ?", (page_count, self._id))
 
 
-def list_imports(db: "Database") -> list[ImportBatch]:
-    """Return all imports, newest first."""
-    rows = db.rows(
-        "SELECT import_id, source_dir, page_count,"
-        " (SELECT count(*) FROM import_files f WHERE f.import_id = m.import_id), created_at"
-        " FROM import_manifest m ORDER BY created_at DESC, import_id DESC"
-    )
-    return [ImportBatch(*row) for row in rows]
+class Imports:
+    """Reads what was imported or ingested: the imports, their files and sources, and the pages made from these."""
 
+    def __init__(self, db: "Database") -> None:
+        self._db = db
 
-def read_import_files(db: "Database", import_id: str) -> Iterator[tuple[str, bytes]]:
-    """Yield path and bytes of the files of an import in path order, one at a time to save memory.
-
-    Files of expired pages are left out, and expired lines are removed from the bytes.
-    """
-    for path, raw_id in db.rows(
-        "SELECT file_path, raw_id FROM import_files WHERE import_id = ? ORDER BY file_path", (import_id,)
-    ):
-        row = db.one(
-            "SELECT raw_bytes, page_id FROM raw_imports WHERE id = ? AND (page_id IS NULL OR page_id NOT IN"
-            " (SELECT page_id FROM expired WHERE kind = 'page'))",
-            (raw_id,),
+    def all(self) -> list[ImportBatch]:
+        """Return all imports, newest first."""
+        rows = self._db.rows(
+            "SELECT import_id, source_dir, page_count,"
+            " (SELECT count(*) FROM import_files f WHERE f.import_id = m.import_id), created_at"
+            " FROM import_manifest m ORDER BY created_at DESC, import_id DESC"
         )
-        if row is None:
-            continue
-        data = bytes(row[0])
-        for (text,) in db.rows("SELECT text FROM expired WHERE page_id = ? AND kind = 'line'", (row[1],)):
-            data = data.replace(text.encode(), b"")
-        yield path.removeprefix(INGESTED_PREFIX), data
+        return [ImportBatch(*row) for row in rows]
+
+    def files(self, import_id: str | None = None) -> dict[str, ImportedFile]:
+        """Return the files of one import, or the active imported file of each path from any import, by path."""
+        files, source, value = "r.file_path", "raw_imports r", f"{INGESTED_PREFIX}*"
+        condition = "r.is_active = 1 AND r.collection_id = 1 AND NOT r.file_path GLOB ?"
+        if import_id:
+            files, source, value = (
+                "f.file_path",
+                "import_files f JOIN raw_imports r ON r.id = f.raw_id",
+                import_id,
+            )
+            condition = "f.import_id = ?"
+        rows = self._db.rows(
+            f"SELECT {files}, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"  # noqa: S608
+            f" FROM {source} LEFT JOIN pages p ON p.id = r.page_id WHERE {condition}",
+            (value,),
+        )
+        return {path: ImportedFile(*rest) for path, *rest in rows}
+
+    def contents(self, import_id: str) -> Iterator[tuple[str, bytes]]:
+        """Yield path and bytes of the files of an import in path order, one at a time to save memory.
+
+        Files of expired pages are left out, and expired lines are removed from the bytes.
+        """
+        for path, raw_id in self._db.rows(
+            "SELECT file_path, raw_id FROM import_files WHERE import_id = ? ORDER BY file_path", (import_id,)
+        ):
+            row = self._db.one(
+                "SELECT raw_bytes, page_id FROM raw_imports WHERE id = ? AND (page_id IS NULL OR page_id NOT IN"
+                " (SELECT page_id FROM expired WHERE kind = 'page'))",
+                (raw_id,),
+            )
+            if row is None:
+                continue
+            data = bytes(row[0])
+            for (text,) in self._db.rows(
+                "SELECT text FROM expired WHERE page_id = ? AND kind = 'line'", (row[1],)
+            ):
+                data = data.replace(text.encode(), b"")
+            yield path.removeprefix(INGESTED_PREFIX), data
+
+    def pages_of_file(self, path: str) -> list[tuple[str, str]]:
+        """Return slug and collection of up to two pages of an imported file.
+
+        `path` is absolute, or relative to the imported folder or to one of its parent folders.
+        """
+        return self._db.rows(
+            "SELECT DISTINCT p.slug, c.name FROM raw_imports r JOIN import_manifest m USING (import_id)"
+            " JOIN pages p ON p.id = r.page_id JOIN collections c ON c.id = p.collection_id"
+            " WHERE p.quarantined_at IS NULL AND length(?1) >= length(r.file_path)"
+            " AND '/' || ltrim(?1, '/') = substr('/' || ltrim(m.source_dir || '/' || r.file_path, '/'),"
+            " iif(?1 LIKE '/%', 1, -length(?1) - 1)) LIMIT 2",
+            (path,),
+        )
+
+    def origin(self, page_id: int) -> tuple[str, str, ImportedFile] | None:
+        """Return the folder, path and newest file that a page was imported from, or None."""
+        row = self._db.one(
+            "SELECT m.source_dir, r.file_path, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"
+            " FROM raw_imports r JOIN pages p ON p.id = r.page_id JOIN import_manifest m USING (import_id)"
+            " WHERE r.page_id = ? AND r.is_active = 1 AND r.file_path NOT LIKE ? || '%'",
+            (page_id, INGESTED_PREFIX),
+        )
+        return None if row is None else (row[0], row[1], ImportedFile(*row[2:]))
+
+    def last_ingest(self, content_hash: str, source_ref: str | None = None) -> EarlierIngest | None:
+        """Return the last ingest of this content from `source_ref`, or from any source if `source_ref` is None.
+
+        An ingest is skipped if all the pages that it changed are gone or hidden.
+        """
+        rows = self._db.rows(
+            "SELECT import_id, source_ref, created_at, pages_updated FROM ingest_log"
+            " WHERE content_hash = ? AND coalesce(source_ref = ?, 1) ORDER BY id DESC",
+            (content_hash, source_ref),
+        )
+        for import_id, ref, created_at, updated in rows:
+            slugs = self._db.rows(
+                "SELECT p.slug FROM json_each(?) AS wanted JOIN pages AS p ON p.id = wanted.value"
+                " WHERE p.quarantined_at IS NULL",
+                (updated,),
+            )
+            if slugs or updated == "[]":
+                return EarlierIngest(import_id, ref, created_at, tuple(slug for (slug,) in slugs))
+        return None
+
+    def pages_of_source(self, content_hash: str, source_ref: str) -> tuple[str | None, set[int]]:
+        """Return the slug of the visible page of a source, or None, and the ids of all pages that it changed."""
+        row = self._db.one(
+            "SELECT p.slug FROM ingest_log AS l JOIN raw_imports AS r ON r.import_id = l.import_id"
+            " AND r.content_hash = l.content_hash JOIN pages AS p ON p.id = r.page_id"
+            " WHERE l.content_hash = ? AND l.source_ref = ? AND p.quarantined_at IS NULL ORDER BY r.id DESC LIMIT 1",
+            (content_hash, source_ref),
+        )
+        changed = self._db.rows(
+            "SELECT DISTINCT wanted.value FROM ingest_log AS l, json_each(l.pages_updated) AS wanted"
+            " WHERE l.content_hash = ? AND l.source_ref = ?",
+            (content_hash, source_ref),
+        )
+        return None if row is None else str(row[0]), {int(page_id) for (page_id,) in changed}
+
+    def newest_source(self, page_id: int) -> tuple[str, int | None, bytes] | None:
+        """Return the source a page was last ingested from, the resulting page version and the bytes, or None."""
+        row = self._db.one(
+            "SELECT l.source_ref, r.page_version, r.raw_bytes FROM raw_imports AS r JOIN ingest_log AS l"
+            " ON l.content_hash = r.content_hash AND l.import_id = r.import_id"
+            " WHERE r.page_id = ? ORDER BY r.id DESC LIMIT 1",
+            (page_id,),
+        )
+        return None if row is None else (str(row[0]), row[1], bytes(row[2]))
+
+    def sources_without_page(self) -> list[IngestSource]:
+        """Return the ingested sources that have no page. Older releases did not create a page for each source."""
+        rows = self._db.rows(
+            "SELECT substr(m.source_dir, 1, length(m.source_dir) - length(l.source_ref) - 2), l.source_ref,"
+            " r.file_path, r.raw_bytes, r.content_hash FROM ingest_log AS l"
+            " JOIN import_manifest AS m USING (import_id)"
+            " JOIN raw_imports AS r ON r.import_id = l.import_id AND r.content_hash = l.content_hash"
+            " WHERE r.page_id IS NULL AND m.source_dir LIKE '%_: _%'"
+            " AND substr(m.source_dir, -length(l.source_ref) - 2) = ': ' || l.source_ref ORDER BY l.id"
+        )
+        return [IngestSource(*row) for row in rows]

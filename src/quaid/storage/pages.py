@@ -323,7 +323,7 @@ def _did_you_mean(db: "Database", slug: str) -> str:
     name = slug.rpartition("/")[2]
     elsewhere = "slug = ? OR substr(slug, -length(?)) = ? ORDER BY slug LIMIT 3"
     near = _matching_slugs(db, elsewhere, (name, "/" + name, "/" + name))
-    if not near and (called := namesake_hint(db, slug)):
+    if not near and (called := Namesakes(db, slug).hint()):
         return called
     # difflib is slow, so only a few candidates are compared: first the neighbours in sort order, then slugs of
     # similar length that begin with the same two letters, or that have a segment beginning with the first two
@@ -338,7 +338,7 @@ def _did_you_mean(db: "Database", slug: str) -> str:
         ),
     ):
         near = near or difflib.get_close_matches(slug, _matching_slugs(db, among, values), n=3, cutoff=0.7)
-    return f"Did you mean {' or '.join(near)}?" if near else partial_name_hint(db, name)
+    return f"Did you mean {' or '.join(near)}?" if near else Namesakes(db, name).partial_hint()
 
 
 def _matching_slugs(db: "Database", among: str, values: tuple[str, ...]) -> list[str]:
@@ -404,46 +404,51 @@ def pages_called(db: "Database", names: list[str]) -> list[PageName]:
     return sorted(page_names, key=lambda row: (NAME_KINDS.index(row.kind), row.page_id))
 
 
-def namesake_hint(db: "Database", name: str, collection: str | None = None) -> str:
-    """Return a sentence listing up to three pages with this title or alias, or "" if there are none."""
-    rows = db.rows(
-        "SELECT c.name, p.slug, p.title FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
-        " JOIN collections c ON c.id = p.collection_id WHERE n.name = ?1 AND n.kind IN ('title', 'alias')"
-        " AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2) ORDER BY n.kind DESC, p.slug LIMIT 3",
-        (fold_name(name), collection),
-    )
-    addresses = " and ".join(f"{address(where, slug)} ({called_so})" for where, slug, called_so in rows)
-    return (
-        addresses
-        and f"The page{'s' if len(rows) > 1 else ''} of that name {'are' if len(rows) > 1 else 'is'} {addresses}."
-    )
+class Namesakes(NamedTuple):
+    """The visible pages with a name as title or alias, in one collection or, if it is None, in all."""
 
+    db: "Database"
+    name: str
+    collection: str | None = None
 
-def partial_name_hint(db: "Database", name: str, collection: str | None = None) -> str:
-    """Return a question listing up to three pages whose title or alias contains this name, or ""."""
-    part = fold_name(name)
-    if len(part) < MIN_PARTIAL_NAME:
-        return ""
-    rows = db.rows(
-        "SELECT DISTINCT c.name, p.slug, p.title FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
-        " JOIN collections c ON c.id = p.collection_id WHERE ' ' || n.name LIKE '% ' || ?1 || '%'"
-        " AND n.kind IN ('title', 'alias') AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2)"
-        " ORDER BY p.slug LIMIT 3",
-        (part, collection),
-    )
-    addresses = " or ".join(f"{address(where, slug)} ({title})" for where, slug, title in rows)
-    return addresses and f"Did you mean {addresses}?"
+    def only(self) -> tuple[str, str] | None:
+        """Return slug and collection of the only page with this name, or None."""
+        rows = self.db.rows(
+            "SELECT DISTINCT p.slug, c.name FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
+            " JOIN collections c ON c.id = p.collection_id WHERE n.name = ?1 AND n.kind IN ('title', 'alias')"
+            " AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2) LIMIT 2",
+            (fold_name(self.name), self.collection),
+        )
+        return (rows[0][0], rows[0][1]) if len(rows) == 1 else None
 
+    def hint(self) -> str:
+        """Return a sentence listing up to three pages with this name, or "" if there are none."""
+        rows = self.db.rows(
+            "SELECT c.name, p.slug, p.title FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
+            " JOIN collections c ON c.id = p.collection_id WHERE n.name = ?1 AND n.kind IN ('title', 'alias')"
+            " AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2) ORDER BY n.kind DESC, p.slug LIMIT 3",
+            (fold_name(self.name), self.collection),
+        )
+        addresses = " and ".join(f"{address(where, slug)} ({title})" for where, slug, title in rows)
+        return (
+            addresses
+            and f"The page{'s' if len(rows) > 1 else ''} of that name {'are' if len(rows) > 1 else 'is'} {addresses}."
+        )
 
-def single_namesake(db: "Database", name: str, collection: str | None = None) -> tuple[str, str] | None:
-    """Return slug and collection of the only page with this title or alias, or None."""
-    rows = db.rows(
-        "SELECT DISTINCT p.slug, c.name FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
-        " JOIN collections c ON c.id = p.collection_id WHERE n.name = ?1 AND n.kind IN ('title', 'alias')"
-        " AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2) LIMIT 2",
-        (fold_name(name), collection),
-    )
-    return (rows[0][0], rows[0][1]) if len(rows) == 1 else None
+    def partial_hint(self) -> str:
+        """Return a question listing up to three pages whose title or alias contains this name, or ""."""
+        part = fold_name(self.name)
+        if len(part) < MIN_PARTIAL_NAME:
+            return ""
+        rows = self.db.rows(
+            "SELECT DISTINCT c.name, p.slug, p.title FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
+            " JOIN collections c ON c.id = p.collection_id WHERE ' ' || n.name LIKE '% ' || ?1 || '%'"
+            " AND n.kind IN ('title', 'alias') AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2)"
+            " ORDER BY p.slug LIMIT 3",
+            (part, self.collection),
+        )
+        addresses = " or ".join(f"{address(where, slug)} ({title})" for where, slug, title in rows)
+        return addresses and f"Did you mean {addresses}?"
 
 
 def page_names(db: "Database", page_ids: "Iterable[int]") -> list[str]:
@@ -453,56 +458,6 @@ def page_names(db: "Database", page_ids: "Iterable[int]") -> list[str]:
         (str(sorted(page_ids)),),
     )
     return [str(name) for (name,) in rows]
-
-
-def similar_pages(db: "Database", page_id: int, most: int) -> list[str]:
-    """Return addresses of up to `most` pages that may be about the same thing, by their titles and aliases.
-
-    Pages that a user declared distinct, and names of many pages such as "Overview", are left out.
-    """
-    own = db.rows(
-        "SELECT n.name, n.kind, p.type, p.uuid FROM page_names AS n JOIN pages AS p ON p.id = n.page_id"
-        " WHERE n.page_id = ? AND n.kind IN ('title', 'alias')",
-        (page_id,),
-    )
-    similar: dict[int, None] = {}
-    for name, kind, type_, _ in own:
-        reordered = " ".join(reversed(name.split()))
-        first = name.partition(" ")[0]
-        same = [row for row in pages_called(db, list({name, reordered})) if row.page_id != page_id]
-        if len({row.page_id for row in same}) < MOST_NAMESAKES:
-            similar |= {row.page_id: None for row in same if row.kind in ("title", "alias")}
-        if kind != "title":
-            continue
-        # Compare only names with the same beginning, which the index finds, and the first word alone, because one
-        # page may have a first name and another the full name.
-        starts = pages_beginning(db, name[: max(3, len(name) * 2 // 3)], MOST_NAMES_COMPARED)
-        if type_ == "person" and name != first:
-            starts += pages_beginning(db, name[0], MOST_NAMES_COMPARED, name.rpartition(" ")[2])
-        starts += pages_called(db, [first, *(f"{first} {suffix}" for suffix in COMPANY_SUFFIXES)])
-        near = {
-            row.page_id
-            for row in starts
-            if row.page_id != page_id
-            and row.kind in ("title", "alias")
-            and is_similar_name(name, row.name, type_)
-        }
-        if len(near) <= MOST_NAMESAKES:
-            types = {id: head.type for id, head in page_heads(db, list(near)).items()}
-            similar |= {id: None for id, other in types.items() if other == type_}
-    heads = page_heads(db, list(similar)[: 2 * most])
-    distinct = _distinct_from(db, page_id, list(heads))
-    return [address(head.collection, head.slug) for id, head in heads.items() if id not in distinct][:most]
-
-
-def _distinct_from(db: "Database", page_id: int, others: list[int]) -> set[int]:
-    """Return the pages in `others` that a user declared distinct from the page."""
-    rows = db.rows(
-        "SELECT b.id FROM pages AS a JOIN pages AS b ON b.id IN (SELECT value FROM json_each(?))"
-        " JOIN quaid_config AS q ON q.key = ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid) WHERE a.id = ?",
-        (str(others), DISTINCT_KEY, page_id),
-    )
-    return {id for (id,) in rows}
 
 
 def pages_beginning(db: "Database", start: str, limit: int, last_word: str = "") -> list[PageName]:
@@ -672,8 +627,8 @@ def write_raw_data(
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
-TRUTHS_PER_QUERY = 500
-"""`page_truths` reads this many pages per query."""
+TEXTS_PER_QUERY = 500
+"""Duplicates.texts() reads this many pages per query."""
 
 DISTINCT_KEY = "distinct "
 """Prefix of the configuration keys that mark two pages as distinct.
@@ -685,47 +640,10 @@ MOST_NAMES_COMPARED = 40
 """A title is compared with at most this many names that have the same beginning."""
 
 MIN_PARTIAL_NAME = 2
-"""`partial_name_hint` ignores names with fewer characters than this."""
+"""Namesakes.partial_hint() ignores names with fewer characters than this."""
 
 MOST_NAMESAKES = 3
 """A name shared by more pages than this, such as "Overview", is ignored."""
-
-
-def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
-    """Yield id and compiled truth (the text above the timeline) of all visible pages, read in batches."""
-    rows: list[Row] = [(0, "")]
-    while rows:
-        rows = db.rows(
-            "SELECT id, compiled_truth FROM pages WHERE id > ? AND quarantined_at IS NULL ORDER BY id LIMIT ?",
-            (rows[-1][0], TRUTHS_PER_QUERY),
-        )
-        yield from rows
-
-
-def namesake_and_distinct_pairs(db: "Database") -> tuple[list[tuple[int, int, str]], set[tuple[int, int]]]:
-    """Return the pairs of visible pages that share a title or alias, and the pairs marked as distinct.
-
-    Each pair has the lower id first; a pair of the first kind also has the shared name. Two pages that share
-    a name form a pair only if they have the same type and collection, and at most MOST_NAMESAKES pages of
-    this type and collection have the name.
-    """
-    rows = db.rows(
-        "WITH called AS (SELECT n.name, n.page_id, p.type, p.collection_id FROM page_names AS n"
-        " JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL WHERE n.kind IN ('title', 'alias')),"
-        " few AS (SELECT name, type, collection_id FROM called GROUP BY 1, 2, 3 HAVING count(*) BETWEEN 2 AND ?)"
-        " SELECT a.page_id, b.page_id, a.name FROM few JOIN called AS a USING (name, type, collection_id)"
-        " JOIN called AS b USING (name, type, collection_id) WHERE a.page_id < b.page_id ORDER BY 1, 2, 3",
-        (MOST_NAMESAKES,),
-    )
-    distinct = db.rows(
-        "SELECT min(a.id, b.id), max(a.id, b.id) FROM quaid_config AS q"
-        " JOIN pages AS a ON a.uuid = substr(q.key, ?1, 36) JOIN pages AS b ON b.uuid = substr(q.key, ?1 + 37)"
-        " WHERE q.key GLOB ?2",
-        (len(DISTINCT_KEY) + 1, DISTINCT_KEY + "*"),
-    )
-    return [(first, second, str(name)) for first, second, name in rows], {
-        (first, second) for first, second in distinct
-    }
 
 
 class StoredPair(NamedTuple):
@@ -741,65 +659,168 @@ COMPARED_KEY = "compared_at"
 """Key in quaid_config for the time of the last comparison of all pages. The value also has the page count."""
 
 
-def store_pairs(tx: "Transaction", pairs: "Iterable[StoredPair]", pages: int, now: str) -> None:
-    """Replace the stored pairs of similar pages by the result of a new comparison."""
-    tx.execute("DELETE FROM duplicate_pairs")
-    tx.executemany(
-        "INSERT INTO duplicate_pairs (page_id, other_page_id, page_version, other_version, likeness, why)"
-        " SELECT a.id, b.id, a.version, b.version, ?, ? FROM pages AS a, pages AS b WHERE a.id = ? AND b.id = ?",
-        [(pair.likeness, json.dumps(pair.why), pair.page_id, pair.other_page_id) for pair in pairs],
-    )
-    tx.execute(
-        "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (COMPARED_KEY, f"{now} {pages}")
-    )
+class Duplicates:
+    """Finds pages that may be about the same thing, and stores the pairs that a comparison of all pages found."""
 
+    def __init__(self, db: "Database") -> None:
+        self._db = db
 
-def stored_pairs(db: "Database") -> tuple[list[StoredPair], str | None, int]:
-    """Return the stored pairs, the time of the comparison (None if never), and the number of pages compared.
+    def texts(self) -> "Iterator[tuple[int, str]]":
+        """Yield id and compiled truth (the text above the timeline) of all visible pages, read in batches."""
+        rows: list[Row] = [(0, "")]
+        while rows:
+            rows = self._db.rows(
+                "SELECT id, compiled_truth FROM pages WHERE id > ? AND quarantined_at IS NULL ORDER BY id LIMIT ?",
+                (rows[-1][0], TEXTS_PER_QUERY),
+            )
+            yield from rows
 
-    Pairs with a page that has changed since, and pairs that were declared distinct, are left out.
-    """
-    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (COMPARED_KEY,))
-    at, _, count = str(row[0]).partition(" ") if row else ("", "", "0")
-    rows = db.rows(
-        "SELECT d.page_id, d.other_page_id, d.likeness, d.why FROM duplicate_pairs AS d"
-        " JOIN pages AS a ON a.id = d.page_id AND a.version = d.page_version AND a.quarantined_at IS NULL"
-        " JOIN pages AS b ON b.id = d.other_page_id AND b.version = d.other_version AND b.quarantined_at IS NULL"
-        " WHERE NOT EXISTS (SELECT 1 FROM quaid_config"
-        " WHERE key = ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid))"
-        " ORDER BY coalesce(d.likeness, 0) DESC, a.slug, b.slug",
-        (DISTINCT_KEY,),
-    )
-    pairs = [StoredPair(one, other, likeness, tuple(json.loads(why))) for one, other, likeness, why in rows]
-    return pairs, at or None, int(count)
+    def namesakes(self) -> list[tuple[int, int, str]]:
+        """Return the pairs of visible pages that share a title or alias, the lower id first, with the shared name.
 
+        Two pages that share a name form a pair only if they have the same type and collection, and at most
+        MOST_NAMESAKES pages of this type and collection have the name.
+        """
+        rows = self._db.rows(
+            "WITH called AS (SELECT n.name, n.page_id, p.type, p.collection_id FROM page_names AS n"
+            " JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL WHERE n.kind IN ('title', 'alias')),"
+            " few AS (SELECT name, type, collection_id FROM called GROUP BY 1, 2, 3 HAVING count(*) BETWEEN 2 AND ?)"
+            " SELECT a.page_id, b.page_id, a.name FROM few JOIN called AS a USING (name, type, collection_id)"
+            " JOIN called AS b USING (name, type, collection_id) WHERE a.page_id < b.page_id ORDER BY 1, 2, 3",
+            (MOST_NAMESAKES,),
+        )
+        return [(first, second, str(name)) for first, second, name in rows]
 
-def mark_distinct(tx: "Transaction", one: int, other: int, now: str) -> bool:
-    """Record that a user declared two pages distinct. Return False if this was already recorded."""
-    tx.execute(
-        "INSERT INTO quaid_config (key, value) SELECT ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid), ?"
-        " FROM pages AS a, pages AS b WHERE a.id = ? AND b.id = ? ON CONFLICT DO NOTHING",
-        (DISTINCT_KEY, now, one, other),
-    )
-    return tx.changes() > 0
+    def mean_vectors(self, model: "EmbeddingModel", ids: set[int]) -> "dict[int, Array]":
+        """Return the normalized sum of the chunk vectors of each page, by page id. Skip pages without vectors."""
+        import numpy as np
 
+        vectors_of_page: dict[int, list[Array]] = {}
+        for page_id, vector in self._db.rows(
+            "SELECT c.page_id, v.vector FROM json_each(?) AS wanted"  # noqa: S608 (checked)
+            " CROSS JOIN chunks AS c ON c.page_id = wanted.value"
+            f" CROSS JOIN {model.vec_table} AS v ON v.content_hash = c.content_hash AND v.model = ?",
+            (str(sorted(ids)), model.name),
+        ):
+            vectors_of_page.setdefault(page_id, []).append(np.frombuffer(vector, "<f2").astype(np.float32))
+        sums = {page_id: np.sum(vectors, axis=0) for page_id, vectors in vectors_of_page.items()}
+        return {
+            page_id: vector_sum / max(float(np.linalg.norm(vector_sum)), 1e-9)
+            for page_id, vector_sum in sums.items()
+        }
 
-def mean_vectors(db: "Database", model: "EmbeddingModel", ids: set[int]) -> "dict[int, Array]":
-    """Return the normalized sum of the chunk vectors of each page, by page id. Skip pages without vectors."""
-    import numpy as np
+    def store(self, pairs: "Iterable[StoredPair]", pages: int, now: str) -> None:
+        """Replace the stored pairs by the result of a new comparison of `pages` pages."""
 
-    vectors_of_page: dict[int, list[Array]] = {}
-    for page_id, vector in db.rows(
-        f"SELECT c.page_id, v.vector FROM json_each(?) AS wanted CROSS JOIN chunks AS c ON c.page_id = wanted.value"  # noqa: S608 (checked)
-        f" CROSS JOIN {model.vec_table} AS v ON v.content_hash = c.content_hash AND v.model = ?",
-        (str(sorted(ids)), model.name),
-    ):
-        vectors_of_page.setdefault(page_id, []).append(np.frombuffer(vector, "<f2").astype(np.float32))
-    sums = {page_id: np.sum(vectors, axis=0) for page_id, vectors in vectors_of_page.items()}
-    return {
-        page_id: vector_sum / max(float(np.linalg.norm(vector_sum)), 1e-9)
-        for page_id, vector_sum in sums.items()
-    }
+        def work(tx: "Transaction") -> None:
+            tx.execute("DELETE FROM duplicate_pairs")
+            tx.executemany(
+                "INSERT INTO duplicate_pairs (page_id, other_page_id, page_version, other_version, likeness, why)"
+                " SELECT a.id, b.id, a.version, b.version, ?, ? FROM pages AS a, pages AS b"
+                " WHERE a.id = ? AND b.id = ?",
+                [(pair.likeness, json.dumps(pair.why), pair.page_id, pair.other_page_id) for pair in pairs],
+            )
+            tx.execute(
+                "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)",
+                (COMPARED_KEY, f"{now} {pages}"),
+            )
+
+        self._db.write(work)
+
+    def stored(self) -> tuple[list[StoredPair], str | None, int]:
+        """Return the stored pairs, the time of the comparison (None if never), and the number of pages compared.
+
+        Pairs with a page that has changed since, and pairs that were declared distinct, are left out.
+        """
+        row = self._db.one("SELECT value FROM quaid_config WHERE key = ?", (COMPARED_KEY,))
+        at, _, count = str(row[0]).partition(" ") if row else ("", "", "0")
+        rows = self._db.rows(
+            "SELECT d.page_id, d.other_page_id, d.likeness, d.why FROM duplicate_pairs AS d"
+            " JOIN pages AS a ON a.id = d.page_id AND a.version = d.page_version AND a.quarantined_at IS NULL"
+            " JOIN pages AS b ON b.id = d.other_page_id AND b.version = d.other_version"
+            " AND b.quarantined_at IS NULL WHERE NOT EXISTS (SELECT 1 FROM quaid_config"
+            " WHERE key = ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid))"
+            " ORDER BY coalesce(d.likeness, 0) DESC, a.slug, b.slug",
+            (DISTINCT_KEY,),
+        )
+        pairs = [
+            StoredPair(one, other, likeness, tuple(json.loads(why))) for one, other, likeness, why in rows
+        ]
+        return pairs, at or None, int(count)
+
+    def mark_distinct(self, one: int, other: int, now: str) -> bool:
+        """Record that a user declared two pages distinct. Return False if this was already recorded."""
+
+        def work(tx: "Transaction") -> bool:
+            tx.execute(
+                "INSERT INTO quaid_config (key, value)"
+                " SELECT ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid), ?"
+                " FROM pages AS a, pages AS b WHERE a.id = ? AND b.id = ? ON CONFLICT DO NOTHING",
+                (DISTINCT_KEY, now, one, other),
+            )
+            return tx.changes() > 0
+
+        return self._db.write(work)
+
+    def distinct(self) -> set[tuple[int, int]]:
+        """Return the pairs of visible pages that a user declared distinct, the lower id first."""
+        rows = self._db.rows(
+            "SELECT min(a.id, b.id), max(a.id, b.id) FROM quaid_config AS q"
+            " JOIN pages AS a ON a.uuid = substr(q.key, ?1, 36) JOIN pages AS b ON b.uuid = substr(q.key, ?1 + 37)"
+            " WHERE q.key GLOB ?2",
+            (len(DISTINCT_KEY) + 1, DISTINCT_KEY + "*"),
+        )
+        return {(first, second) for first, second in rows}
+
+    def of_page(self, page_id: int, most: int) -> list[str]:
+        """Return addresses of up to `most` pages that may be about the same thing, by their titles and aliases.
+
+        Pages that a user declared distinct, and names of many pages such as "Overview", are left out.
+        """
+        own = self._db.rows(
+            "SELECT n.name, n.kind, p.type, p.uuid FROM page_names AS n JOIN pages AS p ON p.id = n.page_id"
+            " WHERE n.page_id = ? AND n.kind IN ('title', 'alias')",
+            (page_id,),
+        )
+        similar: dict[int, None] = {}
+        for name, kind, type_, _ in own:
+            reordered = " ".join(reversed(name.split()))
+            first = name.partition(" ")[0]
+            same = [row for row in pages_called(self._db, list({name, reordered})) if row.page_id != page_id]
+            if len({row.page_id for row in same}) < MOST_NAMESAKES:
+                similar |= {row.page_id: None for row in same if row.kind in ("title", "alias")}
+            if kind != "title":
+                continue
+            # Compare only names with the same beginning, which the index finds, and the first word alone, because one
+            # page may have a first name and another the full name.
+            starts = pages_beginning(self._db, name[: max(3, len(name) * 2 // 3)], MOST_NAMES_COMPARED)
+            if type_ == "person" and name != first:
+                starts += pages_beginning(self._db, name[0], MOST_NAMES_COMPARED, name.rpartition(" ")[2])
+            starts += pages_called(self._db, [first, *(f"{first} {suffix}" for suffix in COMPANY_SUFFIXES)])
+            near = {
+                row.page_id
+                for row in starts
+                if row.page_id != page_id
+                and row.kind in ("title", "alias")
+                and is_similar_name(name, row.name, type_)
+            }
+            if len(near) <= MOST_NAMESAKES:
+                types = {id: head.type for id, head in page_heads(self._db, list(near)).items()}
+                similar |= {id: None for id, other in types.items() if other == type_}
+        heads = page_heads(self._db, list(similar)[: 2 * most])
+        distinct = self._distinct_from(page_id, list(heads))
+        others = [head for id, head in heads.items() if id not in distinct]
+        return [address(head.collection, head.slug) for head in others[:most]]
+
+    def _distinct_from(self, page_id: int, others: list[int]) -> set[int]:
+        """Return the pages in `others` that a user declared distinct from the page."""
+        rows = self._db.rows(
+            "SELECT b.id FROM pages AS a JOIN pages AS b ON b.id IN (SELECT value FROM json_each(?))"
+            " JOIN quaid_config AS q ON q.key = ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid)"
+            " WHERE a.id = ?",
+            (str(others), DISTINCT_KEY, page_id),
+        )
+        return {id for (id,) in rows}
 
 
 class PageHead(NamedTuple):
