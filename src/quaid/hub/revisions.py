@@ -331,7 +331,9 @@ class RevisionWriter:
             )
         if self._changed:
             insert(
-                *(self.tx, "heads", "space, uuid, revision, hash, slug, purged, seq, size"),
+                self.tx,
+                "heads",
+                "space, uuid, revision, hash, slug, purged, seq, size",
                 list(self._changed.values()),
                 " ON CONFLICT (space, uuid) DO UPDATE SET revision = excluded.revision, hash = excluded.hash,"
                 " slug = excluded.slug, purged = excluded.purged, seq = excluded.seq, size = excluded.size",

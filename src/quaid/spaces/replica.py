@@ -232,16 +232,13 @@ class Replica:
         if self._result.pulled and self.collection.root is None:
             self.db.write(self._discard_expired)
         self._acknowledge()
-        now, problems = self._now(), self._problems()
+        now = self._now()
         # Frequent background syncs without changes store the time only once a minute.
         if self.space.problem or now[:16] != (self.space.synced_at or "")[:16]:
             self.db.write(lambda tx: self.space.update(tx, synced_at=now, problem=None))
         waiting = self.space.count_waiting(self.db)
+        problems = tuple(f"{slug}: {problem}" for slug, _, problem in self.space.outbox_problems(self.db))
         return self._result._replace(waiting=waiting, problems=problems)
-
-    def _problems(self) -> tuple[str, ...]:
-        rows = self.space.outbox_problems(self.db)
-        return tuple(f"{slug}: {problem}" for slug, _, problem in rows)
 
     def _refresh(self) -> None:
         """Update name, kind and right of the space."""
@@ -261,7 +258,8 @@ class Replica:
         """Index changed files of the attached folder before changes from the hub are merged into them."""
         if self.collection.root is not None and self.collection.state == "active":
             sync_collection(
-                *(self.db, self.collection),
+                self.db,
+                self.collection,
                 now=self._now(),
                 new_uuid=self._new_uuid,
                 progress=self._progress,
@@ -393,10 +391,7 @@ class Replica:
                     trust.set_of_new_pages(tx, [page_id])
                     _, is_open = self.space.write_rows(tx, page_id, bundle)
                 self.space.clear(tx, bundle.uuid)
-                state = PageState(
-                    bundle.uuid, page_id, change.revision, change.hash, change.hash, False, change.bundle
-                )
-                states.append(state._replace(has_open_links=is_open))
+                states.append(_synced_state(change, change.revision, page_id, is_open))
             self.space.save_states(tx, states)
             self._written += ids
         self._count(pulled=len(free))
@@ -445,7 +440,7 @@ class Replica:
             _text_hash(pushed) in self._text_hashes(self.db, local.page_id)
             and {*pushed.links, *pushed.facts} <= {*ours.links, *ours.facts}
         ):
-            found = PageState(head.uuid, local.page_id, own.revision, own.hash, own.hash, False, own.bundle)
+            found = _synced_state(own, own.revision, local.page_id)
             self.db.write(lambda tx: self.space.save_states(tx, [found]))
 
     def _text_hashes(self, db: Database | Transaction, page_id: int) -> set[str]:
@@ -535,10 +530,7 @@ class Replica:
                 result, conflicts = merge(base, ours, theirs, our_name, their_name)
         with spaces.replicating(tx, change.person, change.agent, change.device_name):
             page_id, is_open = self._write(tx, local, result, change.at)
-        state = PageState(
-            *(change.uuid, page_id, change.revision, change.hash, change.hash, change.deleted, change.bundle),
-            has_open_links=is_open,
-        )
+        state = _synced_state(change, change.revision, page_id, is_open)
         after, _ = self._local(tx, change.uuid, state)
         after_hash = bundles.digest(self._wire(after)) if after is not None else change.hash
         if result is theirs:
@@ -578,7 +570,11 @@ class Replica:
         old = pages.find(self.db, bundle.slug, self.collection.name) if page_id and not local.hidden else None
         title = old.title if old is not None and old.slug == local.slug else None
         saved = page_writer.save_page(
-            *(self.db, tx, self.collection, old, _build(bundle, title)),
+            self.db,
+            tx,
+            self.collection,
+            old,
+            _build(bundle, title),
             uuid=bundle.uuid if page_id is None else self._new_uuid(),
             now=at,
             expected_version=None,
@@ -815,9 +811,8 @@ class Replica:
         """Record the pushed revision as the common one, and remove the page from the outbox."""
         local = self.space.read_page(tx, row.uuid)
         before = self.space.page_state(tx, row.uuid)
-        state = PageState(row.uuid, local.page_id, revision, push.hash, push.hash, push.deleted, push.bundle)
         open_links = before is not None and before.has_open_links
-        self.space.save_states(tx, [state._replace(has_open_links=open_links)])
+        self.space.save_states(tx, [_synced_state(push, revision, local.page_id, open_links)])
         self.space.clear(tx, row.uuid, row.changes)
 
     def _purge_all(self) -> None:
@@ -966,6 +961,22 @@ class Replica:
 def _author_name(person: str, agent: str, device: str) -> str:
     """Return the name of an author to show in a conflict, as in "mira on laptop"."""
     return person + (f" with {agent}" if agent else "") + (f" on {device}" if device else "")
+
+
+def _synced_state(
+    sent: Change | Push, revision: int, page_id: int | None, has_open_links: bool = False
+) -> PageState:
+    """Return the state of a page whose text here is that of a revision on the hub."""
+    return PageState(
+        uuid=sent.uuid,
+        page_id=page_id,
+        revision=revision,
+        hash=sent.hash,
+        local_hash=sent.hash,
+        deleted=sent.deleted,
+        base=sent.bundle,
+        has_open_links=has_open_links,
+    )
 
 
 def _build(bundle: Bundle, title: str | None = None) -> Page:
