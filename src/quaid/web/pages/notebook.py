@@ -84,7 +84,9 @@ async def show_file(request: Request) -> Response:
     resolve = (await load_page_links(request, page))[2] if page else resolve_nothing
     line = requested_line(request)[1]
     return await _render_file(
-        *(request, record, record.text),
+        request,
+        record,
+        record.text,
         html=await _file_html(request, path, record.text, resolve, line),
         is_editing="edit" in request.query_params,
     )
@@ -167,7 +169,9 @@ async def save_file(request: Request) -> Response:
     try:
         record = await _write_file(request, path, text, version)
         return redirect(
-            *(request, base.file_url(path), SAVED if record.changed else UNCHANGED),
+            request,
+            base.file_url(path),
+            SAVED if record.changed else UNCHANGED,
             **await _saved_values(request, path, text),
         )
     except QuaidError as caught:
@@ -177,7 +181,9 @@ async def save_file(request: Request) -> Response:
     if is_conflict and (message := await _save_merged(request, form, now)):
         return redirect(request, base.file_url(path), message, **await _saved_values(request, path, text))
     return await _render_file(
-        *(request, now or None, text),
+        request,
+        now or None,
+        text,
         html=await _file_html(request, path, text, resolve_nothing),
         is_editing=True,
         problem=str(error),
@@ -223,7 +229,7 @@ async def change_line(request: Request) -> Response:
 
 async def _write_file(request: Request, path: str, text: str, version: int) -> Any:
     return await call_operation(
-        *(request, "notebook write"), path=path, content=text, replace=True, expected_version=version
+        request, "notebook write", path=path, content=text, replace=True, expected_version=version
     )
 
 
@@ -340,7 +346,8 @@ async def _edit_form(
 ) -> Response:
     """Render the editor of a node. `theirs` is its current text after a conflict."""
     return render_page(
-        *(request, "node_edit.html"),
+        request,
+        "node_edit.html",
         http=http,
         node=record.node,
         text=text,
@@ -424,7 +431,8 @@ async def _new_form(
 ) -> Response:
     has_text = bool(form["text"].strip())
     return render_page(
-        *(request, "node_new.html"),
+        request,
+        "node_new.html",
         http=http,
         form=form,
         types=TYPES,

@@ -106,7 +106,8 @@ async def view_page(
         }
 
     return render_page(
-        *(request, "page.html"),
+        request,
+        "page.html",
         http=http,
         flash=flash,
         record=record,
@@ -239,7 +240,8 @@ async def revert_page(request: Request) -> Response:
     address = form["slug"]
     try:
         await call_operation(
-            *(request, "revert"),
+            request,
+            "revert",
             slug=address,
             to=parse_number(form["to"]),
             expected_version=parse_number(form["version"]),
@@ -351,7 +353,8 @@ async def save_page(request: Request) -> Response:
         return await _save_chosen(request, address, form)
     try:
         record = await call_operation(
-            *(request, "put"),
+            request,
+            "put",
             slug=address,
             content=text,
             expected_version=version,
@@ -400,7 +403,7 @@ def _merge_edit(form: Form, before: str, now: Any) -> MergedEdit | None:
     if not before or old.problem or ours.problem:
         return None
     front, keys = merge.merge_front_matter(
-        *(old.frontmatter, ours.frontmatter, now.frontmatter), "yours", "theirs"
+        old.frontmatter, ours.frontmatter, now.frontmatter, "yours", "theirs"
     )
     truth, texts = merge.merge_text(old.truth, ours.truth, now.compiled_truth, "yours", "theirs")
     entries = ours.timeline
@@ -424,7 +427,8 @@ async def _put_merged(request: Request, address: str, merged: MergedEdit, now: A
     """Save a merged text over the version `now`. Return a message, or "" if the page was changed again."""
     try:
         record = await call_operation(
-            *(request, "put"),
+            request,
+            "put",
             slug=address,
             content=markdown.render(merged.front, merged.truth, merged.entries),
             expected_version=now.version,
@@ -469,7 +473,10 @@ async def _save_failed(request: Request, address: str, form: Form, error: QuaidE
         origin = form["origin"] or form["base"]
         merged = None if isinstance(error, PageMoved | PageExists) else _merge_edit(form, origin, now)
         return await _edit_form(
-            *(request, slugs.address(now.collection, now.slug), text, now),
+            request,
+            slugs.address(now.collection, now.slug),
+            text,
+            now,
             status=status,
             theirs=_page_text(now),
             problem=_conflict_message(error, now.title),
@@ -477,7 +484,7 @@ async def _save_failed(request: Request, address: str, form: Form, error: QuaidE
             origin=origin,
         )
     return await _edit_form(
-        *(request, address, text, now or None), status=status, problem=browser_message(error), version=version
+        request, address, text, now or None, status=status, problem=browser_message(error), version=version
     )
 
 
@@ -533,7 +540,8 @@ def _new_form(
     """Render the form for a new page. `existing` is the page that already has this address."""
     at = slugs.address(existing.collection, existing.slug) if existing else ""
     return render_page(
-        *(request, "new.html"),
+        request,
+        "new.html",
         http=http,
         title=title,
         slug=address,
@@ -572,10 +580,7 @@ async def create_page(request: Request) -> Response:
             taken = (existing or None) if isinstance(error, VersionConflict) else None
             problem = ADDRESS_TAKEN if taken else browser_message(error)
             return _new_form(
-                *(request, title, address, text),
-                problem=problem,
-                existing=taken,
-                http=error.http_status,
+                request, title, address, text, problem=problem, existing=taken, http=error.http_status
             )
     url = base.edit_url(address) if base.stays_open(request) else base.page_url(address)
     return redirect(request, url, SAVED)

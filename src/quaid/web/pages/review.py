@@ -164,7 +164,8 @@ async def _show_tab(
     open_gaps = record.gaps if record and tab == "gaps" else ()
     log_gaps = await try_operation(request, "config get", key="log_gaps") if tab == "gaps" else None
     return render_page(
-        *(request, "review.html"),
+        request,
+        "review.html",
         http=http,
         tab=tab,
         tabs=TABS,
@@ -248,7 +249,8 @@ async def check_again(request: Request) -> Response:
     record = await call_operation(request, "check")
     open_ones = count_noun(record.total, "contradiction is", "contradictions are")
     return redirect(
-        *(request, "/review"),
+        request,
+        "/review",
         f"Checked the whole memory. {open_ones if record.total else 'No contradiction is'} open.",
     )
 
@@ -340,7 +342,8 @@ async def resolve_conflict(request: Request) -> Response:
     page = form["page"]
     try:
         await call_operation(
-            *(request, "review"),
+            request,
+            "review",
             slug=page,
             id=parse_number(form["number"]),
             keep=form["keep"],
@@ -383,7 +386,8 @@ async def _apply_gap_action(request: Request, form: Form) -> str:
         answer = record.gap.resolved_by_slug
         return f"Question {id} is closed" + (f": {humanize_sentence(answer)} answers it." if answer else ".")
     await call_operation(
-        *(request, "gaps approve"),
+        request,
+        "gaps approve",
         gap_id=id,
         query_text=form["query_text"].strip() or None,
         sensitivity=form["sensitivity"],
@@ -477,7 +481,8 @@ async def merge_pages(request: Request) -> Response:
         plan = await call_operation(request, "merge", **pair, dry_run=True)
         return render_page(request, "review.html", tab="duplicates", tabs=TABS, counts={}, plan=plan)
     record = await call_operation(
-        *(request, "merge"),
+        request,
+        "merge",
         **pair,
         yes=True,
         expected_version=parse_number(form["expected_version"]),
@@ -519,7 +524,8 @@ async def show_agents(request: Request) -> Response:
     on_day = {"since": day, "until": day} if day and not wrong_day else {}
     record, review = await asyncio.gather(
         try_operation(
-            *(request, "activity"),
+            request,
+            "activity",
             client=client or None,
             session=session or None,
             writes=writes,
@@ -531,7 +537,8 @@ async def show_agents(request: Request) -> Response:
     )
     waiting = {proposal.id: proposal for proposal in review.proposals} if review else {}
     return render_page(
-        *(request, "agents.html"),
+        request,
+        "agents.html",
         record=record,
         sessions=[_session_view(row, waiting) for row in record.sessions] if record else [],
         filters={"client": client, "day": day, "session": session, "writes": "1" if writes else ""},
@@ -610,13 +617,11 @@ async def show_conversations(request: Request) -> Response:
     if question:
         hits = await try_operation(request, "conversations search", query=question, limit=MAX_HITS)
     listed = await try_operation(
-        *(request, "conversations list"),
-        client=client or None,
-        limit=CONVERSATIONS_PER_PAGE,
-        offset=offset,
+        request, "conversations list", client=client or None, limit=CONVERSATIONS_PER_PAGE, offset=offset
     )
     return render_page(
-        *(request, "conversations.html"),
+        request,
+        "conversations.html",
         record=listed,
         hits=hits,
         found=[(hit, markdowns.make_snippet(hit.snippet.replace("**", ""), question)) for hit in hits.hits]
@@ -653,7 +658,8 @@ async def show_conversation(request: Request) -> Response:
     if around is not None:
         around = min(around, first.conversation.turns)
     record = await call_operation(
-        *(request, "conversations show"),
+        request,
+        "conversations show",
         session=name,
         around=around,
         limit=1 if full and turn else TURNS_PER_PAGE,
@@ -664,7 +670,8 @@ async def show_conversation(request: Request) -> Response:
         lambda: [(row, markdowns.render_markdown(row.text, mark=f"t{row.turn}-L")) for row in record.turns],
     )
     return render_page(
-        *(request, "conversation.html"),
+        request,
+        "conversation.html",
         record=record,
         name=f"{record.conversation.client}:{record.conversation.session}",
         turns=shown,

@@ -454,7 +454,8 @@ async def show_timeline(request: Request) -> Response:
         return base.with_query("/timeline", {**filters, "offset": start})
 
     return render_page(
-        *(request, "timeline.html"),
+        request,
+        "timeline.html",
         record=record,
         days=group_by_day(dated, names),
         filters=filters,
@@ -663,7 +664,8 @@ async def show_graph(request: Request, error: QuaidError | None = None) -> Respo
     links = [] if is_whole else list(view.links_on(day))
     missing = () if is_whole or view.links else await load_missing_links(request, view)
     return render_page(
-        *(request, "graph.html"),
+        request,
+        "graph.html",
         error=error,
         graph=view,
         is_whole=is_whole,
@@ -702,10 +704,7 @@ async def link_pages(request: Request) -> Response:
     """Link two pages of a group, and show the group again."""
     form = await read_form(request)
     record = await call_operation(
-        *(request, "link"),
-        from_=form["from"],
-        to=form["to"],
-        relationship=form["relationship"].strip() or None,
+        request, "link", from_=form["from"], to=form["to"], relationship=form["relationship"].strip() or None
     )
     link = record.link
     url = base.with_query("/graph", {"wing": form["wing"]})

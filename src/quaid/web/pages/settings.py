@@ -89,7 +89,8 @@ async def show_settings(
     collections = folders.value if folders else ()
     sessions = request.app.state.mcp_sessions if request_scope(request) == "owner" else ()
     return render_page(
-        *(request, "settings.html"),
+        request,
+        "settings.html",
         error=error,
         status=status,
         next_steps=[name_buttons(step) for step in status.next_steps] if status else [],
@@ -254,7 +255,8 @@ async def add_phone(request: Request) -> Response:
 
     picture = segno.make(record.link, error="l").svg_inline(scale=6, border=3, light="#fff", omitsize=True)
     return render_page(
-        *(request, "phone.html"),
+        request,
+        "phone.html",
         lan=lan,
         record=record,
         picture=Markup(picture),  # noqa: S704 (segno encodes the link as lines)
@@ -324,11 +326,7 @@ async def show_collection(request: Request, error: QuaidError | None = None) -> 
         await try_operation(request, "collection remove", name=name, dry_run=True) if is_attached else None
     )
     return render_page(
-        *(request, "collection.html"),
-        error=error,
-        record=record,
-        removal=removal,
-        here="/settings",
+        request, "collection.html", error=error, record=record, removal=removal, here="/settings"
     )
 
 
@@ -363,7 +361,8 @@ async def show_folders(request: Request, error: QuaidError | None = None) -> Res
         record = await call_operation(request, "collection folders")
     steps = folder_steps(record.path, record.roots)
     return render_page(
-        *(request, "folders.html"),
+        request,
+        "folders.html",
         error=error,
         record=record,
         wrong=wrong,
@@ -401,10 +400,7 @@ async def attach_folder(request: Request) -> Response:
         record = await call_operation(request, "notebook init", path=path or None)
         return redirect(request, "/notebook", f"The notebook is in {record.root}.")
     record = await call_operation(
-        *(request, "collection add"),
-        name=form["name"].strip(),
-        path=path,
-        read_only=bool(form["read_only"]),
+        request, "collection add", name=form["name"].strip(), path=path, read_only=bool(form["read_only"])
     )
     added = f"{record.collection.name} is attached, with {count_noun(record.collection.pages, 'page')}."
     halted = f" It needs a decision: {record.sync.halted}" if record.sync.halted else ""
@@ -426,7 +422,8 @@ async def show_client(request: Request, error: QuaidError | None = None) -> Resp
     command, more = ("disconnect", {}) if is_leaving else ("connect", options)
     preview = await try_operation(request, command, client=name, dry_run=True, **more)
     return render_page(
-        *(request, "client.html"),
+        request,
+        "client.html",
         error=error,
         client=client,
         preview=preview,
@@ -599,13 +596,7 @@ async def show_share(request: Request, error: QuaidError | None = None) -> Respo
     if not url and (address := _ADDRESS.search(text)):  # Android passes the address in the text
         url = address[0]
         text = " ".join(text.replace(url, " ").split())
-    return render_page(
-        *(request, "share.html"),
-        error=error,
-        title=title,
-        text=text,
-        url=url,
-    )
+    return render_page(request, "share.html", error=error, title=title, text=text, url=url)
 
 
 @route("/share", POST="write", on_error=show_share)

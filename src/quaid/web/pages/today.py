@@ -73,8 +73,14 @@ def due_view(item: Any, names: PageNames, today: str) -> DueView:
     text = plain_text(names.worded(item.words)) or item.words
     place = "" if item.path == "lists/todos.md" else item.title if is_todo else item.kind
     return DueView(
-        *(text, href, place, item.day, describe_day(item.day, today) if item.day else ""),
-        *(bool(item.day) and item.day < today, names.worded(item.owner), fields),
+        text=text,
+        href=href,
+        place=place,
+        day=item.day,
+        when=describe_day(item.day, today) if item.day else "",
+        is_late=bool(item.day) and item.day < today,
+        owner=names.worded(item.owner),
+        fields=fields,
     )
 
 
@@ -116,7 +122,8 @@ async def show_today(request: Request, error: QuaidError | None = None) -> Respo
     if record and not error:
         await _record_visit(request, record)
     return render_page(
-        *(request, "today.html"),
+        request,
+        "today.html",
         error=error,
         unsaved=(await read_form(request))["text"].strip() if error else "",
         record=record,
@@ -223,11 +230,7 @@ async def _remove_items(request: Request, path: str, version: int) -> None:
     file = await call_operation(request, "notebook read", path=path)
     lines = [line for line in file.text.split("\n") if not LIST_ITEM.match(line)]
     await call_operation(
-        *(request, "notebook write"),
-        path=path,
-        content="\n".join(lines),
-        replace=True,
-        expected_version=version,
+        request, "notebook write", path=path, content="\n".join(lines), replace=True, expected_version=version
     )
 
 
@@ -239,7 +242,8 @@ async def tick_item(request: Request) -> Response:
     is_undo = "undo" in form
     try:
         record = await call_operation(
-            *(request, "tick"),
+            request,
+            "tick",
             slug=slug,
             text=text,
             line=line or None,
@@ -272,7 +276,8 @@ async def show_welcome(request: Request, error: QuaidError | None = None) -> Res
     )
     attached = [folder for folder in folders.value if folder.root] if folders else []
     return render_page(
-        *(request, "welcome.html"),
+        request,
+        "welcome.html",
         http=error.http_status if error else 200,
         here="/",
         problem=base.browser_message(error) if error else "",
