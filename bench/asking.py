@@ -3,13 +3,20 @@
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench.corpora import Ask, Corpus
 from bench.measures import Quality, judge, mean
 from quaid.embedding.registry import Embedder
 from quaid.model.page import Page
-from quaid.search.candidates import FUSION_STRATEGIES, WORDS_ONLY, RankedQuestion, fuse, rank_question
+from quaid.search.candidates import (
+    FUSION_STRATEGIES,
+    WORDS_ONLY,
+    RankedQuestion,
+    best_first,
+    fuse,
+    rank_question,
+)
 from quaid.storage import chunks, collections, embedding_queue, page_edits, pages, vector_index, vectors
 from quaid.storage.sqlite.connection import Database, Transaction
 
@@ -93,8 +100,8 @@ def by_chunk(db: Database, looked: RankedQuestion) -> dict[str, list[str]]:
     near, worded = evidence.lanes
     orders = {"words": list(worded), "meaning": list(near)}
     for strategy in FUSION_STRATEGIES[1:]:
-        orders[strategy] = _best_first(fuse(evidence, strategy).chunks)
-    orders[DEFAULT] = _best_first(looked.ranking.chunks)
+        orders[strategy] = best_first(fuse(evidence, strategy).chunks)
+    orders[DEFAULT] = best_first(looked.ranking.chunks)
     rows = {
         row.id: row
         for row in chunks.load(db, list({each for order in orders.values() for each in order[:10]}))
@@ -113,16 +120,12 @@ def by_page(db: Database, looked: RankedQuestion) -> dict[str, list[str]]:
     """The ten best pages by each way, as slugs; the merged ones as a user sees them, exact names first."""
     evidence = looked.candidates.evidence
     nearest = list(dict.fromkeys(evidence.places[each][0] for each in evidence.lanes[0]))
-    orders = {"words": _best_first(evidence.page_words), "meaning": nearest}
+    orders = {"words": best_first(evidence.page_words), "meaning": nearest}
     for strategy in FUSION_STRATEGIES[1:]:
         orders[strategy] = looked._replace(ranking=fuse(evidence, strategy)).pages
     orders[DEFAULT] = looked.pages
     heads = pages.page_heads(db, list({each for order in orders.values() for each in order[:10]}))
     return {way: [heads[each].slug for each in order[:10]] for way, order in orders.items()}
-
-
-def _best_first(scores: Any) -> list[int]:
-    return sorted(scores, key=lambda score: -scores[score])
 
 
 # What is told of it

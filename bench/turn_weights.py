@@ -19,8 +19,6 @@ from bench.measures import judge
 from bench.table import show
 from bench.vectors import Kept
 from quaid.search.candidates import (
-    HIGHEST_SCORE,
-    NEIGHBOUR_SHARES,
     TURN_WEIGHTS,
     fuse,
     rank_question,
@@ -51,8 +49,7 @@ def questions(number: int, corpus: Corpus, embedder: Kept) -> list[Question]:
             scores = fuse(candidates.evidence).chunks
             turns = turns_of_chunks(db, candidates, scores)
             features = turn_features(candidates.evidence.places, turns, candidates.weights)
-            most = HIGHEST_SCORE + max(candidates.evidence.favours.values(), default=0.0)
-            most += 2 * sum(NEIGHBOUR_SHARES)
+            most = candidates.evidence.highest_of_chunk
             rows = chunks.load(db, list(features))
             slugs = {
                 page: head.slug for page, head in pages.page_heads(db, [row.page_id for row in rows]).items()

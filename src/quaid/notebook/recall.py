@@ -16,7 +16,7 @@ from quaid.formats import markdown
 from quaid.model import slug as slugs
 from quaid.notebook.layout import DAILY, REFERENCE, RecallHit, RecallResult, folder_exists, folder_missing
 from quaid.search import text as text_search
-from quaid.search.candidates import MeaningLane, RankedQuestion, rank_question, standing_out
+from quaid.search.candidates import MeaningLane, RankedQuestion, best_first, rank_question, standing_out
 from quaid.search.text import EXCERPT_WIDTH, STOP_WORDS, ExcerptMarker, word_share
 from quaid.storage import chunks, collections, text_index
 from quaid.storage.chunks import ChunkRow
@@ -78,7 +78,7 @@ def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int
     candidates, meaning = ranked.candidates, ranked.meaning
     evidence = candidates.evidence
     ways = (evidence.words, evidence.cosines)
-    chosen = {chunk for way in ways for chunk in sorted(way, key=lambda chunk: -way[chunk])[:judged]}
+    chosen = {chunk for way in ways for chunk in best_first(way)[:judged]}
     held: dict[int, list[str]] = {chunk: [] for chunk in chosen}
     for part in candidates.plan.parts:
         matched = list(TextIndex(db, text_index.CHUNKS).scores_of(part.quoted, list(chosen)))

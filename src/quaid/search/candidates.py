@@ -232,9 +232,6 @@ TURN_WEIGHTS = (0.44, -0.22, 0.20, 0.53)
 TURN_LENGTHS, TYPICAL_TURN = (20, 500), 100
 """The length of a turn is limited to the range TURN_LENGTHS and compared with TYPICAL_TURN, all in characters."""
 
-HIGHEST_SCORE = 1.0 + PAGE_SHARE
-"""The score of a chunk with the best words and meaning on the best page, before its neighbours are added."""
-
 LEAD = 0.3
 """The margin by which `lift` raises a chunk above the best of the others."""
 
@@ -274,6 +271,16 @@ class Evidence(NamedTuple):
     """The share of the question's words in the chunk with the best word score. Rare words weigh more."""
     meaning_share: float = MEANING_SHARE
     """The weight of meaning; see the function `meaning_share`."""
+
+    @property
+    def highest_score(self) -> float:
+        """The highest possible score of a page, by which scores are divided."""
+        return 1.0 + PAGE_SHARE + max(self.favours.values(), default=0.0)
+
+    @property
+    def highest_of_chunk(self) -> float:
+        """The highest possible score of a chunk, including its neighbours."""
+        return self.highest_score + 2 * sum(NEIGHBOUR_SHARES)
 
 
 class Ranking(NamedTuple):
@@ -320,8 +327,7 @@ def _fuse_by_sum(evidence: Evidence) -> Ranking:
     trust = _trust(evidence)
     own, of_page = _chunk_scores(evidence, meaning, trust), _page_scores(evidence, nearest, trust)
     favours = evidence.favours
-    highest = HIGHEST_SCORE + max(favours.values(), default=0.0)
-    highest_of_chunk = highest + 2 * sum(NEIGHBOUR_SHARES)
+    highest, highest_of_chunk = evidence.highest_score, evidence.highest_of_chunk
     near, far = (trust * share for share in NEIGHBOUR_SHARES)
     page_share = trust * PAGE_SHARE
     rows: dict[int, dict[int, float]] = {}
@@ -353,13 +359,7 @@ def add_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, 
     if width <= 0:
         return ranking
     share = evidence.meaning_share if evidence.page_words else 1.0
-    part = (
-        _trust(evidence)
-        * PAGE_SHARE
-        * share
-        * WHOLE_PAGE_SHARE
-        / (HIGHEST_SCORE + max(evidence.favours.values(), default=0.0))
-    )
+    part = _trust(evidence) * PAGE_SHARE * share * WHOLE_PAGE_SHARE / evidence.highest_score
     pages = {}
     for page, score in ranking.pages.items():
         best = ranking.nearest[page]
@@ -410,10 +410,9 @@ def lift(evidence: Evidence, ranking: Ranking, shares: Mapping[int, float]) -> R
 
     A share of 1 raises a chunk above the best one; a smaller share raises it by that part of the distance.
     """
-    highest = HIGHEST_SCORE + max(evidence.favours.values(), default=0.0)
     chunks, pages = dict(ranking.chunks), dict(ranking.pages)
-    top_chunk = max(chunks.values(), default=0.0) + LEAD / (highest + 2 * sum(NEIGHBOUR_SHARES))
-    top_page = max(pages.values(), default=0.0) + LEAD / highest
+    top_chunk = max(chunks.values(), default=0.0) + LEAD / evidence.highest_of_chunk
+    top_page = max(pages.values(), default=0.0) + LEAD / evidence.highest_score
     for chunk, share in shares.items():
         page = evidence.places[chunk][0]
         chunks[chunk] += share * (top_chunk - chunks[chunk])
@@ -429,8 +428,7 @@ def add_turns(
     Like word scores, the features have less weight if no chunk contains enough of the question's words.
     """
     trust = _trust(evidence) ** 2
-    highest = HIGHEST_SCORE + max(evidence.favours.values(), default=0.0) + 2 * sum(NEIGHBOUR_SHARES)
-    chunks = dict(ranking.chunks)
+    highest, chunks = evidence.highest_of_chunk, dict(ranking.chunks)
     for chunk, values in features.items():
         added = sum(weight * value for weight, value in zip(TURN_WEIGHTS, values, strict=True))
         chunks[chunk] += trust * added / highest
@@ -508,6 +506,11 @@ def _best_chunks(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, i
         if page not in best or score > chunks[best[page]]:
             best[page] = chunk
     return best
+
+
+def best_first(scores: Mapping[Key, float]) -> list[Key]:
+    """Return the keys by score. Keys of equal score keep their order."""
+    return sorted(scores, key=lambda key: -scores[key])
 
 
 def rrf(lanes: Iterable[Sequence[Key]], k: int = RRF_K) -> dict[Key, float]:
@@ -652,7 +655,7 @@ def favour_time_order(db: Database, candidates: Candidates, ranking: Ranking, or
     If the question asks for the order of several things, move the best chunk of each to the front.
     """
     places = candidates.evidence.places
-    best = sorted(ranking.chunks, key=lambda chunk: -ranking.chunks[chunk])[:TIME_ORDER_COMPARED]
+    best = best_first(ranking.chunks)[:TIME_ORDER_COMPARED]
     if order.kind == "order":
         return lift(candidates.evidence, ranking, _best_of_things(db, ranking, best, order.things))
     about = _about_subject(db, candidates, [chunk for chunk in best if chunk in candidates.dates] or best)
@@ -839,7 +842,7 @@ def turns_of_chunks(db: Database, candidates: Candidates, scores: Mapping[int, f
 
 def best_with_neighbours(places: Mapping[int, ChunkPosition], scores: Mapping[int, float]) -> list[int]:
     """Return the ids of the best chunks or turns and of their direct neighbours."""
-    best = sorted(scores, key=lambda chunk: -scores[chunk])[:TURNS_COMPARED]
+    best = best_first(scores)[:TURNS_COMPARED]
     beside = {
         (page, position + step) for page, position in (places[chunk] for chunk in best) for step in (-1, 0, 1)
     }
@@ -984,9 +987,7 @@ class RankedQuestion(NamedTuple):
     @property
     def pages(self) -> list[int]:
         """The ids of the result pages: exact name matches first, then by score."""
-        scores = self.ranking.pages
-        ranked = sorted(scores, key=lambda page: -scores[page])
-        return list(dict.fromkeys([*self.candidates.named.exact, *ranked]))
+        return list(dict.fromkeys([*self.candidates.named.exact, *best_first(self.ranking.pages)]))
 
 
 WHOLE_PAGES = 25
@@ -1029,7 +1030,7 @@ def rank_question(
             features = turn_features(candidates.evidence.places, turns, candidates.weights)
             ranking = add_turns(candidates.evidence, ranking, features) if features else ranking
         if is_sum and isinstance(meaning, MeaningLane):
-            first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
+            first = best_first(ranking.pages)[:WHOLE_PAGES]
             cosines = meaning.vectors.page_cosines(meaning.model, meaning.vector, first)
             ranking = add_whole_pages(candidates.evidence, ranking, cosines)
         if order:

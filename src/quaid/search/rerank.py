@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from quaid.embedding.onnx import find_model_file, load_onnxruntime, read_max_tokens, session_options
 from quaid.embedding.remote import RequestFailed, check_server, parse_address, request_json, server_problem
 from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
-from quaid.search.candidates import Ranking
+from quaid.search.candidates import Ranking, best_first
 from quaid.storage import chunks, pages
 from quaid.storage.sqlite.connection import Database
 
@@ -119,7 +119,7 @@ def rerank(
     Pages asked for by name (`exact`) keep their place. The reordered pages receive the same set of scores in
     their new order, so they stay before all other pages.
     """
-    best = sorted(ranking.pages, key=lambda page: -ranking.pages[page])
+    best = best_first(ranking.pages)
     first = [page for page in best if page in ranking.best and page not in exact][:MOST_PAGES]
     if len(first) < 2:
         return ranking, ""

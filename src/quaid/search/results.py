@@ -498,13 +498,13 @@ class _ScannedText(NamedTuple):
     held: list[str]
     statements: dict[str, float]
     """Maps each statement to the evidence that it answers the question, from 0 to 1."""
-    near: float = 0.0
+    near: float
     """The largest share of the question's words in one statement with its title and heading."""
-    in_title: Sequence[str] = ()
+    in_title: list[str]
     """The words of the question that the title contains."""
-    around: str = ""
+    around: str
     """The statements with the question's words besides its subject, or all statements if none has such words."""
-    best: float = 0.0
+    best: float
     """The highest evidence of a statement, plus the evidence of the words in the title and headings."""
 
 
@@ -689,12 +689,7 @@ class ResultBuilder:
         """Return True if the struck words of a statement match the question at least as well as its other words."""
         if "~~" not in statement:
             return False
-        held, left = (
-            self._words_of(
-                [match[1:] for match in text_search.match_stems(self._stemmer, text, self._wanted)], text
-            )
-            for text in (statement, without_struck(statement))
-        )
+        held, left = self._words_in(statement), self._words_in(without_struck(statement))
         lost = sum(self._weights[word] for word in held if word not in left)
         return lost > LEAST_STRUCK * sum(self._weights.values()) and lost >= sum(
             self._weights[word] for word in left
@@ -728,10 +723,7 @@ class ResultBuilder:
         return f"{day}: {fit_text(statement, LATEST_TOKENS)[0]}"
 
     def _entry_weight(self, shown: ShownPage, statement: str) -> float:
-        matches = text_search.match_stems(self._stemmer, statement, self._wanted)
-        words = set(self._words_of([match[1:] for match in matches], statement))
-        named = text_search.match_stems(self._stemmer, shown.head.title, self._wanted)
-        words -= set(self._words_of([match[1:] for match in named], shown.head.title))
+        words = set(self._words_in(statement)) - set(self._words_in(shown.head.title))
         return sum(self._weights[word] for word in words)
 
     def _is_open_task(self, shown: ShownPage) -> bool:
@@ -822,8 +814,7 @@ class ResultBuilder:
 
     def _words_in(self, text: str) -> list[str]:
         """Return the words of the question that a text contains."""
-        matches = text_search.match_stems(self._stemmer, text, self._wanted)
-        return self._words_of([match[1:] for match in matches], text)
+        return self._words_of(text_search.match_stems(self._stemmer, text, self._wanted), text)
 
     def _own(self, shown: ShownPage) -> tuple[Strength, float]:
         """Return the strength and score of one result, from the words and names it contains and its cosine."""
@@ -934,37 +925,42 @@ class ResultBuilder:
         """Return the words of the question that a result's title, heading path or chunk contains."""
         return self._scan(shown).held
 
-    def _scan(self, shown: ShownPage) -> "_ScannedText":
+    def _scan(self, shown: ShownPage) -> _ScannedText:
         """Return the words of the question in a result, and the evidence in each of its statements."""
         return self._scan_chunk(shown.head, shown.chunk)
 
-    def _scan_chunk(self, head: PageHead, row: ChunkRow | None) -> "_ScannedText":
+    def _scan_chunk(self, head: PageHead, row: ChunkRow | None) -> _ScannedText:
         key = (head.id, row.id if row else 0)
         if key not in self._scanned:
             text = "\n".join((head.title, *((row.heading_path, row.text) if row else ())))
             matches = text_search.match_stems(self._stemmer, text, self._wanted)
-            held = self._words_of([match[1:] for match in matches], text)
             first = len(text) - len(row.text) if row else len(text)
-            title = self._words_of([match[1:] for match in matches if match[0] < len(head.title)], head.title)
-            scanned = self._scan_statements(text, first, matches, key[1])
-            above = self._words_of([match[1:] for match in matches if match[0] < first], text[:first])
-            best = max(scanned.statements.values(), default=0.0)
-            best += (1 - MEANING_SHARE) * word_share(above, self._weights)
-            self._scanned[key] = scanned._replace(held=held, in_title=title, best=best)
+            above = self._words_of([match for match in matches if match[0] < first], text[:first])
+            statements, near, around = self._scan_statements(text, first, matches, set(above), key[1])
+            best = max(statements.values(), default=0.0)
+            self._scanned[key] = _ScannedText(
+                held=self._words_of(matches, text),
+                statements=statements,
+                near=near,
+                in_title=self._words_of(
+                    [match for match in matches if match[0] < len(head.title)], head.title
+                ),
+                around=around,
+                best=best + (1 - MEANING_SHARE) * word_share(above, self._weights),
+            )
         return self._scanned[key]
 
     def _scan_statements(
-        self, text: str, first: int, matches: list[tuple[int, str, bool]], chunk_id: int
-    ) -> "_ScannedText":
-        """Return the statements of a text from an offset on, with the evidence that each answers the question.
+        self, text: str, first: int, matches: list[tuple[int, str, bool]], above: set[str], chunk_id: int
+    ) -> tuple[dict[str, float], float, str]:
+        """Return the statements of a text from an offset on, with their evidence, and `near` and `around` of it.
 
         The evidence is the share of the question's words, by weight, and for an entry with a vector also its
         meaning. A struck statement counts half, so that a current one with as many words is preferred. The
-        text before the offset consists of the title and headings, whose words count for every statement.
+        text before the offset consists of the title and headings, whose words `above` count for every statement.
         """
         weights: dict[str, float] = {}
         spans = statement_spans(text[first:])
-        above = set(self._words_of([match[1:] for match in matches if match[0] < first], text[:first]))
         near = word_share(above, self._weights)
         attributes: list[float] = []
         at = 0
@@ -975,7 +971,7 @@ class ResultBuilder:
             while after < len(matches) and matches[after][0] < first + end:
                 after += 1
             statement = statement_text(text[first + start : first + end])
-            words = self._words_of([match[1:] for match in matches[at:after]], statement)
+            words = self._words_of(matches[at:after], statement)
             weight = word_share(words, self._weights)
             if words:
                 near = max(near, word_share([*above, *words], self._weights))
@@ -995,7 +991,7 @@ class ResultBuilder:
             for place, (start, end) in enumerate(spans)
             if attributes[place] >= least
         ]
-        return _ScannedText([], weights, near, around="\n".join(texts))
+        return weights, near, "\n".join(texts)
 
     def _scaled_meaning(self, cosine: float) -> float:
         """Scale a cosine so that an unrelated chunk has 0 and the nearest chunk or entry has 1."""
@@ -1003,15 +999,12 @@ class ResultBuilder:
         width = max((*self._evidence.cosines.values(), *self._entry_cosines.values()), default=low) - low
         return max(0.0, (cosine - low) / width) if width > 0 else 0.0
 
-    def _words_of(self, stems: list[tuple[str, bool]], text: str) -> list[str]:
-        """Return the words of the question that a text with these stems contains.
-
-        Each stem is paired with True if its word in the text is not a stop word.
-        """
+    def _words_of(self, matches: list[tuple[int, str, bool]], text: str) -> list[str]:
+        """Return the words of the question that a text with these matches contains (see `match_stems`)."""
         words = []
-        if stems:
-            every = frozenset(stem for stem, _ in stems)
-            present = TextStems(every, frozenset(stem for stem, is_telling in stems if is_telling))
+        if matches:
+            every = frozenset(stem for _, stem, _ in matches)
+            present = TextStems(every, frozenset(stem for _, stem, is_telling in matches if is_telling))
             words = [word for word, word_stems in self._stems.items() if present.hold(word_stems)]
         return words + [word for word, literal in self._letters.items() if literal and literal in text]
 
