@@ -9,11 +9,115 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quaid.formats import markdown
 from quaid.model import slug as slugs
 from quaid.model.plain_text import count_noun
+
+if TYPE_CHECKING:
+    from quaid.folders.export import ExportReport
+    from quaid.folders.page_writer import IdsReport
+    from quaid.folders.restore import AuditRecord, RestoreRecord
+    from quaid.folders.sync import SyncReport
+    from quaid.folders.watcher import WatchSynced
+    from quaid.kb.layout import KbInitReport, KbStatus, KbTimerReport
+    from quaid.kb.setup import KbSyncRecord
+    from quaid.kb.transaction import ChangeResult
+    from quaid.notebook.layout import RecallResult
+    from quaid.operations.cleanup import (
+        DistinctRecord,
+        DupesRecord,
+        ExpiredRecord,
+        ExpireRecord,
+        ForgetRecord,
+        MergeRecord,
+        RenameRecord,
+    )
+    from quaid.operations.clients import ConnectRecord, SkillsExtractRecord, SkillsRecord
+    from quaid.operations.collections import (
+        CollectionAddRecord,
+        CollectionInfoRecord,
+        CollectionRemoveRecord,
+        FoldersRecord,
+        IgnoreRecord,
+        ImportRecord,
+        QuarantineDiscardRecord,
+        WatchStandby,
+    )
+    from quaid.operations.conflicts import ConflictCopiesRecord, GitSetupRecord
+    from quaid.operations.conversations import (
+        ConversationRecord,
+        ConversationRemoveRecord,
+        ConversationsRecord,
+        ReadingRecord,
+    )
+    from quaid.operations.corrections import CorrectRecord
+    from quaid.operations.doctor import DoctorRecord
+    from quaid.operations.dream import DreamModelRecord, DreamRecord
+    from quaid.operations.facts import AssertRecord, CheckRecord, ContradictionsRecord, FactsRecord
+    from quaid.operations.golden import BenchRecord, GoldenRun, GoldenSuggestion, GoldenTry
+    from quaid.operations.history import BlameRecord, DiffRecord, HistoryRecord, RevertRecord
+    from quaid.operations.ingest import IngestRecord
+    from quaid.operations.kb import (
+        KbCaptureRecord,
+        KbChangeRecord,
+        KbCurateRecord,
+        KbEditRecord,
+        KbIndexRecord,
+        KbLintRecord,
+        KbListRecord,
+        KbPushRecord,
+        KbQueryRecord,
+        KbRememberRecord,
+        KbShowRecord,
+    )
+    from quaid.operations.links import GraphRecord, LinkRecord, LinksRecord, PathRecord, UnlinkRecord
+    from quaid.operations.maintenance import (
+        EncryptionRecord,
+        RebuiltRecord,
+        StatusRecord,
+        UpgradeRecord,
+        ValidateRecord,
+    )
+    from quaid.operations.models import EmbeddingsRecord, EmbedRecord, ModelCheckRecord
+    from quaid.operations.notebook import (
+        MigrateRecord,
+        NotebookListRecord,
+        NotebookRecord,
+        NotebookWriteRecord,
+    )
+    from quaid.operations.notes import RememberRecord
+    from quaid.operations.overview import (
+        BriefingRecord,
+        DaysRecord,
+        MapRecord,
+        TickRecord,
+        TodayRecord,
+        WingRecord,
+        WingsRecord,
+    )
+    from quaid.operations.pages import (
+        ListRecord,
+        PagesRecord,
+        PutRecord,
+        RawRecord,
+        TagsRecord,
+        TimelineAddRecord,
+        TimelineRecord,
+    )
+    from quaid.operations.query import GapRecord, GapsClearRecord, GapsRecord, GlanceRecord
+    from quaid.operations.registry import Named
+    from quaid.operations.review import ActivityDecision, ActivityRecord, ReviewRecord
+    from quaid.operations.search import SearchRecord
+    from quaid.operations.service import DaemonRecord, TokensRecord
+    from quaid.operations.shell import HomeRecord
+    from quaid.operations.spaces import JoinRecord, LeaveRecord, SpaceProposalsRecord, SyncRecord
+    from quaid.search.answer import Answer
+    from quaid.search.conversations import ConversationSearchRecord
+    from quaid.storage.briefing import Stats
+    from quaid.storage.questions import GoldenQuestion
+    from quaid.storage.sqlite.backup import Compacted
 
 TEXT_WIDTH = 78
 MOST_LINES = 20
@@ -256,8 +360,8 @@ def _counts(numbers: dict[str, int]) -> str:
     return ", ".join(f"{number:,} {text}" for text, number in numbers.items() if number)
 
 
-def _count(number: int, noun: str, plural: str = "") -> str:
-    """Return a count with its noun, such as "3 files", or "" if the count is 0."""
+def _count(number: int | None, noun: str, plural: str = "") -> str:
+    """Return a count with its noun, such as "3 files", or "" if the count is 0 or None."""
     return count_noun(number, noun, plural) if number else ""
 
 
@@ -458,7 +562,7 @@ FOOTERS: dict[str, Callable[[Any], str]] = {
 
 
 @_renders("Named")
-def _named(record: Any) -> Lines:
+def _named(record: "Named[Any]") -> Lines:
     """Yield the lines of a Named record.
 
     A tuple of records is shown as a table or one record after another, any other value as text.
@@ -530,7 +634,7 @@ SENTENCES: dict[str, str | Callable[[Any], str]] = {
 
 
 @_renders("SyncRecord")
-def _sync_all(record: Any) -> Lines:
+def _sync_all(record: "SyncRecord") -> Lines:
     for space in record.spaces:
         yield from _synced_space(space)
     yield from map(render, record.folders)
@@ -564,7 +668,7 @@ def _synced_space(space: Any) -> Lines:
 
 
 @_renders("EncryptionRecord")
-def _encryption(record: Any) -> Lines:
+def _encryption(record: "EncryptionRecord") -> Lines:
     results = {
         "encrypted": "is encrypted now",
         "decrypted": "is not encrypted any more",
@@ -582,7 +686,7 @@ def _encryption(record: Any) -> Lines:
 
 
 @_renders("JoinRecord")
-def _join(record: Any) -> Lines:
+def _join(record: "JoinRecord") -> Lines:
     space = record.space
     where = f"the space {space.space} on {space.hub}"
     pages = count_noun(space.pages, "page")
@@ -597,7 +701,7 @@ def _join(record: Any) -> Lines:
 
 
 @_renders("SpaceProposalsRecord")
-def _space_proposals(record: Any) -> Lines:
+def _space_proposals(record: "SpaceProposalsRecord") -> Lines:
     yield record.decided
     for proposal in record.proposals:
         diff = _indented(proposal.diff.rstrip(), 3)
@@ -609,7 +713,7 @@ def _space_proposals(record: Any) -> Lines:
 
 
 @_renders("LeaveRecord")
-def _leave(record: Any) -> Lines:
+def _leave(record: "LeaveRecord") -> Lines:
     pages = count_noun(record.pages, "page")
     if record.waiting:
         yield f"{count_noun(record.waiting, 'page')} of {record.collection} changed here and the hub does not have it"
@@ -626,18 +730,19 @@ def _leave(record: Any) -> Lines:
 
 
 @_renders("PagesRecord")
-def _pages(record: Any) -> Lines:
+def _pages(record: "PagesRecord") -> Lines:
     for page in record.pages:
-        span = f", lines {page.lines} of {page.total_lines}" if hasattr(page, "lines") else ""
+        part: Any = page if hasattr(page, "lines") else None  # a LinesRecord
+        span = f", lines {part.lines} of {part.total_lines}" if part else ""
         text = render(page).rstrip("\n")
         yield f"==> {_address(page)}, version {page.version}{span} <==\n{text}\n"
-    for page in record.missing:
-        about = f"There is no page {page.slug}."
-        yield page.hint if page.hint.startswith(about) else f"{about}{_optional(' {}', page.hint)}"
+    for missing in record.missing:
+        about = f"There is no page {missing.slug}."
+        yield missing.hint if missing.hint.startswith(about) else f"{about}{_optional(' {}', missing.hint)}"
 
 
 @_renders("PutRecord")
-def _put(record: Any) -> Lines:
+def _put(record: "PutRecord") -> Lines:
     if record.changed:
         place = " / ".join(filter(None, (record.wing, record.room)))
         act = "Created" if record.created else "Updated"
@@ -670,7 +775,7 @@ def _receipt(record: Any) -> Lines:
 
 
 @_renders("ListRecord")
-def _list(record: Any) -> Lines:
+def _list(record: "ListRecord") -> Lines:
     yield from format_table(
         (_address(page), page.type, _day(page.updated_at), page.title) for page in record.pages
     )
@@ -685,7 +790,7 @@ def _list(record: Any) -> Lines:
 
 
 @_renders("TagsRecord")
-def _tags(record: Any) -> Lines:
+def _tags(record: "TagsRecord") -> Lines:
     if record.removed:
         left = _optional("; left: {}", ", ".join(record.tags))
         if record.changed:
@@ -697,7 +802,7 @@ def _tags(record: Any) -> Lines:
 
 
 @_renders("TimelineRecord")
-def _timeline(record: Any) -> Lines:
+def _timeline(record: "TimelineRecord") -> Lines:
     if not record.entries:
         yield f"{_address(record)} has no dated entries"
         return
@@ -709,7 +814,7 @@ def _timeline(record: Any) -> Lines:
 
 
 @_renders("TimelineAddRecord")
-def _timeline_add(record: Any) -> Lines:
+def _timeline_add(record: "TimelineAddRecord") -> Lines:
     if record.added:
         yield f"Added to {_address(record)}: {_entry(record.entry)} (version {record.version})"
     else:
@@ -718,7 +823,7 @@ def _timeline_add(record: Any) -> Lines:
 
 
 @_renders("RawRecord")
-def _raw(record: Any) -> Lines:
+def _raw(record: "RawRecord") -> Lines:
     if record.written:
         yield f"Stored the data of {record.data[0].source} for {_address(record)} (version {record.version})"
         return
@@ -730,13 +835,13 @@ def _raw(record: Any) -> Lines:
 
 
 @_renders("RenameRecord")
-def _rename(record: Any) -> Lines:
+def _rename(record: "RenameRecord") -> Lines:
     old = f"{record.old_slug} {'redirects to it' if record.redirected else 'is free'}"
     yield f"{record.old_slug} is now {record.slug}: {record.title} ({record.wing}), version {record.version}; {old}"
 
 
 @_renders("HistoryRecord")
-def _history(record: Any) -> Lines:
+def _history(record: "HistoryRecord") -> Lines:
     origins = {"edit": "edited here", "sync": "read from its file", "import": "imported", "made": "created"}
     several = len({version.device for version in record.versions if version.device}) > 1
     if several:
@@ -773,7 +878,7 @@ def _with(version: Any, several_devices: bool) -> str:
 
 
 @_renders("CorrectRecord")
-def _correct(record: Any) -> Lines:
+def _correct(record: "CorrectRecord") -> Lines:
     if not record.changed:
         yield record.note
         yield from format_table((row.id, row.says) for row in record.candidates)
@@ -803,7 +908,7 @@ def _decision(decision: Any) -> Lines:
 
 
 @_renders("ReviewRecord")
-def _review(record: Any) -> Lines:
+def _review(record: "ReviewRecord") -> Lines:
     for decision in record.decided:
         yield from _decision(decision)
     for proposal in record.proposals:
@@ -829,7 +934,7 @@ def _review(record: Any) -> Lines:
 
 
 @_renders("DreamRecord")
-def _dream(record: Any) -> Lines:
+def _dream(record: "DreamRecord") -> Lines:
     if record.kinds:
         yield from format_table([("kind", "proposed", "accepted", "known before"), *record.kinds])
     yield from record.notes
@@ -841,7 +946,7 @@ def _dream(record: Any) -> Lines:
 
 
 @_renders("DreamModelRecord")
-def _dream_model(record: Any) -> Lines:
+def _dream_model(record: "DreamModelRecord") -> Lines:
     model = record.model
     if model is None:
         yield "Dreams work by rules, without a language model"
@@ -862,7 +967,7 @@ def _conflict(conflict: Any) -> Lines:
 
 
 @_renders("BlameRecord")
-def _blame(record: Any) -> Lines:
+def _blame(record: "BlameRecord") -> Lines:
     several = len({line.device for line in record.lines if line.device}) > 1
     yield from format_table(
         (
@@ -877,7 +982,7 @@ def _blame(record: Any) -> Lines:
 
 
 @_renders("RevertRecord")
-def _revert(record: Any) -> Lines:
+def _revert(record: "RevertRecord") -> Lines:
     if not record.changed:
         yield f"{_address(record)} already has the text of version {record.to}; nothing was written"
         return
@@ -887,7 +992,7 @@ def _revert(record: Any) -> Lines:
 
 
 @_renders("DiffRecord")
-def _diff(record: Any) -> Lines:
+def _diff(record: "DiffRecord") -> Lines:
     if record.older:
         yield f"{_address(record)}: {record.older}"
     elif record.from_version == record.to_version:
@@ -903,7 +1008,7 @@ def _diff(record: Any) -> Lines:
 
 
 @_renders("SearchRecord")
-def _search(record: Any) -> Lines:
+def _search(record: "SearchRecord") -> Lines:
     if not record.hits:
         yield f"Nothing found for {record.query!r}. `quaid query` also searches by meaning."
     for hit in record.hits:
@@ -926,7 +1031,7 @@ STRENGTH_NOTES = {
 
 
 @_renders("Answer")
-def _answer(record: Any) -> Lines:
+def _answer(record: "Answer") -> Lines:
     if record.results:
         yield f"{STRENGTH_NOTES[record.strength]}\n"
         if direct := record.direct:
@@ -979,7 +1084,7 @@ def _answer_result(number: int, result: Any) -> Lines:
 
 
 @_renders("GlanceRecord")
-def _glance(record: Any) -> Lines:
+def _glance(record: "GlanceRecord") -> Lines:
     if record.recalled and (record.recalled.notebook or record.recalled.daily):
         yield f"{render(record.recalled)}\n"
     yield render(record.answer)
@@ -989,7 +1094,7 @@ def _glance(record: Any) -> Lines:
 
 
 @_renders("NotebookRecord")
-def _notebook(record: Any) -> Lines:
+def _notebook(record: "NotebookRecord") -> Lines:
     folders = ", ".join(f"{name}/" for name in record.folders)
     files = f"{count_noun(record.files, 'file')}{_optional(', created {}', folders)}"
     if record.created:
@@ -1001,13 +1106,13 @@ def _notebook(record: Any) -> Lines:
 
 
 @_renders("NotebookListRecord")
-def _notebook_list(record: Any) -> Lines:
+def _notebook_list(record: "NotebookListRecord") -> Lines:
     rows = format_table((file.path, format_size(file.size)) for file in record.files)
     yield from rows or [f"{record.root} has no files yet. `quaid remember WORDS` writes one."]
 
 
 @_renders("RememberRecord")
-def _remember(record: Any) -> Lines:
+def _remember(record: "RememberRecord") -> Lines:
     act = {"ticked": "Ticked", "struck": "Struck", "nothing": "-"}.get(record.action, "Wrote")
     for number, line in enumerate(record.lines):
         word = act if line.written or record.action == "nothing" else "Already there:"
@@ -1024,7 +1129,7 @@ def _remember(record: Any) -> Lines:
 
 
 @_renders("NotebookWriteRecord")
-def _notebook_write(record: Any) -> Lines:
+def _notebook_write(record: "NotebookWriteRecord") -> Lines:
     if record.heading:
         yield f"Wrote {record.path}:{record.line}: {record.heading.lstrip('# ')}"
     elif record.changed:
@@ -1034,7 +1139,7 @@ def _notebook_write(record: Any) -> Lines:
 
 
 @_renders("RecallResult")
-def _recall(record: Any) -> Lines:
+def _recall(record: "RecallResult") -> Lines:
     """Yield the hits in the notebook and in the daily logs as a tree."""
     yield _optional("From the index alone. {}", record.missing)
     yield "" if record.semantic else _words_only(record.note)
@@ -1062,7 +1167,7 @@ MIGRATION_OUTCOMES = {
 
 
 @_renders("MigrateRecord")
-def _migrate(record: Any) -> Lines:
+def _migrate(record: "MigrateRecord") -> Lines:
     if not record.moves:
         yield f"{record.source} has neither runtime/*.md nor brain/memory/core/*.md; nothing to do"
     outcomes = {**MIGRATION_OUTCOMES, "copied": "would be copied" if record.dry_run else "copied"}
@@ -1082,7 +1187,7 @@ def _masked_secrets(report: Any) -> str:
 
 
 @_renders("ReadingRecord")
-def _transcripts(record: Any) -> Lines:
+def _transcripts(record: "ReadingRecord") -> Lines:
     report = record.report
     no_transcript = "no transcript" if report.other == 1 else "no transcripts"
     other = _counts(
@@ -1099,7 +1204,7 @@ def _transcripts(record: Any) -> Lines:
 
 
 @_renders("ConversationsRecord")
-def _conversations(record: Any) -> Lines:
+def _conversations(record: "ConversationsRecord") -> Lines:
     if not record.conversations:
         yield "No conversations. `quaid conversations add PATH` adds transcripts."
         return
@@ -1118,7 +1223,7 @@ def _conversations(record: Any) -> Lines:
 
 
 @_renders("ConversationRecord")
-def _conversation(record: Any) -> Lines:
+def _conversation(record: "ConversationRecord") -> Lines:
     row, turns = record.conversation, record.turns
     days = " to ".join(dict.fromkeys(time[:10] for time in (row.started_at, row.ended_at) if time))
     yield f"{row.client} {row.session}{_optional(': {}', row.title)}"
@@ -1136,7 +1241,7 @@ def _conversation(record: Any) -> Lines:
 
 
 @_renders("ConversationSearchRecord")
-def _conversation_search(record: Any) -> Lines:
+def _conversation_search(record: "ConversationSearchRecord") -> Lines:
     if record.note and record.semantic:
         yield f"{record.note}; `quaid embed --all` makes the missing ones."
     elif record.note:
@@ -1152,7 +1257,7 @@ def _conversation_search(record: Any) -> Lines:
 
 
 @_renders("ConversationRemoveRecord")
-def _conversation_remove(record: Any) -> Lines:
+def _conversation_remove(record: "ConversationRemoveRecord") -> Lines:
     row = record.conversation
     what = f"{count_noun(row.turns, 'turn')} of {row.client} {row.session} ({row.title})"
     if not record.done:
@@ -1168,7 +1273,7 @@ def _conversation_remove(record: Any) -> Lines:
 
 
 @_renders("LinkRecord")
-def _link(record: Any) -> Lines:
+def _link(record: "LinkRecord") -> Lines:
     link, source = record.link, _link_source(record.link)
     act = "Closed" if record.closed else "Linked"
     time = _optional(" ({})", validity(link))
@@ -1178,7 +1283,7 @@ def _link(record: Any) -> Lines:
 
 
 @_renders("LinksRecord")
-def _links(record: Any) -> Lines:
+def _links(record: "LinksRecord") -> Lines:
     outgoing = record.direction == "out"
     if not record.links:
         kind, hint = "outgoing links" if outgoing else "incoming links", ""
@@ -1202,7 +1307,7 @@ def _links(record: Any) -> Lines:
 
 
 @_renders("UnlinkRecord")
-def _unlink(record: Any) -> Lines:
+def _unlink(record: "UnlinkRecord") -> Lines:
     yield from (
         f"Removed link {link.id}: {link.from_slug} {link.relationship} {link.to_slug}"
         for link in record.removed
@@ -1214,7 +1319,7 @@ def _unlink(record: Any) -> Lines:
 
 
 @_renders("PathRecord")
-def _path(record: Any) -> Lines:
+def _path(record: "PathRecord") -> Lines:
     if not record.found:
         problem = (
             "no path found" if record.complete else "the search stopped at its limit; there may be a path"
@@ -1228,11 +1333,11 @@ def _path(record: Any) -> Lines:
 
 
 @_renders("GraphRecord")
-def _graph(record: Any) -> Lines:
+def _graph(record: "GraphRecord") -> Lines:
     return {"text": _graph_tree, "dot": _graph_dot, "mermaid": _graph_mermaid}[record.form](record)
 
 
-def _graph_tree(record: Any) -> Lines:
+def _graph_tree(record: "GraphRecord") -> Lines:
     """Yield a graph as a tree.
 
     Each page is below the page from which it was reached, with the links between them.
@@ -1259,7 +1364,7 @@ def _graph_tree(record: Any) -> Lines:
     yield f"\n{figures} ({record.temporal}, {record.as_of}){cut}"
 
 
-def _graph_dot(record: Any) -> Lines:
+def _graph_dot(record: "GraphRecord") -> Lines:
     def quoted(text: str) -> str:  # in DOT, only backslashes, quotes and line breaks are special
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
 
@@ -1272,7 +1377,7 @@ def _graph_dot(record: Any) -> Lines:
     yield "}"
 
 
-def _graph_mermaid(record: Any) -> Lines:
+def _graph_mermaid(record: "GraphRecord") -> Lines:
     def escaped(text: str) -> str:  # Mermaid has entities but no escape sequences
         entities = {'"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;", "\n": " "}
         return "".join(entities.get(letter, letter) for letter in text)
@@ -1287,7 +1392,7 @@ def _graph_mermaid(record: Any) -> Lines:
 
 
 @_renders("FactsRecord")
-def _facts(record: Any) -> Lines:
+def _facts(record: "FactsRecord") -> Lines:
     heading = "the whole history" if record.history else f"as of {record.as_of}"
     yield f"{record.subject}{_optional(' ({})', record.slug)}: {heading}"
     for fact in record.facts:
@@ -1335,7 +1440,7 @@ def _fact_change(fact: Any) -> str:
 
 
 @_renders("AssertRecord")
-def _assert(record: Any) -> Lines:
+def _assert(record: "AssertRecord") -> Lines:
     if not record.changed:
         yield f"{_address(record)} already has this fact (fact {record.id}); nothing was written"
         return
@@ -1365,7 +1470,7 @@ def _contradiction(item: Any) -> Lines:
 
 
 @_renders("CheckRecord")
-def _check(record: Any) -> Lines:
+def _check(record: "CheckRecord") -> Lines:
     if record.resolved:
         yield from _resolution(record)
         return
@@ -1406,7 +1511,7 @@ def _resolution(record: Any) -> Lines:
 
 
 @_renders("ContradictionsRecord")
-def _contradictions(record: Any) -> Lines:
+def _contradictions(record: "ContradictionsRecord") -> Lines:
     for item in record.contradictions:
         yield from _contradiction(item)
     checked = f"as of the check on {_day(record.checked_at)}" if record.checked_at else "not checked yet"
@@ -1441,7 +1546,7 @@ def _node(node: Any) -> str:
 
 
 @_renders("KbQueryRecord")
-def _kb_query(record: Any) -> Lines:
+def _kb_query(record: "KbQueryRecord") -> Lines:
     if not record.matches:
         yield f"No node matches {shorten(record.context, 80)!r}."
     for match in record.matches:
@@ -1457,7 +1562,7 @@ def _linked_node(node: Any) -> str:
 
 
 @_renders("KbShowRecord")
-def _kb_show(record: Any) -> Lines:
+def _kb_show(record: "KbShowRecord") -> Lines:
     yield _optional("! {}", record.note)
     if record.text is None:  # only the backlinks were requested
         yield from map(_linked_node, record.backlinks)
@@ -1477,7 +1582,7 @@ def _findings(findings: Any) -> Lines:
 
 
 @_renders("KbListRecord")
-def _kb_list(record: Any) -> Lines:
+def _kb_list(record: "KbListRecord") -> Lines:
     for node in record.nodes:
         yield f"{_node(node)}: {node.summary}  [{' '.join(node.projects)}; {node.status}; {node.updated}]"
     if len(record.nodes) < record.total:
@@ -1487,7 +1592,7 @@ def _kb_list(record: Any) -> Lines:
 
 
 @_renders("KbEditRecord")
-def _kb_edit(record: Any) -> Lines:
+def _kb_edit(record: "KbEditRecord") -> Lines:
     yield from _findings(record.findings)
     if record.commit:
         yield f"Saved {_node(record.node)}"
@@ -1497,7 +1602,7 @@ def _kb_edit(record: Any) -> Lines:
 
 
 @_renders("KbRememberRecord")
-def _kb_remember(record: Any) -> Lines:
+def _kb_remember(record: "KbRememberRecord") -> Lines:
     if not record.commit:
         yield from _findings(record.findings)
         yield "Nothing was written."
@@ -1513,7 +1618,7 @@ def _kb_remember(record: Any) -> Lines:
 
 
 @_renders("KbStatus")
-def _kb_status(record: Any) -> Lines:
+def _kb_status(record: "KbStatus") -> Lines:
     changed = ", ".join(record.uncommitted[:3]) + (" …" if len(record.uncommitted) > 3 else "")
     yield from _key_values(
         ("store", record.root),
@@ -1530,7 +1635,7 @@ def _kb_status(record: Any) -> Lines:
 
 
 @_renders("KbInitReport")
-def _kb_init(record: Any) -> Lines:
+def _kb_init(record: "KbInitReport") -> Lines:
     if record.commit:
         yield f"Created a knowledge base in {record.root}" if record.created else f"Repaired {record.root}"
         yield from map("  {}".format, record.files)
@@ -1546,7 +1651,7 @@ def _kb_init(record: Any) -> Lines:
 
 
 @_renders("KbLintRecord")
-def _kb_lint(record: Any) -> Lines:
+def _kb_lint(record: "KbLintRecord") -> Lines:
     yield from _findings(record.findings)
     result = _optional("{} that would stop a commit", _count(record.fatal, "finding")) or "No errors"
     result += _optional(", {} on style", _count(len(record.findings) - record.fatal, "remark"))
@@ -1554,7 +1659,7 @@ def _kb_lint(record: Any) -> Lines:
 
 
 @_renders("KbIndexRecord")
-def _kb_index(record: Any) -> Lines:
+def _kb_index(record: "KbIndexRecord") -> Lines:
     yield from map("Added {}, which was not committed".format, record.taken_up)
     nodes, files = count_noun(record.nodes, "node"), ", ".join(record.files)
     result = f"Wrote {files} for {nodes}" if record.files else f"The index of {nodes} is up to date"
@@ -1562,7 +1667,7 @@ def _kb_index(record: Any) -> Lines:
 
 
 @_renders("ChangeResult")
-def _kb_commit(record: Any) -> Lines:
+def _kb_commit(record: "ChangeResult") -> Lines:
     if record.commit:
         yield f"Committed {record.commit[:10]}:"
         yield from (f"  {path}" for path in record.paths)
@@ -1571,7 +1676,7 @@ def _kb_commit(record: Any) -> Lines:
 
 
 @_renders("KbCurateRecord")
-def _kb_curate(record: Any) -> Lines:
+def _kb_curate(record: "KbCurateRecord") -> Lines:
     if record.stamped:
         yield f"Marked {count_noun(record.stamped, 'node')} as reviewed."
         return
@@ -1601,7 +1706,7 @@ def _superseded_node(item: Any) -> str:
 
 
 @_renders("KbPushRecord")
-def _kb_push(record: Any) -> Lines:
+def _kb_push(record: "KbPushRecord") -> Lines:
     yield {
         "pushed": "Pushed.",
         "nothing": f"Nothing to push{_optional(': {}', record.problem)}.",
@@ -1611,14 +1716,14 @@ def _kb_push(record: Any) -> Lines:
 
 
 @_renders("KbCaptureRecord")
-def _kb_capture(record: Any) -> Lines:
+def _kb_capture(record: "KbCaptureRecord") -> Lines:
     cut = " The excerpt was cut at 2,000 words or 16 KB." if record.cut else ""
     yield f"Captured {record.path}{_optional(' and {}', record.file)}, commit {record.commit[:10]}.{cut}"
     yield f"To cite it in a node: --source {record.path}"
 
 
 @_renders("KbSyncRecord")
-def _kb_sync(record: Any) -> Lines:
+def _kb_sync(record: "KbSyncRecord") -> Lines:
     partly = f", except for a node: {record.problem}" if record.problem else "."
     yield {
         "failed": f"Emacs could not build {record.database}: {record.problem}",
@@ -1628,7 +1733,7 @@ def _kb_sync(record: Any) -> Lines:
 
 
 @_renders("KbTimerReport")
-def _kb_timer(record: Any) -> Lines:
+def _kb_timer(record: "KbTimerReport") -> Lines:
     yield from map("Wrote {}".format, record.written)
     yield from map("{} is up to date".format, record.unchanged)
     if record.enabled:
@@ -1640,7 +1745,7 @@ def _kb_timer(record: Any) -> Lines:
 
 
 @_renders("KbChangeRecord")
-def _kb_change(record: Any) -> Lines:
+def _kb_change(record: "KbChangeRecord") -> Lines:
     yield f"Done: {record.act}, commit {record.commit[:10]}" if record.done else f"To be done: {record.act}"
     yield from map("  {}".format, record.files)
     if record.pointers:
@@ -1652,7 +1757,7 @@ def _kb_change(record: Any) -> Lines:
 
 
 @_renders("Stats")
-def _stats(record: Any) -> Lines:
+def _stats(record: "Stats") -> Lines:
     yield from format_table(
         [
             ("pages", f"{record.pages:,}"),
@@ -1674,7 +1779,7 @@ def _stats(record: Any) -> Lines:
 
 
 @_renders("BriefingRecord")
-def _briefing(record: Any) -> Lines:
+def _briefing(record: "BriefingRecord") -> Lines:
     yield f"As of {record.as_of}: new since {record.since}, due until {record.due_until}."
     for title, part in record.parts.items():
         if not part.items:
@@ -1693,7 +1798,7 @@ def _briefing(record: Any) -> Lines:
 
 
 @_renders("TodayRecord")
-def _today(record: Any) -> Lines:
+def _today(record: "TodayRecord") -> Lines:
     yield f"{record.day}. New since {record.since}."
     items = (*record.due, *record.later, *record.undated)
     if items:
@@ -1724,13 +1829,13 @@ def _today(record: Any) -> Lines:
 
 
 @_renders("TickRecord")
-def _tick(record: Any) -> Lines:
+def _tick(record: "TickRecord") -> Lines:
     state = "done" if record.done else "open"
     yield f"{record.text}: {state if record.changed else f'was {state} before'}"
 
 
 @_renders("DaysRecord")
-def _days(record: Any) -> Lines:
+def _days(record: "DaysRecord") -> Lines:
     if not record.dated:
         yield "No dated items match."
     for day, items in groupby(record.dated, lambda item: item.day):
@@ -1744,7 +1849,7 @@ def _days(record: Any) -> Lines:
 
 
 @_renders("WingsRecord")
-def _wings(record: Any) -> Lines:
+def _wings(record: "WingsRecord") -> Lines:
     if not record.wings:
         yield "No pages yet."
         return
@@ -1756,7 +1861,7 @@ def _wings(record: Any) -> Lines:
 
 
 @_renders("WingRecord")
-def _wing(record: Any) -> Lines:
+def _wing(record: "WingRecord") -> Lines:
     yield from (f"{node.slug}  {node.title} ({node.type})" for node in record.nodes)
     yield from (f"  {link.from_slug} -[{link.relationship}]-> {link.to_slug}" for link in record.links)
     pages = _part_of(len(record.nodes), record.pages) + count_noun(record.pages, "page")
@@ -1764,14 +1869,14 @@ def _wing(record: Any) -> Lines:
 
 
 @_renders("FoldersRecord")
-def _folders(record: Any) -> Lines:
+def _folders(record: "FoldersRecord") -> Lines:
     yield from (folder.path for folder in record.folders)
     owner = _optional(" It belongs to the collection {}.", record.collection)
     yield f"{record.path} has {count_noun(record.notes, 'note')}.{owner}"
 
 
 @_renders("MapRecord")
-def _map(record: Any) -> Lines:
+def _map(record: "MapRecord") -> Lines:
     if not record.nodes:
         yield "No pages yet."
         return
@@ -1788,21 +1893,21 @@ def _gap_question(gap: Any) -> str:
 
 
 @_renders("GoldenQuestion")
-def _golden_question(row: Any) -> Lines:
+def _golden_question(row: "GoldenQuestion") -> Lines:
     gone = f", {count_noun(row.missing, 'page')} gone" if row.missing else ""
     yield f"{row.id:>4}  {_one_line(row.question)}"
     yield f"      {', '.join(row.expected) or 'no page'} (among the first {row.within}{gone})"
 
 
 @_renders("GoldenSuggestion")
-def _golden_suggestion(row: Any) -> Lines:
+def _golden_suggestion(row: "GoldenSuggestion") -> Lines:
     yield f"{_one_line(row.question)}"
     yield f"      {row.slug} ({row.reason})"
     yield f"      {_one_line(row.next_step)}"
 
 
 @_renders("GoldenRun")
-def _golden_run(record: Any) -> Lines:
+def _golden_run(record: "GoldenRun") -> Lines:
     for row in record.results:
         ranks = ", ".join(
             f"{page} at {rank}" if rank else f"{page} not found"
@@ -1820,7 +1925,7 @@ def _golden_run(record: Any) -> Lines:
 
 
 @_renders("GoldenTry")
-def _golden_try(record: Any) -> Lines:
+def _golden_try(record: "GoldenTry") -> Lines:
     yield from _golden_run(record.run)
     yield f"That was {record.program}: {record.version}"
     yield from (f"Passes now, fails there: {_one_line(question)}" for question in record.worse)
@@ -1829,7 +1934,7 @@ def _golden_try(record: Any) -> Lines:
 
 
 @_renders("BenchRecord")
-def _bench(record: Any) -> Lines:
+def _bench(record: "BenchRecord") -> Lines:
     def share(number: int, asked: int) -> str:
         return f"{number * 100 // asked} % ({number} of {asked})" if asked else "not measured"
 
@@ -1855,7 +1960,7 @@ def _bench(record: Any) -> Lines:
 
 
 @_renders("GapsRecord")
-def _gaps(record: Any) -> Lines:
+def _gaps(record: "GapsRecord") -> Lines:
     if not record.gaps:
         yield "No open gaps."
         return
@@ -1873,7 +1978,7 @@ def _gaps(record: Any) -> Lines:
 
 
 @_renders("GapRecord")
-def _gap(record: Any) -> Lines:
+def _gap(record: "GapRecord") -> Lines:
     gap = record.gap
     result = {
         "logged": "recorded; only the hash of the question is stored",
@@ -1885,7 +1990,7 @@ def _gap(record: Any) -> Lines:
 
 
 @_renders("GapsClearRecord")
-def _gaps_clear(record: Any) -> Lines:
+def _gaps_clear(record: "GapsClearRecord") -> Lines:
     closed = _optional("Closed {} whose words are not stored", _count(record.closed, "gap"))
     left = _optional("; {:,} with their words stay open", record.open)
     yield f"{closed or 'The words of all open gaps are stored'}{left}"
@@ -1909,7 +2014,7 @@ IMPORT_OUTCOMES = {
 
 
 @_renders("ImportRecord")
-def _import(record: Any) -> Lines:
+def _import(record: "ImportRecord") -> Lines:
     report = record.report
     more = "  and {} more; --json lists all"
     if talks := record.conversations:
@@ -1944,7 +2049,7 @@ def _import(record: Any) -> Lines:
 
 
 @_renders("ExportReport")
-def _export(record: Any) -> Lines:
+def _export(record: "ExportReport") -> Lines:
     what = f"the files of import {record.import_id}" if record.import_id else count_noun(record.pages, "page")
     files = f"{count_noun(record.files, 'file')}, {format_size(record.bytes)}"
     yield f"Wrote {what} to {record.folder}: {files}"
@@ -1978,7 +2083,7 @@ def _export(record: Any) -> Lines:
 
 
 @_renders("GitSetupRecord")
-def _git_setup(record: Any) -> Lines:
+def _git_setup(record: "GitSetupRecord") -> Lines:
     yield from (f"{'Would change' if record.dry_run else 'Changed'} {change}" for change in record.changed)
     if not record.changed:
         yield f"Nothing to change in {record.folder}"
@@ -1987,7 +2092,7 @@ def _git_setup(record: Any) -> Lines:
 
 
 @_renders("ConflictCopiesRecord")
-def _conflict_copies(record: Any) -> Lines:
+def _conflict_copies(record: "ConflictCopiesRecord") -> Lines:
     for copy in record.copies:
         conflicts = _optional(", {} to decide with `quaid review`", _count(copy.conflicts, "conflict"))
         notes = {
@@ -2003,7 +2108,7 @@ def _conflict_copies(record: Any) -> Lines:
 
 
 @_renders("IngestRecord")
-def _ingest(record: Any) -> Lines:
+def _ingest(record: "IngestRecord") -> Lines:
     yield from (f"{record.source_ref}: {note}" for note in record.notes)
     if record.source_type == "mail" and record.notes and not record.source_page:
         yield f"Import {record.import_id} done" if record.written else "Nothing was changed"
@@ -2044,7 +2149,7 @@ def _ingested_parts(page: Any) -> str:
 
 
 @_renders("ActivityRecord")
-def _activity(record: Any) -> Lines:
+def _activity(record: "ActivityRecord") -> Lines:
     for session in record.sessions:
         began, ended = session.began_at[:16].replace("T", " "), session.ended_at[11:16]
         counts = f"{count_noun(session.reads, 'read')}, {count_noun(session.writes, 'write')}"
@@ -2066,7 +2171,7 @@ def _activity(record: Any) -> Lines:
 
 
 @_renders("ActivityDecision")
-def _activity_decision(record: Any) -> Lines:
+def _activity_decision(record: "ActivityDecision") -> Lines:
     if record.accepted or not (record.undone or record.erased or record.would_erase):
         yield f"Accepted {count_noun(record.accepted, 'write')}"
     yield _optional("Restored the text before this write: {}", ", ".join(record.undone))
@@ -2079,7 +2184,7 @@ def _activity_decision(record: Any) -> Lines:
 
 
 @_renders("DupesRecord")
-def _dupes(record: Any) -> Lines:
+def _dupes(record: "DupesRecord") -> Lines:
     if record.compared_at is None:
         yield "The pages were not compared yet; `quaid dupes` compares them."
         return
@@ -2094,7 +2199,7 @@ def _dupes(record: Any) -> Lines:
 
 
 @_renders("MergeRecord")
-def _merge(record: Any) -> Lines:
+def _merge(record: "MergeRecord") -> Lines:
     moved = record.moved
     yield f"{'Merged' if record.done else 'Merging'} {record.gone} into {record.kept}:"
     joined = _optional(
@@ -2129,7 +2234,7 @@ def _merge(record: Any) -> Lines:
 
 
 @_renders("DistinctRecord")
-def _distinct(record: Any) -> Lines:
+def _distinct(record: "DistinctRecord") -> Lines:
     state = (
         "are marked as distinct; `quaid dupes` no longer lists them"
         if record.changed
@@ -2161,7 +2266,7 @@ def _erasure(record: Any, layers: Sequence[Any]) -> Lines:
 
 
 @_renders("ForgetRecord")
-def _forget(record: Any) -> Lines:
+def _forget(record: "ForgetRecord") -> Lines:
     if not record.slug:
         yield record.problem or "The file was rewritten without the deleted content, and its log is empty."
         return
@@ -2179,13 +2284,13 @@ def _forget(record: Any) -> Lines:
 
 
 @_renders("ExpireRecord")
-def _expire(record: Any) -> Lines:
+def _expire(record: "ExpireRecord") -> Lines:
     when = "does not expire" if record.expires == "never" else f"expires: {record.expires}"
     yield f"{record.slug}, version {record.version}: {when}" + ("" if record.changed else " (unchanged)")
 
 
 @_renders("ExpiredRecord")
-def _expired(record: Any) -> Lines:
+def _expired(record: "ExpiredRecord") -> Lines:
     yield from map("Kept {}".format, record.kept)
     for erased in record.erased:
         yield from _forget(erased)
@@ -2227,7 +2332,7 @@ def _is_confirmable(reason: str) -> bool:
 
 
 @_renders("CollectionInfoRecord")
-def _collection_info(record: Any) -> Lines:
+def _collection_info(record: "CollectionInfoRecord") -> Lines:
     item = record.collection
     read_only = "" if item.writable else ", read-only"
     counts = f"{count_noun(item.pages, 'page')} of {count_noun(item.files, 'file')}"
@@ -2250,7 +2355,7 @@ def _collection_info(record: Any) -> Lines:
 
 
 @_renders("CollectionAddRecord")
-def _collection_add(record: Any) -> Lines:
+def _collection_add(record: "CollectionAddRecord") -> Lines:
     item = record.collection
     yield f"Attached {item.name}: {item.root}{'' if item.writable else ' (read-only)'}"
     yield render(record.sync)
@@ -2262,7 +2367,7 @@ def _collection_add(record: Any) -> Lines:
 
 
 @_renders("RebuiltRecord")
-def _rebuilt(record: Any) -> Lines:
+def _rebuilt(record: "RebuiltRecord") -> Lines:
     yield f"Rebuilt the index of {count_noun(record.pages, 'page')}."
     yield from map(render, record.syncs)
     yield _optional("Made {}", _count(record.vectors, "vector"))
@@ -2284,7 +2389,7 @@ def _quarantine_note(pages: int) -> str:
 
 
 @_renders("SyncReport")
-def _sync(record: Any) -> Lines:
+def _sync(record: "SyncReport") -> Lines:
     counts = _sync_counts(record, hidden="newly ignored", failed="failed", unchanged="unchanged")
     yield f"{record.collection}: {count_noun(record.files, 'file')}: {counts or 'nothing to do'}"
     if record.types or record.raw_data:
@@ -2309,7 +2414,7 @@ def _sync(record: Any) -> Lines:
 
 
 @_renders("CollectionRemoveRecord")
-def _collection_remove(record: Any) -> Lines:
+def _collection_remove(record: "CollectionRemoveRecord") -> Lines:
     note = f"In quarantine for {QUARANTINE_DAYS} days, for data that is in no file: {count_noun(record.kept, 'page')}"
     changes_pages = record.removed or record.kept
     if record.done:
@@ -2328,14 +2433,14 @@ def _collection_remove(record: Any) -> Lines:
 
 
 @_renders("RestoreRecord")
-def _restore(record: Any) -> Lines:
+def _restore(record: "RestoreRecord") -> Lines:
     yield f"Wrote {count_noun(record.files, 'file')} of {record.name} to {record.root}, {format_size(record.bytes)}"
     yield _optional("The original bytes are not stored for {}", ", ".join(record.without_bytes[:20]))
     yield _optional("{} is unchanged and is no longer synced", record.left)
 
 
 @_renders("AuditRecord")
-def _audit(record: Any) -> Lines:
+def _audit(record: "AuditRecord") -> Lines:
     yield from format_table(record.differences)
     counts = f"{record.name}: {count_noun(record.files, 'file')}, {count_noun(record.pages, 'page')}"
     differences = _optional(", {}", _count(len(record.differences), "difference"))
@@ -2343,7 +2448,7 @@ def _audit(record: Any) -> Lines:
 
 
 @_renders("IdsReport")
-def _ids(record: Any) -> Lines:
+def _ids(record: "IdsReport") -> Lines:
     act = "would get" if record.is_rehearsal else "got"
     yield f"{record.collection}: {count_noun(record.written, 'file')} {act} an id, {record.had:,} already had one"
     if record.left:
@@ -2352,7 +2457,7 @@ def _ids(record: Any) -> Lines:
 
 
 @_renders("IgnoreRecord")
-def _ignore(record: Any) -> Lines:
+def _ignore(record: "IgnoreRecord") -> Lines:
     if record.built_in:
         yield from record.patterns or [f"{record.name} has no ignore patterns"]
         yield _optional(".quaidignore is not in force; the last valid version is: {}", record.problem)
@@ -2385,7 +2490,7 @@ def _quarantine_data(page: Any) -> str:
 
 
 @_renders("QuarantineDiscardRecord")
-def _quarantine_discard(record: Any) -> Lines:
+def _quarantine_discard(record: "QuarantineDiscardRecord") -> Lines:
     if not record.pages:
         yield "No page to discard."
     elif record.done:
@@ -2397,7 +2502,7 @@ def _quarantine_discard(record: Any) -> Lines:
 
 
 @_renders("WatchSynced")
-def _watch_synced(event: Any) -> Lines:
+def _watch_synced(event: "WatchSynced") -> Lines:
     sync = event.sync
     counts = _sync_counts(sync, failed="failed", raw_data="new in sidecars")
     text = counts or ("" if sync.halted else "nothing changed")
@@ -2414,7 +2519,7 @@ def _watch_synced(event: Any) -> Lines:
 
 
 @_renders("WatchStandby")
-def _watch_standby(event: Any) -> Lines:
+def _watch_standby(event: "WatchStandby") -> Lines:
     owners = sorted(event.owners, key=lambda owner: owner.pid)
     processes = [
         f"process {pid} watches {', '.join(owner.collection for owner in group)}"
@@ -2427,7 +2532,7 @@ def _watch_standby(event: Any) -> Lines:
 
 
 @_renders("ValidateRecord")
-def _validate(record: Any) -> Lines:
+def _validate(record: "ValidateRecord") -> Lines:
     yield from (f"{item.check}: {item.where}: {item.problem}" for item in record.violations)
     problems = _optional("{} in", _count(len(record.violations), "problem")) or "No problems found"
     yield f"{problems}: {', '.join(record.checks)}"
@@ -2439,7 +2544,7 @@ def _validate(record: Any) -> Lines:
 
 
 @_renders("Compacted")
-def _compacted(record: Any) -> Lines:
+def _compacted(record: "Compacted") -> Lines:
     dropped = _optional(" Removed {} of deleted text.", _count(record.vectors_dropped, "vector"))
     if record.busy:
         left = f"a reader still needs the log ({format_size(record.wal_after)})"
@@ -2450,7 +2555,7 @@ def _compacted(record: Any) -> Lines:
 
 
 @_renders("SkillsRecord")
-def _skills(record: Any) -> Lines:
+def _skills(record: "SkillsRecord") -> Lines:
     for number, layer in enumerate(record.layers, 1):
         origin = "" if layer.origin == layer.path else f" ({layer.origin})"
         state = count_noun(len(layer.skills), "skill") if layer.present else "does not exist"
@@ -2467,12 +2572,12 @@ def _skills(record: Any) -> Lines:
 
 
 @_renders("SkillsExtractRecord")
-def _skills_extract(record: Any) -> Lines:
+def _skills_extract(record: "SkillsExtractRecord") -> Lines:
     yield from (f"{skill.outcome:9} {skill.path}" for skill in record.skills)
 
 
 @_renders("ModelCheckRecord")
-def _model_check(record: Any) -> Lines:
+def _model_check(record: "ModelCheckRecord") -> Lines:
     if record.healthy:
         yield f"{record.name} works: {record.dimensions} dimensions, {record.ms_per_text:g} ms for a text of 40 words"
     else:
@@ -2480,7 +2585,7 @@ def _model_check(record: Any) -> Lines:
 
 
 @_renders("EmbedRecord")
-def _embed(record: Any) -> Lines:
+def _embed(record: "EmbedRecord") -> Lines:
     chunks = count_noun(record.total, "chunk")
     yield f"{record.model}: embedded {record.embedded:,} of {chunks}, {record.cached:,} already had a vector"
     if record.turns or record.turns_left:
@@ -2494,7 +2599,7 @@ def _embed(record: Any) -> Lines:
 
 
 @_renders("HomeRecord")
-def _home(record: Any) -> Lines:
+def _home(record: "HomeRecord") -> Lines:
     yield "Quaid: the memory that you and your AI agents share"
     if not record.exists:
         yield f"There is no memory yet at {record.path}."
@@ -2523,7 +2628,7 @@ def _home(record: Any) -> Lines:
 
 
 @_renders("StatusRecord")
-def _status(record: Any) -> Lines:
+def _status(record: "StatusRecord") -> Lines:
     model, trouble = record.model, record.trouble
     sizes = f"{format_size(record.size)}, log {format_size(record.wal_size)}"
     uncut = _optional(" ({:,} not split into chunks yet)", record.pages_uncut)
@@ -2588,7 +2693,7 @@ def _background_status(record: Any) -> str:
 
 
 @_renders("EmbeddingsRecord")
-def _embeddings(record: Any) -> Lines:
+def _embeddings(record: "EmbeddingsRecord") -> Lines:
     state = "off" if not record.on else "on" if record.ready else f"on, but by words only: {record.problem}"
     yield from _key_values(
         ("semantic search", state),
@@ -2599,7 +2704,7 @@ def _embeddings(record: Any) -> Lines:
 
 
 @_renders("ConnectRecord")
-def _connect(record: Any) -> Lines:
+def _connect(record: "ConnectRecord") -> Lines:
     if record.clients:
         yield from format_table(
             (item.client, f"{item.state}{_optional(' ({})', item.detail)}", item.path)
@@ -2619,7 +2724,7 @@ def _connect(record: Any) -> Lines:
 
 
 @_renders("TokensRecord")
-def _tokens(record: Any) -> Lines:
+def _tokens(record: "TokensRecord") -> Lines:
     rows = [
         (
             token.name,
@@ -2638,7 +2743,7 @@ def _tokens(record: Any) -> Lines:
 
 
 @_renders("DaemonRecord")
-def _daemon(record: Any) -> Lines:
+def _daemon(record: "DaemonRecord") -> Lines:
     if record.done and not record.problem:
         yield f"The service is {record.act}: {record.path}"
         return
@@ -2656,7 +2761,7 @@ DOCTOR_STATES = {"fine": "ok", "missing": "--", "advice": "-", "wrong": "!"}
 
 
 @_renders("DoctorRecord")
-def _doctor(record: Any) -> Lines:
+def _doctor(record: "DoctorRecord") -> Lines:
     yield from format_table((DOCTOR_STATES[check.state], check.name, check.detail) for check in record.checks)
     if not record.next_steps:
         yield "\nNo problems found, and nothing is left to do."
@@ -2667,7 +2772,7 @@ def _doctor(record: Any) -> Lines:
 
 
 @_renders("UpgradeRecord")
-def _upgrade(record: Any) -> Lines:
+def _upgrade(record: "UpgradeRecord") -> Lines:
     if not record.newest:
         yield f"This is quaid {record.current}. To upgrade: {record.how}."
         yield "`quaid upgrade --check --from PLACE` compares versions. Quaid never looks for updates by itself."
