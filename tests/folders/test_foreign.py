@@ -127,6 +127,13 @@ CHATGPT = [
 ]
 
 
+def test_a_long_memory_without_spaces_has_a_title(brain: Brain, tmp_path: Path) -> None:
+    path = pack(tmp_path / "export.zip", {"memories.txt": f"[2024-05-02] - {'我喜欢' * 40}\n"})
+    take(brain, "chatgpt", path)
+    (page,) = pages(brain).values()
+    assert page["frontmatter"]["title"] == "我喜欢" * 26 + "我喜…"
+
+
 def test_chatgpt_gives_conversations_memories_and_instructions(brain: Brain, tmp_path: Path) -> None:
     path = pack(
         tmp_path / "export.zip",

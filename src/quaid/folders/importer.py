@@ -423,30 +423,31 @@ class _Conversion:
         """Return the files to convert. Sidecars, links and facts of a Quaid export are added unchanged."""
         inputs = []
         top = source.common_folder() if self.source not in CONVERSATION_SOURCES else ""
+        with_data, limit = self.source in SOURCES_WITH_DATA, exporter.MAX_LINKS_AND_FACTS_BYTES
         for file in source.files:
             path = file.path.removeprefix(top)
-            if self.source in SOURCES_WITH_DATA and (
-                indexer.is_sidecar(path) or path == exporter.LINKS_AND_FACTS_PATH
-            ):
-                self._add_unchanged(path, file.read(exporter.MAX_LINKS_AND_FACTS_BYTES))
+            if with_data and path == exporter.LINKS_AND_FACTS_PATH:
+                self._read_links_and_facts(file.read(limit))
+            elif with_data and indexer.is_sidecar(path):
+                self.folder.add(path, file.read(limit))
             else:
                 inputs.append(file._replace(path=path))
-        data = source.hidden(exporter.LINKS_AND_FACTS_PATH, exporter.MAX_LINKS_AND_FACTS_BYTES)
-        if data is not None and self.source in SOURCES_WITH_DATA:
-            self._add_unchanged(exporter.LINKS_AND_FACTS_PATH, data)
+        data = source.hidden(exporter.LINKS_AND_FACTS_PATH, limit) if with_data else None
+        if data is not None:
+            self._read_links_and_facts(data)
         return inputs
 
-    def _add_unchanged(self, path: str, data: bytes) -> None:
-        if path != exporter.LINKS_AND_FACTS_PATH:
-            self.folder.add(path, data)
-            return
+    def _read_links_and_facts(self, data: bytes) -> None:
+        """Take over the links-and-facts file of a Quaid export."""
         try:
             value = indexer.parse_json(data)
             self._files.update(value.get("files") or {})
             for kind, records in self._records.items():
                 records += [record for record in value.get(kind) or [] if isinstance(record, dict)]
         except (ValueError, AttributeError, TypeError) as error:
-            self.unread.append(SkippedEntry(path, f"not the links and facts of an export: {error}"))
+            self.unread.append(
+                SkippedEntry(exporter.LINKS_AND_FACTS_PATH, f"not the links and facts of an export: {error}")
+            )
 
     def add_all(self, items: Iterable[Item]) -> None:
         """Add all items that a reader yields."""
@@ -762,7 +763,7 @@ class ImportRun(FolderRun):
         self._assign_slugs()
         with trust.written_as(tx, IMPORTED, at_most=True):
             for batch in self.batches():
-                if batch and batch[0].page is None:
+                if batch[0].page is None:
                     self._write_other(tx, batch[0])
                 else:
                     self.write_pages(tx, [self._with_slug(item) for item in batch])

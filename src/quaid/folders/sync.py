@@ -166,7 +166,7 @@ class FolderRun(ABC):
     def batches(self, chosen: Container[str] | None = None) -> Iterator[list[SpooledFile]]:
         """Yield the spooled files, or those in `chosen`: page files in batches, other files one by one.
 
-        Batches may be empty. Page files that could not be parsed are reported, not yielded.
+        Page files that could not be parsed are reported, not yielded.
         """
         batch: list[SpooledFile] = []
         size = 0
@@ -181,12 +181,15 @@ class FolderRun(ABC):
             if item.page is not None:
                 batch.append(item)
                 size += len(item.data)
-            if item.page is None or len(batch) == page_edits.BULK_ROWS or size > page_edits.BULK_BYTES:
+                if len(batch) < page_edits.BULK_ROWS and size <= page_edits.BULK_BYTES:
+                    continue
+            if batch:
                 yield batch
                 batch, size = [], 0
             if item.page is None:
                 yield [item]
-        yield batch
+        if batch:
+            yield batch
         self.progress(self.spool.count, self.spool.count, "Writing")
 
     def write_pages(self, tx: Transaction, items: list[SpooledFile]) -> None:
@@ -506,9 +509,10 @@ class SyncRun(FolderRun):
                 reads.append(ReadFile(file, old, content_hash, old.page_uuid))
                 continue
             if parsed := self.spool_page(file.path, content_hash, data, len(files) - done):
-                reads.append(ReadFile(file, old, content_hash, parsed[1]))
+                _, page_uuid, nodes = parsed
+                reads.append(ReadFile(file, old, content_hash, page_uuid))
                 if indexer.is_org(file.path):
-                    self.headings[file.path] = {str(node.frontmatter["id"]) for node in parsed[2]}
+                    self.headings[file.path] = {str(node.frontmatter["id"]) for node in nodes}
         if files:
             self.progress(len(files), len(files), "Reading")
         return reads
@@ -543,8 +547,7 @@ class SyncRun(FolderRun):
         # quarantined page that comes back must not be assigned to another file of the same name.
         for paths in (moved, self.reads.keys() - moved):
             for batch in self.batches(paths) if paths else ():
-                if batch:
-                    self.db.write(partial(self._write_batch, batch))
+                self.db.write(partial(self._write_batch, batch))
 
     def _touch(self, reads: list[ReadFile], tx: Transaction) -> None:
         for file, old, content_hash, _ in reads:

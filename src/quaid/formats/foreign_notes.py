@@ -121,7 +121,10 @@ def _stem(path: str) -> str:
 
 def _first_words(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST_TITLE else line[:LONGEST_TITLE].rpartition(" ")[0] + "…"
+    if len(line) <= LONGEST_TITLE:
+        return line
+    head = line[:LONGEST_TITLE]
+    return (head.rpartition(" ")[0] or head) + "…"  # Chinese and Japanese have no spaces
 
 
 def _string_list(value: Any) -> list[str]:

@@ -14,6 +14,7 @@ from quaid.errors import QuaidError
 from quaid.folders.scanner import Folder
 from quaid.formats import markdown
 from quaid.model import slug as slugs
+from quaid.model.plain_text import shorten
 from quaid.notebook.layout import DAILY, REFERENCE, RecallHit, RecallResult, folder_exists, folder_missing
 from quaid.search import text as text_search
 from quaid.search.candidates import MeaningLane, RankedQuestion, best_first, rank_question, standing_out
@@ -152,7 +153,7 @@ def _build_hits(
         path = paths.get(row.page_id)
         if path is not None:
             start = lines.start(path, row)
-            snippet = marker.excerpt(row.text) or _first_words(row.text)
+            snippet = marker.excerpt(row.text) or shorten(" ".join(row.text.split()), EXCERPT_WIDTH)
             heading = row.heading_path.rpartition(" > ")[2]
             end = start + row.end_line - row.start_line
             hits.append(RecallHit(path, start, end, heading, snippet, *worth[row.id]))
@@ -185,11 +186,6 @@ class _LineFinder:
                 return markdown.decode(folder.read(path))[0].replace("\r\n", "\n")
         except (OSError, QuaidError):
             return ""
-
-
-def _first_words(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= EXCERPT_WIDTH else plain[: EXCERPT_WIDTH - 1].rpartition(" ")[0] + "…"
 
 
 MAX_PROJECT_PAGES = 5
