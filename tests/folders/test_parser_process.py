@@ -217,9 +217,10 @@ def test_helper_ends_with_its_parent(tmp_path: Path) -> None:
     script = (
         "import sys, time\nfrom quaid.folders import indexer\nfrom quaid.folders.indexer import Spool\n"
         "indexer.FILES_BEFORE_HELPER = indexer.MIN_FILES_FOR_HELPER = 0\nindexer.cpu_count = lambda: 2\n"
-        "spool = Spool(sys.argv[1] + '/memory.db')\nassert spool.may_leave(0)\nspool.leave('a.md', 'hash', b'A')\n"
+        "spool = Spool(sys.argv[1] + '/memory.db')\nassert spool.has_helper(0)\n"
+        "spool.add_unparsed('a.md', 'hash', b'A')\n"
         "assert [each.page.truth for each in spool.files()] == ['A']\n"
-        "print(spool._ahead._process.pid, flush=True)\ntime.sleep(60)\n"
+        "print(spool._helper._process.pid, flush=True)\ntime.sleep(60)\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True
@@ -259,9 +260,9 @@ def test_more_than_a_pipe_holds_waits_in_the_file(
     monkeypatch.setattr(indexer, "FILES_BEFORE_HELPER", 0)
     text = b"word " * 200_000
     with Spool(str(tmp_path / "memory.db")) as spool:
-        assert spool.may_leave(20)
+        assert spool.has_helper(20)
         for number in range(8):
-            spool.leave(f"p{number}.md", "hash", text)
+            spool.add_unparsed(f"p{number}.md", "hash", text)
         pairs = [(item.path, item.page.truth if item.page else "") for item in spool.files()]
         assert pairs == [(f"p{number}.md", text.decode()) for number in range(8)]
         assert [item.path for item in spool.files()] == [path for path, _ in pairs]

@@ -887,10 +887,10 @@ class ImportRun(FolderRun):
             tx, page, uuid=self.new_uuid(), now=self.now, expected_version=expected_version, cut=False
         )
 
-    def _is_derived_anew(self, stored: PageRow, made: Page) -> bool:
+    def _is_derived_anew(self, stored: PageRow, page: Page) -> bool:
         """Return True if the import is forced and would change the title or other derived data of the page."""
         old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
-        return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
+        return self.force and old != (page.type, page.title, page.summary, page.wing, page.room)
 
     def _is_edited_here(self, stored: PageRow, path: str, past: ImportedFile) -> bool:
         if stored.version == past.page_version_at_import:
@@ -1002,7 +1002,7 @@ def _matches_bytes(stored: PageRow, path: str, data: bytes) -> bool:
         return False
 
 
-def _has_same_content(stored: PageRow, made: Page) -> bool:
+def _has_same_content(stored: PageRow, page: Page) -> bool:
     """Return True if a stored page has the content of a parsed page."""
     old = (stored.truth, stored.timeline, stored.frontmatter)
-    return old == (made.truth, made.timeline, made.frontmatter)
+    return old == (page.truth, page.timeline, page.frontmatter)

@@ -125,18 +125,18 @@ def _parse_org(path: str, data: bytes) -> ParsedPage:
     return ParsedPage(page, (*notes, *_type_notes(page)), tuple(nodes.values()))
 
 
-def _type_notes(made: Page) -> tuple[str, ...]:
-    named = made.frontmatter.get("type")
+def _type_notes(page: Page) -> tuple[str, ...]:
+    named = page.frontmatter.get("type")
     if named is None:
         return ()
     if page_model.type_name(named) is None:
-        return (f"type {named!r} is not the name of a type; taken for a {made.type}",)
+        return (f"type {named!r} is not the name of a type; taken for a {page.type}",)
     note = page_model.unknown_type_note(named)
     return (note,) if note else ()
 
 
-def _date_notes(made: Page) -> list[str]:
-    wrong = page_model.invalid_dates(made.slug, made.type, made.frontmatter)
+def _date_notes(page: Page) -> list[str]:
+    wrong = page_model.invalid_dates(page.slug, page.type, page.frontmatter)
     return [
         f"{name}: {value!r} is not a date; write YYYY-MM-DD, as in 2026-04-25"
         if value
@@ -149,11 +149,11 @@ def is_org(path: str) -> bool:
     return path.lower().endswith(ORG_ENDING)
 
 
-def file_id(made: Page, path: str) -> str | None:
+def file_id(page: Page, path: str) -> str | None:
     """Return the id that identifies a file after a move: `quaid_id`, or the UUID of an org file, or None."""
-    named = made.frontmatter.get(ID_KEY)
+    named = page.frontmatter.get(ID_KEY)
     if named is None and is_org(path):
-        id_value = made.frontmatter.get("id")
+        id_value = page.frontmatter.get("id")
         named = id_value if isinstance(id_value, str) and looks_like_uuid(id_value) else None
     return named if isinstance(named, str) else None
 
@@ -162,20 +162,20 @@ def looks_like_uuid(text: str) -> bool:
     return len(text) == 36 and all(part.isalnum() for part in text.split("-")) and text.count("-") == 4
 
 
-def with_slug(made: Page, address: str) -> Page:
+def with_slug(page: Page, address: str) -> Page:
     """Return the page under another slug."""
-    if made.slug == address:
-        return made
+    if page.slug == address:
+        return page
     return page_model.build_page(
-        address, made.frontmatter, made.truth, made.timeline, fallback_title=made.title
+        address, page.frontmatter, page.truth, page.timeline, fallback_title=page.title
     )
 
 
-def with_file_title(made: Page, path: str) -> Page:
+def with_file_title(page: Page, path: str) -> Page:
     """Return the page with the title it would get if it were read from a file at this path."""
-    head = plain_text.text_head(plain_text.visible_text(made.truth))
-    return made._replace(
-        title=page_model.page_title(made.slug, made.frontmatter, head, _title_from_name(path))
+    head = plain_text.text_head(plain_text.visible_text(page.truth))
+    return page._replace(
+        title=page_model.page_title(page.slug, page.frontmatter, head, _title_from_name(path))
     )
 
 
@@ -379,14 +379,14 @@ class ParserProcess:
         # The steps grow so that the pipe does not fill up while the helper is busy.
         return end - self._reported > max(PROGRESS_STEP_BYTES, self._reported // 8)
 
-    def tell(self, end: int) -> None:
+    def report_end(self, end: int) -> None:
         """Report to the helper that the spool is complete up to this offset."""
         self._reported = end
         assert self._process.stdin
         try:
             self._process.stdin.write(end.to_bytes(NUMBER_BYTES, "little"))
         except BrokenPipeError:
-            raise self._ended() from None
+            raise self._exit_error() from None
 
     def parsed(self) -> Iterator[ParsedFile | None]:
         """Yield the parsed pages of the files that the helper parses, in spool order.
@@ -412,11 +412,11 @@ class ParserProcess:
                 raise TimeoutError
             answer = self._process.stdout.read(NUMBER_BYTES)
             if len(answer or b"") < NUMBER_BYTES:
-                raise self._ended()
+                raise self._exit_error()
             self._parsed_to = int.from_bytes(answer, "little")
         return _read_at(self._results.fileno(), size, place)
 
-    def _ended(self) -> FileTrouble:
+    def _exit_error(self) -> FileTrouble:
         status = self._process.wait()
         how = f"signal {-status}" if status < 0 else f"status {status}"
         problem = (
@@ -504,16 +504,16 @@ class Spool:
         self.memory = memory  # path of the database
         self.count = 0
         self._open: IO[bytes] | None = None
-        self._ahead: ParserProcess | None = None
-        self._alone = False
+        self._helper: ParserProcess | None = None
+        self._start_failed = False
         """True if starting a helper has failed."""
 
     def __enter__(self) -> "Spool":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._ahead:
-            self._ahead.close()
+        if self._helper:
+            self._helper.close()
         if self._open:
             self._open.close()
 
@@ -542,42 +542,42 @@ class Spool:
         self._file.write(len(record).to_bytes(NUMBER_BYTES, "little") + record)
         self.count += 1
 
-    def may_leave(self, waiting: int) -> bool:
+    def has_helper(self, waiting: int) -> bool:
         """Return True if a helper process is running, so that files can be added unparsed.
 
         The helper is started first if enough of the `waiting` files are left.
         """
-        if self._ahead is None and not self._alone and is_helper_worthwhile(self.count, waiting):
-            self._alone = not self._find_help()
-        return self._ahead is not None
+        if self._helper is None and not self._start_failed and is_helper_worthwhile(self.count, waiting):
+            self._start_failed = not self._start_helper()
+        return self._helper is not None
 
-    def _find_help(self) -> bool:
+    def _start_helper(self) -> bool:
         if isinstance(self._file, io.BytesIO):
             self._open = self._on_disk(self._file.getvalue())
         results = self._on_disk(b"")
         try:
-            self._ahead = ParserProcess(self._file, results, self.memory)
+            self._helper = ParserProcess(self._file, results, self.memory)
         except OSError:  # the process could not be started
             results.close()
-        return self._ahead is not None
+        return self._helper is not None
 
-    def leave(self, path: str, content_hash: str, data: bytes) -> None:
+    def add_unparsed(self, path: str, content_hash: str, data: bytes) -> None:
         """Add a file for the helper process to parse."""
-        assert self._ahead
+        assert self._helper
         self._add(marshal.dumps((path, content_hash, data, None)))
-        self._tell()
+        self._report_end()
 
-    def _tell(self, *, all_of_it: bool = False) -> None:
+    def _report_end(self, *, all_of_it: bool = False) -> None:
         end = self._file.tell()
-        if self._ahead and (all_of_it or self._ahead.is_behind(end)):
+        if self._helper and (all_of_it or self._helper.is_behind(end)):
             self._file.flush()
-            self._ahead.tell(end)
+            self._helper.report_end(end)
 
     def files(self) -> Iterator[SpooledFile]:
         """Yield the added files in order."""
         self._file.seek(0, os.SEEK_END)
-        self._tell(all_of_it=True)
-        parsed = self._ahead.parsed() if self._ahead else iter(())
+        self._report_end(all_of_it=True)
+        parsed = self._helper.parsed() if self._helper else iter(())
         self._file.seek(0, os.SEEK_SET)
         while head := self._file.read(NUMBER_BYTES):
             record = self._file.read(int.from_bytes(head, "little"))
@@ -644,8 +644,8 @@ def _parse_record(record: bytes) -> bytes | None:
     if parsed is not None:
         return None
     try:
-        made, notes, _ = parse_file(path, data)
-        return dump_parsed((made, notes, derive_data(made)))
+        page, notes, _ = parse_file(path, data)
+        return dump_parsed((page, notes, derive_data(page)))
     except Exception:
         return dump_parsed(None)  # the parent parses the file again and reports the error
 

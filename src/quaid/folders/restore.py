@@ -711,12 +711,12 @@ def _pages_of_file(path: str, data: bytes) -> list[tuple[tuple[str, str], Compar
     return file_pages
 
 
-def _compared_page(path: str, made: Page) -> ComparedPage:
+def _compared_page(path: str, page: Page) -> ComparedPage:
     # The slug is not compared, because pages are matched by slug. A title added for the export is ignored.
-    front = {key: value for key, value in made.frontmatter.items() if key != "slug"}
-    front["title"] = made.title
-    hashes = indexer.digest(made.truth.encode()), indexer.digest(made.timeline.encode())
-    return ComparedPage(path, front, *hashes, len(made.entries))
+    front = {key: value for key, value in page.frontmatter.items() if key != "slug"}
+    front["title"] = page.title
+    hashes = indexer.digest(page.truth.encode()), indexer.digest(page.timeline.encode())
+    return ComparedPage(path, front, *hashes, len(page.entries))
 
 
 def _sources_hash(data: bytes) -> str | None:

@@ -147,9 +147,9 @@ class FolderRun(ABC):
         failed.
         """
         try:
-            if not indexer.is_org(path) and self.spool.may_leave(waiting):
+            if not indexer.is_org(path) and self.spool.has_helper(waiting):
                 slug, identity = indexer.requested_identity(path, data)
-                self.spool.leave(path, content_hash, data)
+                self.spool.add_unparsed(path, content_hash, data)
                 return slug, identity, ()
             page, notes, nodes = indexer.parse_file(path, data)
             self.spool.add(SpooledFile(path, content_hash, data, page, nodes))
@@ -675,19 +675,19 @@ class SyncRun(FolderRun):
         expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
         return indexed is not None and indexed.content_hash not in ("", expected)
 
-    def _with_free_slug(self, tx: Transaction, made: Page, path: str, page_id: int | None) -> Page:
+    def _with_free_slug(self, tx: Transaction, page: Page, path: str, page_id: int | None) -> Page:
         """Return the page under the requested slug if the page may have it, else under one made from the path."""
-        holder = self.collection.slug_holder(tx, made.slug)
+        holder = self.collection.slug_holder(tx, page.slug)
         if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
-            return made
+            return page
         by_path = slugs.from_path(path)
         before = pages.slug_of(tx, page_id)
         if before is not None and before.startswith(by_path):
-            return indexer.with_slug(made, before)  # the page already has a slug from its path
+            return indexer.with_slug(page, before)  # the page already has a slug from its path
         taken = self.collection.slugs_beginning(tx, by_path)
         address = by_path if by_path not in taken else indexer.suffixed_slug(by_path, path, taken)
-        self.note(path, f"another file has the slug {made.slug}; this one is {address}")
-        return indexer.with_slug(made, address)
+        self.note(path, f"another file has the slug {page.slug}; this one is {address}")
+        return indexer.with_slug(page, address)
 
     # Sidecars
 
