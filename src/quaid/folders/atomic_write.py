@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 
 from quaid.errors import FileChanged, FileTrouble, FolderNotEmpty, QuaidError
 from quaid.folders.scanner import FILE_FLAGS, FileNote, Folder
+from quaid.model.sync_plan import ScannedFile
 from quaid.storage import files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
 
@@ -108,6 +109,14 @@ def remove_file(folder: Folder, path: str, expected: str, token: str) -> None:
                 _rename_exclusive(place, temporary, name)
         _remove_temporary(place, temporary, name, (expected,), token)
         os.fsync(place)
+
+
+def written_file(folder: Folder, path: str) -> ScannedFile:
+    """Return a file that was just written, with its stat. Raise FileChanged if it is not a page file any more."""
+    file = folder.look(path)
+    if not isinstance(file, ScannedFile):
+        raise FileChanged(path=path)
+    return file
 
 
 def keep_conflict_copy(place: int, temporary: str, name: str, content_hash: str, token: str) -> str:

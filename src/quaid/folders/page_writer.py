@@ -115,9 +115,7 @@ def _write_page_file(
                 return
             db.on_rollback(_undo(root, path, before, data, uuid))
             atomic_write.replace_file(folder, path, data, indexed.content_hash, uuid)
-        written = folder.look(path)
-    if not isinstance(written, ScannedFile):
-        raise errors.FileChanged(path=path)
+        written = atomic_write.written_file(folder, path)
     digest = indexer.digest(data)
     version = (saved.id, saved.version, path, data, digest)
     history.keep_versions(tx, collection.id, [version], now, f"edit-{uuid}", trim=True)
@@ -143,9 +141,7 @@ def move_page_file(
         db.on_rollback(_undo(root, path, None, data, token))
         atomic_write.create_file(folder, path, data, token)
         atomic_write.remove_file(folder, indexed.path, indexed.content_hash, token)
-        written = folder.look(path)
-    if not isinstance(written, ScannedFile):
-        raise errors.FileChanged(path=path)
+        written = atomic_write.written_file(folder, path)
     collection.forget_files(tx, indexed.path, page_id)
     collection.record_files(tx, [(written, indexed.content_hash, page_id, None)], now)
 

@@ -184,9 +184,7 @@ def restore_quarantined_page(
             atomic_write.create_file(folder, path, data, token)
         except FileChanged:
             raise _occupied_error(collection, path) from None
-        written = folder.look(path)
-    if not isinstance(written, ScannedFile):
-        raise FileChanged(path=path)
+        written = atomic_write.written_file(folder, path)
     return db.write(lambda tx: _unhide_page(tx, collection, hidden, written, data, now, token))
 
 
