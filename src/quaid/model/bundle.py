@@ -94,7 +94,10 @@ class Bundle(NamedTuple):
 
 
 def json_text(value: Any) -> str:
-    """Return a JSON value as text without blanks, its keys in the order of the value."""
+    """Return a JSON value as text without blanks between its parts; the keys keep their order.
+
+    Raise InvalidBundle for NaN and infinity.
+    """
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError as error:
@@ -182,7 +185,7 @@ def _fact(**row: Any) -> BundleFact:
 
 
 def _check(bundle: Bundle) -> None:
-    """Check the types of all values, the slug, uuids, dates and raw data."""
+    """Raise InvalidBundle if a value has the wrong type, or the slug, a uuid, a date or raw data is invalid."""
     for name, kind in (("uuid", str), ("slug", str), ("truth", str), ("timeline", str), ("deleted", bool)):
         if not isinstance(getattr(bundle, name), kind):
             _refuse(f"{name} must be {'true or false' if kind is bool else 'text'}")

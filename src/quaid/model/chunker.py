@@ -1,8 +1,8 @@
 """Split pages and conversation turns (messages) into chunks that fit an embedding model.
 
-The compiled truth (the text of a page above the timeline) is split at # and ## headings, and the timeline at
-its entries. A section that is too long is split into overlapping windows. Each chunk keeps its line numbers,
-and no line is left out. The statements of a text are its sentences, list entries and table rows.
+By default, the compiled truth (the text of a page above the timeline) is split at # and ## headings, and the
+timeline at its entries. A section that is too long is split into overlapping windows. Each chunk keeps its line
+numbers, and no line with text is left out. The statements of a text are its sentences, list entries and table rows.
 """
 
 import re
@@ -30,7 +30,7 @@ ITEM, ROW, PARAGRAPH = "item", "row", "paragraph"
 
 
 class StatementBlock(NamedTuple):
-    """A list entry, table row or paragraph, as character offsets without list mark and quotation marks."""
+    """A list entry, table row or paragraph, as character offsets. A list mark or ">" at its start is left out."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ class StatementBlock(NamedTuple):
 def text_blocks(text: str) -> list[StatementBlock]:
     """Return the list entries, table rows and paragraphs of Markdown text.
 
-    Headings and the marks of code blocks are left out.
+    Headings, the marks of code blocks, and the lines below the headers of tables are left out.
     """
     blocks: list[StatementBlock] = []
     begin, kind, indent, at = -1, PARAGRAPH, 0, 0
@@ -82,7 +82,7 @@ def statement_spans(text: str) -> list[tuple[int, int]]:
 
 
 def statement_text(text: str) -> str:
-    """Return a statement as one line."""
+    """Return a statement as one line, without the ">" of quoted lines."""
     return " ".join(text.replace("\n>", "\n").split())
 
 
@@ -111,7 +111,7 @@ def without_struck(statement: str) -> str:
 
 
 def is_ticked(statement: str) -> bool:
-    """Return True for a task that is done."""
+    """Return True if a statement is a to-do with a ticked checkbox."""
     return bool(_TICKED.match(statement))
 
 
@@ -182,9 +182,9 @@ def _best_break(text: str, least: int, reach: int) -> int:
 
 
 def _overlap_start(text: str, tokens_in: TokenMeasure, least: int, stop: int, overlap: int) -> int:
-    """Return the offset at which the next window starts to repeat about `overlap` tokens; 0 for no overlap.
+    """Return the offset at which the next window starts if it repeats about `overlap` tokens; 0 for no overlap.
 
-    The window starts at a line, else at a sentence, else at a word.
+    The offset is the start of a line, else of a sentence, else of a word.
     """
     while least < stop and (beyond := tokens_in(least, stop) - overlap) > 0:
         least += max(beyond // 2, 1)
@@ -320,7 +320,7 @@ def window_strategy(limit: int, overlap: int, respect_headings: bool = True) -> 
 
 
 def _parse_strategy(strategy: str) -> tuple[str, int, int]:
-    """Return name, limit and overlap of a strategy such as `window 300/40 across headings`."""
+    """Return name, limit and overlap of a strategy such as `window 300/40`. The name is "page" across headings."""
     across = strategy.endswith(ACROSS_HEADINGS)
     name, _, size = strategy.removesuffix(ACROSS_HEADINGS).partition(" ")
     limit, overlap = map(int, size.split("/")) if size else STRATEGY_LIMITS[name]
@@ -330,7 +330,7 @@ def _parse_strategy(strategy: str) -> tuple[str, int, int]:
 def embedding_text(title: str, heading_path: str, text: str) -> str:
     """Return the text to embed for a chunk: title, headings above it, and its text.
 
-    A leading heading that is already in title or path is dropped.
+    The headings at the start of the text are dropped if the last of them is the title or in the path.
     """
     names = [part.lstrip("# ") for part in heading_path.split(" > ")] if heading_path else []
     names_above = {title, *names}
@@ -375,7 +375,7 @@ class ChunkEntry(NamedTuple):
 
 
 def find_entries(text: str, heading_path: str) -> tuple[ChunkEntry, ...]:
-    """Return the entries of a chunk that mainly consists of entries, and the turns of a person in a chat.
+    """Return the entries of a chunk that mainly consists of entries; of others, the turns of a person in a chat.
 
     In a chat, the person's turns are short and the answers long, so the vector of a chunk mainly represents the
     answers. Code, struck entries, and entries that consist only of links, as in a table of contents, are left out.
@@ -497,7 +497,10 @@ def _whole_text(text: str, _: list[MarkdownHeading]) -> Iterator[_Segment]:
 
 
 def _split_paragraphs(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
-    """Split at blank lines, and at each item of a list or conversation. Fenced code is one paragraph."""
+    """Split at blank lines, headings of level 1 and 2, and each item of a list or conversation.
+
+    Fenced code is one paragraph.
+    """
     code = fence_cover(text)
     blanks = [blank.start() for blank in _BLANK_LINES.finditer(text)]
     breaks = [blank + 1 for blank in blanks if not code.contains(blank)]
@@ -611,7 +614,10 @@ def _make_chunks(
 
 
 def _chunk_heading_path(text: str, trail: _HeadingPath, stretch: _Segment, start: int) -> str:
-    """Return the headings above the first words of a chunk; for an entry, the headings above it and its date."""
+    """Return the headings above the first words of a chunk.
+
+    For an entry, return the headings above it, or "## Timeline" if there are none, and its date.
+    """
     if stretch.date:
         return f"{trail.at(stretch.entry - 1) or '## Timeline'} > {stretch.date}"
     near = min(stretch.end, start + _HEADING_REACH)

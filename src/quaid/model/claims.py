@@ -113,7 +113,7 @@ def _leading_person(text: str) -> str:
 
 
 def _normalize_sentence(sentence: str) -> str:
-    """Convert to lower case and expand contracted negations."""
+    """Convert to lower case, remove parentheses, and write negations as "not" ("can't" becomes "can not")."""
     text = pattern("aside").sub("", sentence.lower()).replace("’", "'").rstrip(".! ")
     text = text.replace("won't", "will not").replace("can't", "can not").replace("cannot", "can not")
     text = text.replace("n't", " not").replace("needs not", "need not")
@@ -280,7 +280,7 @@ def _tokens(clause: str) -> list[str]:
 
 
 def stem_words(text: str) -> frozenset[str]:
-    """Return the stems of the words in a lower-case text, without stop words and words such as "must"."""
+    """Return the stems of the words in a lower-case text, except stop words and words of demand, such as "must"."""
     return frozenset(
         fold_word(token)
         for token in _tokens(text)
@@ -295,7 +295,7 @@ def fold_word(word: str) -> str:
 
 
 def _is_past(tokens: list[str]) -> bool:
-    """Return True if a clause reports a past event ("the build failed").
+    """Return True if a clause that begins with a determiner or pronoun reports a past event ("the build failed").
 
     A clause with "is", "be" or "has" before the verb describes a state instead.
     """
@@ -317,7 +317,7 @@ def _is_past(tokens: list[str]) -> bool:
 MOST_CANDIDATES = 40
 """A new statement is compared with at most this many statements.
 
-Those with short titles and summaries come first.
+Those whose title and summary match come first, the shortest first.
 """
 
 SIMILAR_SHARE = 0.75
@@ -380,7 +380,7 @@ def find_conflicts(new: Statement, others: Iterable[Statement], most: int = 5) -
 
 
 def find_conflicts_within(added: Statement, existing: Statement, most: int = 5) -> list[StatementMatch]:
-    """Compare text added to a statement with the existing text of the statement, sentence by sentence.
+    """Return up to `most` conflicts of text added to a statement with its existing text, one for each added sentence.
 
     Bodies can be compared with each other here, because they share the context of one node.
     """
@@ -500,7 +500,7 @@ def _setting_conflict(one: Claim, other: Claim) -> str:
 
 
 def _quote_words(words: frozenset[str], claim: Claim) -> str:
-    """Return the words of the claim's sentence that have these stems."""
+    """Return the words of the claim's sentence that have these stems, or the stems if there are no such words."""
     written = [word for word in claim.quote.replace("`", "").split() if stem_words(word.lower()) & words]
     return " ".join(word.strip(",;:.!()\"'“”") for word in written) or ", ".join(sorted(words))
 
@@ -554,7 +554,8 @@ def _body_claims(statement: Statement, probes: list[WordProbe] | None = None) ->
 def _claim_probes(claims: list[Claim]) -> list[WordProbe]:
     """Return, for each claim, the words that another text must contain to be worth parsing.
 
-    Words that have synonyms or alternatives are left out, because the other text may use a different form.
+    Words that have synonyms or alternatives are left out if other words remain, because the other text may use
+    a different form. Of several words, one may be missing.
     Long words, which are rare, come first, so that most texts fail at the first test.
     """
     probes = {}
@@ -586,7 +587,10 @@ def _matches_probe(text: str, probes: list[WordProbe]) -> bool:
 def _candidates(
     new: Statement, head_probes: list[WordProbe], probes: list[WordProbe], others: Iterable[Statement]
 ) -> list[tuple[Statement, bool]]:
-    """Return the statements to parse, each with True if title and summary match, or False if only the body does."""
+    """Return the statements to parse, at most MOST_CANDIDATES.
+
+    Each comes with True if its title and summary match a probe, or False if only its body does.
+    """
     near, far = [], []
     for other in others:
         if _matches_probe(_lowercase(f"{other.title} {other.summary}"), probes):
@@ -600,7 +604,7 @@ def _candidates(
 
 
 def find_similar(new: Statement, others: Iterable[Statement], most: int = 5) -> list[StatementMatch]:
-    """Return near-duplicates of a new statement, most similar first."""
+    """Return up to `most` near-duplicates of a new statement, most similar first."""
     title, summary = _content_stems(new.title), _content_stems(new.summary)
     probes: list[WordProbe] = [(tuple(title - _synonym_stems()), 0)]
     for words in (summary, title | summary):

@@ -145,7 +145,7 @@ def _interval_text(since: str | None, until: str | None) -> str:
 def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
     """Yield a contradiction for each current fact whose corresponding link has ended.
 
-    There is no contradiction if a later link continues the relation, or if the fact began after the link had
+    There is no contradiction if a later link continues the relation, or if the fact did not begin before the link
     ended.
     """
     between: dict[tuple[int, int], list[GraphLink]] = {}
@@ -339,7 +339,8 @@ SCOPE_FAMILIES = {
 }
 """Maps each scope of a departure to the predicate families that it ends.
 
-A departure is a statement that someone left a job, school or home.
+A departure is a statement that someone left a job, school or home. Its scopes "post" and "study" end only some
+relations of a family; see _is_ended().
 """
 
 _TOKEN = re.compile(r"[\w&+#][\w'’&.+#/-]*|[,;()]")
@@ -416,7 +417,7 @@ def ended_in_text(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[C
 def _ended_relations(
     world: Snapshot, relations: _OpenRelations, page_id: int, text: str, part: str, departure: Departure
 ) -> Iterator[ContradictionFinding]:
-    """Yield a contradiction for each relation that a departure ended.
+    """Yield a contradiction for each relation that a departure ended and that did not resume.
 
     `text` is the part of the page, truth or timeline, that states the departure.
     """
@@ -452,7 +453,7 @@ def _is_ended(relation: OpenRelation, departure: Departure) -> bool:
     """Return True if the departure covers this kind of relation and can have ended it.
 
     A relation with a start date must have begun before the departure or, if the departure gives only a month
-    or year, before the end of that period. A departure without a date ends such a relation only if it
+    or year, by the last day of that period. A departure without a date ends such a relation only if it
     describes a state ("no longer at Hexa"), not an event ("left Hexa").
     """
     kind = predicate_family(relation.relationship)
@@ -628,7 +629,10 @@ def resolution_changes(
 
 
 def remaining_text_links(world: Snapshot, finding: ContradictionFinding, winner_index: int) -> list[Citation]:
-    """Return the links in page text that still state the rejected side and need an edit of the page."""
+    """Return the links in page text that still state the rejected side and need an edit of the page.
+
+    Links that repeat a rejected fact are returned only if the other side is text.
+    """
     loser = finding.cites[1 - winner_index]
     link = next((link for link in world.links if link.id == loser.link), None)
     if link is not None:

@@ -82,17 +82,17 @@ class Wording(NamedTuple):
 
 
 class StatementPlace(NamedTuple):
-    """A sentence of a text, with its offsets. A to-do is one statement, even if it has several sentences."""
+    """A statement: a sentence of a text, or a whole to-do or table row, with its offsets."""
 
     line: int
     start: int
     end: int
     text: str
     sentence: int = 1
-    """Position of the sentence within its line, from 1."""
+    """Position of the statement within its line, from 1."""
     heading: str = ""
     box: str | None = None
-    """A space for an open to-do, as in its checkbox; None for other sentences."""
+    """A space for an open to-do, as in its checkbox; None for other statements."""
     is_row: bool = False
     """True for a row of a table."""
 
@@ -116,7 +116,7 @@ def read_wording(was: str, now: str, *, has_date: bool = False) -> Wording:
 
 
 def statements(text: str, *, closed: bool = False) -> Iterator[StatementPlace]:
-    """Yield the sentences of a text. Headings and code are skipped.
+    """Yield the statements of a text. Headings and code are skipped.
 
     Ticked to-dos and lines with struck text are skipped too, unless `closed` is set.
     """
@@ -198,8 +198,9 @@ def statements_of_fact(text: str, predicate: str, values: Sequence[str]) -> list
 def split_label(text: str, subject: str, predicate: str, *, strict: bool = False) -> tuple[bool, str]:
     """Return True and the rest of the text if the text begins with the predicate; else False and the whole text.
 
-    Words that name the subject, articles and pronouns may precede the predicate. "Alice moved to Rome" has the
-    label "moved"; with `strict`, only if that verb belongs to the predicate.
+    Words that name the subject, articles and pronouns may precede the predicate; before ":" or "is", any words may.
+    "Alice moved to Rome" has the label "moved"; with `strict`, only if that verb belongs to the predicate. A final
+    full stop and trailing words such as "now" are dropped.
     """
     words = _without_trailing(text).split()
     names = {*fold_name(subject).split(), *_LABEL_LEADS}
@@ -282,7 +283,10 @@ def match_fact(wording: Wording, subject: str, predicate: str, value: str) -> in
 
 
 def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str:
-    """Return the new value of a fact: the new words of the correction without words that repeat the predicate."""
+    """Return the new value of a fact: the new words of the correction without words that repeat the predicate.
+
+    If the old words are only a part of the value, the new words replace that part.
+    """
     was, now = wording.was, wording.now
     labelled_was, _ = split_label(was, subject, predicate) if was else (False, "")
     labelled, rest = split_label(now, subject, predicate)
@@ -327,7 +331,10 @@ def quotes_task(words: str, task: str) -> bool:
 
 
 def label_of(text: str) -> tuple[frozenset[str], str]:
-    """Return the stems of the label, and the value, of a text such as "Budget: 3" or "The owner is Paula"."""
+    """Return the stems of the label, and the value, of a text such as "Budget: 3" or "The owner is Paula".
+
+    Both are empty if the text has another form.
+    """
     match = _VALUE.fullmatch(_without_trailing(text))
     if match is None:
         return frozenset(), ""
@@ -387,7 +394,10 @@ def rewrite(sentence: str, was: str, now: str, names: str) -> str | None:
 
 
 def _rewrite_difference(sentence: str, was: str, now: str, names: str) -> str | None:
-    """Replace the words in which `was` and `now` differ, if the sentence contains all words of `was` in any order."""
+    """Replace the words in which `was` and `now` differ, if the sentence contains all words of `was` in any order.
+
+    Return None if they differ in several places, or if the words to replace do not occur exactly once.
+    """
     old, new = was.rstrip(".!").split(), now.rstrip(".!").split()
     matcher = SequenceMatcher(None, _folded(old), _folded(new), autojunk=False)
     changes = [row for row in matcher.get_opcodes() if row[0] != "equal"]
@@ -463,7 +473,7 @@ def replace_in_page(truth: str, place: StatementPlace, new: str) -> str:
 
 
 def strike_in_notebook(text: str, place: StatementPlace, new: str, day: str) -> str:
-    """Strike through a statement in a notebook file and add the new statement, as a new list item if possible."""
+    """Strike through a statement in a notebook file and add `new`, if given, as a new list item if possible."""
     begin = text.rfind("\n", 0, place.start) + 1
     lead, rest = text[begin : place.start], text[place.end :]
     head = f"{text[: place.start]}~~{place.text}~~ ({day})"
@@ -478,7 +488,8 @@ def strike_in_notebook(text: str, place: StatementPlace, new: str, day: str) -> 
 def close_task(text: str, place: StatementPlace, wording: Wording, day: str | None, today: str) -> str | None:
     """Return the text with a to-do ticked or cancelled, or None if its line has no open checkbox.
 
-    A ticked to-do gets the day, if one is given. A cancelled to-do is struck through, with the day and the reason.
+    A ticked to-do gets the day, if one is given. A cancelled to-do is struck through, with the day, or else today,
+    and the reason.
     """
     begin = text.rfind("\n", 0, place.start) + 1
     box = text.find("[ ]", begin, place.start)

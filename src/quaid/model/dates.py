@@ -277,8 +277,9 @@ def _due_pattern() -> "re.Pattern[str]":
 def find_due(text: str, today: str) -> DueDate | None:
     """Return the day on which a to-do is due, in English or German; None if the text names no day.
 
-    A day or weekday without a year is its next occurrence. "Next Friday" is in the next week, and a week ends on
-    its Friday. If the text names several days, one after by, before, until or due is preferred.
+    A weekday, or a day without a year, is its next occurrence. "Next Friday" is in the next week, and a week ends
+    on its Friday; only on a weekend does "this week" end on Sunday. If the text names several days, the first one
+    after by, before, until or due is used, else the first one.
     """
     dues = []
     for match in _due_pattern().finditer(text):
@@ -691,7 +692,7 @@ def unexpired_text(text: str, clock: Clock, gone: frozenset[str] = frozenset()) 
 
 
 def lasting_text(text: str) -> str:
-    """Return the text without all lines that have an expiry mark, expired or not."""
+    """Return the text without lines that have an expiry mark, expired or not, and the lines indented below them."""
     lines = text.split("\n")
     for line in reversed(expiring_lines(text)):
         del lines[line.number - 1 : line.end]

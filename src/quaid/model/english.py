@@ -23,7 +23,7 @@ MOST_PRECEDING = 5
 _BLOCK = re.compile(r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+]|\d+[.)]|\#{1,6}|\|)[ \t])")
 _ABBREVIATIONS = "Inc Ltd Dr Mr Ms Mrs St Co Jr vs etc Corp Prof approx".split()
 _MONTH_AFTER_DAY = "Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
-"""After a day such as "3." these do not begin a sentence."""
+"""After a day such as "3.", these words do not begin a sentence."""
 _END = re.compile(
     rf"[.!?](?!(?<=\d\.)(?<!\d\d\d\.) (?:{_MONTH_AFTER_DAY})\b)(?<!\b[A-Z]\.)"
     + "".join(rf"(?<!\b{word}\.)" for word in _ABBREVIATIONS)
@@ -86,7 +86,7 @@ _STEM_SUFFIXES = (
 )
 """Rows of suffixes, with the minimum length of the remaining stem.
 
-At most one suffix of each row is removed, in order.
+At most one suffix of each row is removed, in order. The first row is skipped for words in "ss", "us" or "is".
 """
 
 
@@ -129,7 +129,7 @@ class TextBlock(NamedTuple):
 
 
 def block_at(text: str, position: int) -> TextBlock:
-    """Return the paragraph, list item or heading that contains an offset."""
+    """Return the paragraph, list item or heading that contains an offset, cut to READ_WINDOW on both sides."""
     low, high = max(0, position - READ_WINDOW), min(len(text), position + READ_WINDOW)
     start = max((match.end() for match in _BLOCK.finditer(text, low, position)), default=low)
     following = _BLOCK.search(text, position, high)
@@ -181,7 +181,7 @@ def sentence_at(
 
 
 def strip_emphasis(text: str) -> str:
-    """Remove emphasis, and replace links with the slugs they name."""
+    """Remove emphasis, and replace links with the slugs they name; links to anything but pages, with their text."""
     text = replace_wiki_links(text)
     if "](" in text:
         text = _MD_LINK.sub(_link_target, text)
@@ -306,7 +306,8 @@ def _clause_subjects(clause: str, sentence: Sentence, place: int, owner: PageOwn
 def _pronoun_subjects(sentence: Sentence, owner: PageOwner) -> list[str]:
     """Return the subjects that a pronoun refers to, from a preceding sentence.
 
-    If the sentence just before mentions another person, the reference is unclear and the result is empty.
+    If the sentence just before mentions another person, the reference is unclear and the result is empty. If no
+    sentence begins with a name, the pronoun refers to the person that the page is about.
     """
     for number, earlier in enumerate(reversed(sentence.before)):
         met = [match[1] for match in pattern("other_person").finditer(earlier)]
@@ -407,13 +408,16 @@ def find_departures(text: str, owner: PageOwner, first_line: int = 1, day: str =
 
 
 def may_mention_departure(text: str) -> bool:
-    """Return True if the text has a word of departure_phrases(). This is a cheap test before find_departures()."""
+    """Return True if the text has the first word of one of departure_phrases().
+
+    This is a cheap test before find_departures().
+    """
     low = text.lower()
     return any(word in low for word in departure_phrases())
 
 
 def _phrase_matches(text: str) -> list[tuple[int, "re.Match[str]", str, bool]]:
-    """Return the matches of departure_phrases() in text order.
+    """Return the matches of departure_phrases() in text order, at most MOST_MATCHES.
 
     Of several matches at an offset, only the first is returned.
     """

@@ -364,8 +364,9 @@ def is_single_valued(predicate: str, listed: frozenset[str], setting: str | None
     """Return True if a canonical predicate is listed as single-valued, or its name implies it.
 
     The last word of the name decides: migration_deadline has one value, because deadline has one value. In a name
-    such as head_of_operations or number_of_seats, the first word decides. The name does not count if the setting
-    marks the predicate `:many`.
+    such as head_of_operations or number_of_seats, the first word decides. "current" or "main" as the first word
+    implies one value, "past" or "history" anywhere several. The name does not count if the setting marks the
+    predicate `:many`.
     """
     if predicate in listed:
         return True
@@ -418,8 +419,8 @@ def shows_single_value(values_by_subject: Mapping[str, set[str]], old: str, new:
     """Return True if the stored facts of a predicate show that a subject has one value at a time.
 
     `values_by_subject` maps each subject to its current values. At least MIN_SUBJECTS_SHOWN subjects are needed, of
-    which at most MAX_SHARE_WITH_MANY may have several values. Quantities and dates show nothing, because most are
-    values of events, such as the time of a race.
+    which at most MAX_SHARE_WITH_MANY may have several values. If `old` and `new` are quantities or dates, the result
+    is False, because most of these are values of events, such as the time of a race.
     """
     if have_same_kind(old, new):
         return False
@@ -441,10 +442,10 @@ def check_predicate_setting(key: str, value: str) -> None:
 
 @lru_cache(maxsize=4096)
 def predicate_family(predicate: str) -> str:
-    """Return the family of a predicate: work, post, board, home and so on; "" if no departure can end it.
+    """Return the family of a predicate: work, post, board, home and so on; "" if it belongs to none.
 
-    A departure is a statement that someone left a job, school or home. Leaving a company ends every post
-    there, but leaving a post does not end the employment.
+    A departure, a statement that someone left a job, school or home, ends the relations of certain families:
+    leaving a company ends every post there, but leaving a post does not end the employment.
     """
     name = canonical_predicate(predicate)
     return "post" if is_post_predicate(name) else _FAMILIES.get(name, "")

@@ -193,7 +193,10 @@ def _org_target(page_slug: str, name: str, *, described: bool) -> str:
 
 
 def _path_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
-    """Return start, end and target of Markdown links to page files; web addresses are skipped."""
+    """Return start, end and target of Markdown links to page files and to pages of a website, such as /docs/x.
+
+    Links with a full web address are skipped.
+    """
     path_links = []
     targets: dict[str, str] = {}
     for match in islice(re.finditer(_PATH, text), MOST_PLACES):
@@ -229,7 +232,7 @@ def _shortcode_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
 
 
 def _site_target(path: str) -> str:
-    """Return the target for the path of a page on a website; "" for the start page."""
+    """Return the target for the path of a page on a website; "" for the start page or a path with ".."."""
     steps = [step for step in path.split("/") if step not in ("", ".")]
     return f"{OR_FROM_ROOT}{slugs.from_path('/'.join(steps))}" if steps and ".." not in steps else ""
 
@@ -341,7 +344,7 @@ def _date_or_none(value: Any) -> str | None:
 
 
 def rebase_relative_links(text: str, old_slug: str, new_slug: str) -> str:
-    """Rewrite relative links so that they still reach the same files after the page moves to another slug."""
+    """Rewrite relative links to pages so that they reach the same files after their page moves to another slug."""
     if "](" not in text or old_slug.rpartition("/")[0] == new_slug.rpartition("/")[0]:
         return text
     code = fence_cover(text)
@@ -387,6 +390,7 @@ def resolve_link(
 ) -> int | None:
     """Return the id of the page that a link leads to, by path, else by file name, alias, title or slug.
 
+    A name is first compared with the files in the folder of the linking page, then with paths, also former ones.
     `page_slug` and `collection` belong to the page that contains the link. Unless the target names a collection,
     pages in the same collection are preferred. Of several pages that match, one in the folder of the linking page
     is preferred, then the one with the fewest folders. If two pages match equally well, the link is ambiguous and

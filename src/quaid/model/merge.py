@@ -48,7 +48,7 @@ class ConflictSide(NamedTuple):
     name: str
     """The name of the version, for example the name of a device."""
     value: Any
-    """A text, or a value of front matter. None if this version removed it."""
+    """A text, "" if this version removed it; or a value of front matter, None if this version removed it."""
 
 
 class PageConflict(NamedTuple):
@@ -66,8 +66,8 @@ def merge(
 ) -> tuple[Bundle, tuple[PageConflict, ...]]:
     """Merge two versions of a page. `base` is the version on which both are based, or None if there is none.
 
-    Return the merged page and its new conflicts. The result does not depend on which version is ours, except that the
-    slug and front-matter values of `theirs` are used in a conflict.
+    Return the merged page and its new conflicts. The result does not depend on which version is ours, except that in
+    a conflict of slugs, front-matter values or raw data, those of `theirs` stay in use.
     """
     our_name, their_name = _plain_name(our_name), _plain_name(their_name)
     our_name = f"{our_name[:58]} 2" if our_name == their_name else our_name
@@ -134,7 +134,10 @@ def _same_bundle(one: Bundle, other: Bundle) -> bool:
 def _merge_deleted(
     ours: Bundle, theirs: Bundle, our_name: str, their_name: str
 ) -> tuple[Bundle, tuple[PageConflict, ...]]:
-    """Return the version that is not deleted, because a change takes precedence over a deletion."""
+    """Return the version that is not deleted, because a change takes precedence over a deletion.
+
+    If both are deleted, return `theirs`.
+    """
     if ours.deleted and theirs.deleted:
         return theirs, ()
     alive, name = (theirs, our_name) if ours.deleted else (ours, their_name)
@@ -214,7 +217,7 @@ class _Clash(Exception):
 def merge_front_matter(
     base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any], our_name: str, their_name: str
 ) -> tuple[dict[str, Any], list[PageConflict]]:
-    """Merge front matter by key. If both versions changed a key, `theirs` is used.
+    """Merge front matter by key. If both versions changed a value that cannot be merged, `theirs` is used.
 
     If one version removed a key and the other changed it, the changed value is used. The first side of a conflict
     is the one whose value is used.
@@ -310,7 +313,7 @@ def _merge_records(base: Any, ours: Any, theirs: Any) -> Any:
 
 
 def _are_records(value: Any) -> bool:
-    """Return True if a value of CONFLICTS_KEY was written by `_record`, or is missing."""
+    """Return True if a value of CONFLICTS_KEY has the form that `_record` writes, or is missing."""
     if isinstance(value, dict):
         return all(isinstance(sides, dict) for sides in value.values())
     return value is _MISSING
@@ -460,7 +463,7 @@ _LEAST_LIKENESS = 0.5
 _LONG_TEXT = 1_000
 """Longer sequences are compared with _matches_of_long(), because SequenceMatcher takes quadratic time."""
 _MOST_PAIRS = 400
-"""If there are more possible pairs of old and new blocks, blocks are paired by order, not by similarity."""
+"""If there are more possible pairs of old and new blocks, blocks are not paired by similarity; see _pairs()."""
 
 
 class _Blocks(NamedTuple):
@@ -509,7 +512,7 @@ def _starts_block(line: str) -> bool:
 
 
 def _whole_ranges(text: str, lines: list[str]) -> dict[int, int]:
-    """Map the first line of each code block and conflict to its end line. These ranges are never split."""
+    """Map the first line of each code block and conflict to the line after its last. They are never split."""
     ranges: dict[int, int] = {}
     for fence in plain_text.find_fences(text):
         first = text.count("\n", 0, fence.start)
@@ -579,7 +582,7 @@ def _matches(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _matches_of_long(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
-    """Do the same as _matches() in O(n log n) time; SequenceMatcher takes O(n²).
+    """Return matches as _matches() does, possibly others, in O(n log n) time; SequenceMatcher takes O(n²).
 
     The first occurrence of an item is compared with the first one in the other sequence, the second with the second
     and so on. The result is the longest increasing sequence of such pairs.
@@ -674,7 +677,8 @@ def _edits(base: list[str], new: list[str]) -> tuple[list[str | None], list[list
 def _pairs(old: list[str], new: list[str], least: float = 0.0) -> list[tuple[int, int]]:
     """Pair old blocks with the new blocks that replace them, in order and with the greatest total similarity.
 
-    With `least`, return only pairs of at least this similarity.
+    If there are as many new as old blocks, or more than _MOST_PAIRS pairs, blocks are paired by position. With
+    `least`, return only pairs of at least this similarity, and none if there are more than _MOST_PAIRS pairs.
     """
     if len(old) == len(new) and not least:
         return [(place, place) for place in range(len(old))]
@@ -695,7 +699,7 @@ def _pairs(old: list[str], new: list[str], least: float = 0.0) -> list[tuple[int
 
 
 def _likeness(one: str, other: str) -> float:
-    """Return the share of equal words, from 0 to 1."""
+    """Return the share of equal words, from 0 to 1; 0 if only one of the blocks is a heading."""
     if bool(_HEADING_LINE.match(one)) != bool(_HEADING_LINE.match(other)):
         return 0.0
     ours, theirs = Counter(one.split()), Counter(other.split())
@@ -759,7 +763,10 @@ def _parse_conflict(block: str) -> list[ConflictSide]:
 
 
 def _join(blocks: list[str], base: _Blocks, ours: _Blocks, theirs: _Blocks) -> str:
-    """Join blocks with the blank lines that separated them in either version, by default one."""
+    """Join blocks with the blank lines that separated them in either version.
+
+    By default, that is one blank line, and none between list items or table rows.
+    """
     between: dict[tuple[str, str], str] = {}
     for version in (ours, theirs):
         for place in range(1, len(version.blocks)):
@@ -865,7 +872,7 @@ def resolve_conflict(
 
     `choice` is the name of the side whose value is used, or ALL_SIDES to keep the texts or list items of all
     sides. For a conflict of part `page`, only its record in the front matter is removed; the caller renames the
-    page if another slug was chosen.
+    page if another slug was chosen. Raise NotFound if the page has no such conflict, or the conflict no such side.
     """
     values = [side.value for side in conflict.sides if choice in (side.name, ALL_SIDES)]
     if not values or conflict not in find_conflicts(truth, frontmatter):
@@ -1014,7 +1021,7 @@ def join_front_matter(
     """Merge the other page's tags, names, links and remaining keys into the first page's front matter.
 
     If both pages have different values for a key, the value of the first page is used, and the other value is
-    kept under `merged`.
+    kept under `merged`. The other title becomes an alias.
     """
     result = dict(own)
     lost: dict[str, Any] = {}

@@ -101,7 +101,10 @@ def type_name(value: Any) -> str | None:
 
 
 def unknown_type_note(value: Any) -> str:
-    """Return a note about a type that is kept although it is not known; "" for a known type or for None."""
+    """Return a note about a type that is kept although it is not known.
+
+    Return "" for a known type, and for a value that cannot name a type, such as None.
+    """
     name = type_name(value)
     if name is None or name in PAGE_TYPES:
         return ""
@@ -449,7 +452,7 @@ class PageChange(NamedTuple):
     collection: str | None
     """Name of the collection.
 
-    None means the collection that contains the page or, for a new page, that receives new pages.
+    None means the collection that contains the page or, for a new page, the collection for new pages.
     """
     expected_version: int | None = None
     """The version of the page that the author of the change had read; 0 for a new page.
@@ -710,7 +713,10 @@ class LineTrust(NamedTuple):
         return max((self.lines.get(key, self.rest) for key in line_keys(text)), default=self.rest)
 
     def of_excerpt(self, excerpt: str, text: str) -> int:
-        """Return the lowest class of the lines of `text` that contain the excerpt or a part of it."""
+        """Return the lowest class of the lines of `text` that contain the excerpt or are contained in it.
+
+        If there are no such lines, return the lowest class of all lines.
+        """
         if not self.lines:
             return self.rest
         rows = [line for line in text.splitlines() if excerpt in line] if excerpt else []
@@ -759,7 +765,8 @@ class LineTrust(NamedTuple):
     def joined(self, own: str, other: "LineTrust", text: str) -> "LineTrust":
         """Return the classes of the lines of two joined pages.
 
-        `own` is the text of this page; `other` and `text` are the classes and the text of the other page.
+        `own` is the text of this page; `other` and `text` are the classes and the text of the other page. A line on
+        both pages keeps its class on this page.
         """
         classes = {key: self.lines.get(key, self.rest) for key in line_keys(own)}
         for key in line_keys(text):

@@ -1,4 +1,4 @@
-"""Plain text: from Markdown, token estimates, counted nouns, CJK bigrams, rule files, and similarity of texts.
+"""Plain text: Markdown as plain text, token estimates, counted nouns, CJK bigrams, rule files, and similar texts.
 
 Texts are compared as lines, as questions, and as whole pages (near-duplicates, by MinHash).
 """
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 # Patterns that reading and searching do not need are strings here: `re` compiles them at first use and caches them.
 
-# This pattern starts with \n instead of ^ and is searched in "\n" + text, which is several times as fast.
+# This pattern starts with \n instead of ^ and is applied to "\n" + text, which is several times as fast.
 _FENCE_LINE = r"\n {0,3}(`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})([^\n]*)"
 
 ATTACHMENTS = "attachments"
-"""The folder with images, as a page names it."""
+"""The name of the folder with images in the links of pages."""
 ATTACHMENT_NAME = re.compile(r"[0-9a-f]{32}\.(?:png|jpg|gif|webp)")
 
 MOST_FENCES = 50_000
@@ -41,7 +41,7 @@ class Fence(NamedTuple):
 
 
 def find_fences(text: str) -> list[Fence]:
-    """Return all fenced blocks in order. An unclosed block extends to the end of the text."""
+    """Return the fenced blocks in order, at most MOST_FENCES. An unclosed block extends to the end of the text."""
     if "```" not in text and "~~~" not in text:
         return []
     fences: list[Fence] = []
@@ -77,7 +77,7 @@ def close_fence(text: str) -> str:
 
 
 class LineCounter:
-    """Converts offsets in a text to line numbers, from 1. Only the text after the previous offset is counted."""
+    """Converts offsets in a text to line numbers, from 1. Only the text since the previous offset is counted."""
 
     def __init__(self, text: str) -> None:
         self._text, self._line, self._counted = text, 1, 0
@@ -113,9 +113,9 @@ def fence_cover(text: str) -> SpanCover:
 _LONGEST_READ = 4000
 
 HEAD_LENGTH = 250_000
-"""A page's title, summary and room are searched for in this many leading characters."""
+"""Only this many characters at the start of a page are searched for its title, summary and room."""
 
-# These patterns start with \n instead of ^ and are searched in "\n" + text, which is several times as fast.
+# These patterns start with \n instead of ^ and are applied to "\n" + text, which is several times as fast.
 _HEADINGS = {1: re.compile(r"\n {0,3}#[ \t]+(\S[^\n]*)"), 2: re.compile(r"\n {0,3}##[ \t]+(\S[^\n]*)")}
 _UNDERLINE = re.compile(r"\n {0,3}=+[ \t]*(?=\n|\Z)")
 _TOP_QUOTE = re.compile(r"\s*?(\n {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*+)")
@@ -149,9 +149,10 @@ _Replacements = tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str
 
 @cache
 def _links_and_tags() -> _Replacements:
-    """Return the patterns of shortcodes, links, images, footnotes and HTML tags, in the order of their replacement.
+    """Return the patterns of shortcodes, links, images, footnotes and HTML tags with their replacements, in order.
 
-    They are compiled at first use: that takes 1 ms, and commands that only read stored pages do not need them.
+    The patterns are compiled at first use: that takes 1 ms, and commands that only read stored pages do not need
+    them.
     """
     address = r"(?:\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])"
     return (
@@ -208,7 +209,7 @@ def text_head(text: str) -> str:
 
 
 def first_heading(text: str, level: int) -> str:
-    """Return the first non-empty heading of level 1 or 2 as plain text, or "" if there is none."""
+    """Return the first non-empty heading of `level`, 1 or 2, as plain text; "" if there is none."""
     text = "\n" + text
     for heading in _HEADINGS[level].finditer(text):
         heading_text = strip_markdown(_without_closing_hashes(heading[1]))
@@ -231,13 +232,13 @@ def _first_underlined(text: str, before: int) -> str:
 
 
 def _underlined_text(text: str, end: int) -> str:
-    """Return the line ending at `end` if a following underline makes it a heading, else an empty string."""
+    """Return the line above an underline, which ends at `end`; "" if it is blank, a list item or other structure."""
     above = text[text.rfind("\n", 0, end) + 1 : end].strip()
     return "" if re.match(_STRUCTURE, above[:_LONGEST_READ]) else above
 
 
 def top_quote(text: str) -> str:
-    """Return the quotation below the first H1 or at the top of the text, as plain text; "" if there is none.
+    """Return the quotation right below the first H1, else at the top of the text, as plain text; "" if there is none.
 
     Callouts such as `> [!note]` are ignored.
     """
@@ -322,7 +323,10 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def strip_markdown(text: str) -> str:
-    """Return inline Markdown as one line of plain text, with links and emphasis reduced to their text."""
+    """Return inline Markdown as one line of plain text, with links and emphasis reduced to their text.
+
+    Characters after the first _LONGEST_READ are dropped.
+    """
     is_cut = len(text) > _LONGEST_READ
     text = _CODE_PLACE.sub("", text[:_LONGEST_READ])
     codes: list[str] = []
@@ -357,7 +361,7 @@ def _shortcode_text(shortcode: re.Match[str]) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return the text, truncated at a word boundary with an ellipsis if it is longer than `limit`."""
+    """Return the text; if it is longer than `limit`, it is cut, if possible between words, and gets an ellipsis."""
     if len(text) <= limit:
         return text
     cut = text[: limit - 1]
@@ -390,7 +394,7 @@ _BACKTICKS = re.compile(r"`+|\n[ \t]*\n")
 def code_spans(text: str) -> list[tuple[int, int]]:
     """Return the (start, end) offsets of code blocks and code spans, sorted."""
     spans = [(block.start, block.end) for block in find_fences(text)]
-    # The start offset of each run in the current paragraph, by the length of the run.
+    # The start offset of each run of backticks in the current paragraph, by the length of the run.
     open_runs: dict[int, int] = {}
     for run in _BACKTICKS.finditer(text):
         if run[0][0] == "\n":
@@ -465,7 +469,7 @@ def count_tokens(text: str) -> int:
 def token_measure(text: str, start: int, end: int) -> TokenMeasure:
     """Return a function that estimates the tokens of parts of text[start:end], faster than count_tokens.
 
-    The function tends to overestimate.
+    The function tends to overestimate. For a text with Hangul or emoji, it calls count_tokens.
     """
     stretch = text[start:end]
     data = b"" if stretch.isascii() else stretch.encode("utf-8", "surrogatepass")
@@ -497,12 +501,15 @@ _INVISIBLE = "[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
 
 
 def has_cjk(text: str) -> bool:
-    """Return True if the text contains a script written without spaces between words."""
+    """Return True if the text contains one of _SCRIPTS, most of which have no spaces between words."""
     return not text.isascii() and re.search(_SCRIPTS, text) is not None
 
 
 def split_cjk(text: str) -> list[str]:
-    """Split text into runs of scripts without word spaces (odd indexes) and other text (even indexes)."""
+    """Split text, normalized to NFKC, into runs of _SCRIPTS (odd indexes) and other text (even indexes).
+
+    Invisible characters are removed.
+    """
     return re.split(f"({_SCRIPTS})", re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", text)))
 
 
@@ -512,14 +519,14 @@ def cjk_bigrams(run: str) -> list[str]:
 
 
 def cut_cjk(text: str) -> str:
-    """Return the text as it is indexed: runs split into bigrams, the rest unchanged."""
+    """Return the text as it is indexed: runs of _SCRIPTS split into bigrams, other text only normalized."""
     parts = split_cjk(text)
     parts[1::2] = [_spaced_bigrams(run) for run in parts[1::2]]
     return "".join(parts)
 
 
 def _spaced_bigrams(run: str) -> str:
-    """Return the bigrams of a run with spaces around them.
+    """Return the bigrams and the last character of a run, with spaces around each.
 
     They are built in pieces, because a run may be very long.
     """
@@ -592,11 +599,11 @@ def same_line(one: str, other: str) -> bool:
 
 LEAST_SHARED_WORDS = 2
 LEAST_NEAR_SHARE = 0.5
-"""Minimum share of common words, among all words of two lines, for the lines to be near-duplicates."""
+"""Two lines are near-duplicates only if they share at least LEAST_SHARED_WORDS, and this part of all their words."""
 
 
 def is_near_line(one: str, other: str) -> bool:
-    """Return True if two lines have at least half of their words in common, apart from SMALL_WORDS."""
+    """Return True if at least half of the different words of two lines, SMALL_WORDS aside, occur in both."""
     words, others = ({word.lower() for word in _line_words(text)} - SMALL_WORDS for text in (one, other))
     shared = len(words & others)
     return shared >= LEAST_SHARED_WORDS and shared >= LEAST_NEAR_SHARE * len(words | others)
@@ -747,7 +754,11 @@ class TextSimilarity:
         return common / (self._totals[first] + self._totals[second] - common)
 
     def pairs(self, threshold: float, progress: "Callable[[int, int], None]") -> list[tuple[int, int]]:
-        """Return the keys of pairs with at least this similarity, the smaller key first, most similar pairs first."""
+        """Return the keys of pairs with at least this similarity, the smaller key first, most similar pairs first.
+
+        Only candidates are compared, so a similar pair may be missing (see LSH_BANDS and LARGE_GROUP). `progress`
+        is called with the number of texts read so far and the number of all texts.
+        """
         keys = list(self._runs)
         if len(keys) < 2:
             return []
@@ -781,7 +792,7 @@ class TextSimilarity:
 
 
 def _splitmix64(values: "Array") -> "Array":
-    """Scramble 64-bit integers so that every bit depends on every other (splitmix64)."""
+    """Return hashes of 64-bit integers (splitmix64): each bit of the result depends on all bits of the integer."""
     import numpy as np
 
     mixed = values + np.uint64(0x9E3779B97F4A7C15)

@@ -43,10 +43,10 @@ class TimelineEntry(NamedTuple):
 
 
 def parse(text: str, most: int = MOST_ENTRIES) -> tuple[TimelineEntry, ...]:
-    """Return all entries in text order; other text is skipped."""
+    """Return the entries in text order, at most `most`; other text is skipped."""
     entries: list[TimelineEntry] = []
     lines = LineCounter(text)
-    before: re.Match[str] | None = None  # the start of the entry whose end is being searched
+    before: re.Match[str] | None = None  # the start of the entry whose end is still to be found
     for mark in re.finditer(_MARK, text):
         dated = mark["date"] and is_date(mark["date"])
         if not dated and not mark["hashes"] and not mark["heading"]:
@@ -75,7 +75,8 @@ def _parse_entry(mark: re.Match[str], below: str, line: int) -> TimelineEntry:
 def _source_and_summary(mark: re.Match[str]) -> tuple[str, str]:
     """Return source and summary from the line with the date.
 
-    The source ends at the first em dash, else at the first "–", "-" or ":".
+    A source begins with "|" and ends at the first "—"; in a line without one, at the first "–", else at the first
+    "-" between spaces, else at the first ":" before a space. Without these signs, the source is "".
     """
     rest: str = mark["rest"]
     if mark["bold"]:
@@ -98,7 +99,7 @@ def _source_and_summary(mark: re.Match[str]) -> tuple[str, str]:
 
 
 def _indented(below: str, indent: int) -> str:
-    """Return the lines that belong to a list item: those indented deeper than its bullet."""
+    """Return the lines of a list item: blank lines, and lines indented deeper than its bullet, up to another line."""
     indented: list[str] = []
     for line in below.split("\n"):
         stripped = line.lstrip(" \t")
@@ -122,7 +123,8 @@ def _tidy(detail: str) -> str:
 def add_entry(text: str, date: str, summary: str, source: str = "", detail: str = "") -> str:
     """Return the timeline with an added entry; the rest of the text is unchanged.
 
-    If entries are ordered newest first, the entry is inserted by date. Otherwise it is appended.
+    If the timeline has a single entry or is ordered newest first, the entry is inserted by date. Otherwise it is
+    appended.
     """
     entry = _render_entry(
         check_date(date, "date"), _check_line(summary, "summary"), _check_line(source, "source"), detail
@@ -215,7 +217,7 @@ def entry_keys(text: str) -> set[EntryKey]:
 def append_text(text: str, more: str) -> str:
     """Append text to a timeline, unless the timeline already contains it.
 
-    If the text and the timeline have entries in common, only the missing entries are added.
+    If the text and the timeline have entries in common, only the missing entries with a summary are added, by date.
     """
     if not more.strip() or more.strip() in text:
         return text
@@ -225,7 +227,10 @@ def append_text(text: str, more: str) -> str:
 
 
 def merge_timelines(old: str, new: str) -> str:
-    """Return the new timeline with every entry added that only the old timeline has."""
+    """Return the new timeline with every entry added that only the old timeline has.
+
+    If the new timeline is blank, return the old one with all its text.
+    """
     if not new.strip():
         return old
     return insert_entries(new, missing_entries(old, new), old)
@@ -264,8 +269,8 @@ def add_entry_once(text: str, date: str, summary: str, source: str = "", detail:
 def insert_entries(text: str, more: list[TimelineEntry], like: str = "") -> str:
     """Insert entries by date.
 
-    If the text has too few entries to determine their order, the order of `like` is used, or else newest
-    first. If the entries are in no order, the new entries are added after the last entry.
+    If the entries of the text have fewer than two dates, the order of `like` is used, and newest first if `like`
+    has fewer than two dates as well. If the entries are in no order, the new entries are added after the last entry.
     """
     if not more:
         return text
@@ -303,7 +308,7 @@ def insert_entries(text: str, more: list[TimelineEntry], like: str = "") -> str:
 
 
 def split_entries(text: str) -> tuple[list[TimelineEntry], list[str]]:
-    """Return the entries with their lines, and the text between the entries."""
+    """Return the entries with their lines, and the text before the first entry and after each entry."""
     rows = text.split("\n")
     entries = parse(text)
     starts = [entry.line - 1 for entry in entries]
