@@ -124,7 +124,7 @@ def server_address(options: ListenOptions, port: int) -> ServerAddress:
 def _check_bind(bind: str) -> None:
     """Refuse a bind value that is neither an IP address nor a possible host name."""
     is_name = "." in bind and any(letter.isalpha() for letter in bind) and not set(bind) & set(" :/")
-    if not (bind in ANY_ADDRESS or bind.lower() == "localhost" or is_name or parse_address(bind)):
+    if not (bind in ANY_ADDRESS or bind.lower() == "localhost" or is_name or parse_ip(bind)):
         problem = f"must be an address of this machine, as in 127.0.0.1 or ::1, not {bind!r}"
         raise InvalidArgument(name="--bind", problem=problem)
 
@@ -134,12 +134,12 @@ def is_loopback(bind: str) -> bool:
 
     Other names are not resolved.
     """
-    address = parse_address(bind)
+    address = parse_ip(bind)
     address = getattr(address, "ipv4_mapped", None) or address
     return bind.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
-def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+def parse_ip(text: str) -> IPv4Address | IPv6Address | None:
     """Parse an IP address. Return None if the text is not one."""
     try:
         return ip_address(text)

@@ -67,10 +67,6 @@ class HubLimits(RequestLimits):
         self._busy: defaultdict[tuple[str, str], int] = defaultdict(int)
         self._refused: list[float] = []
 
-    def count(self, who: str) -> None:
-        """Count a request. Raise TooMany if the device keeps exceeding REQUESTS_PER_SECOND."""
-        self.count_request(who, REQUESTS_PER_SECOND, BURST)
-
     @contextmanager
     def slot(self, who: str, kind: str, limit: int) -> Iterator[None]:
         """Occupy one of `limit` slots of a device during a request. Raise TooMany if none is free."""
@@ -399,7 +395,7 @@ async def _admit(request: Request, is_public: bool = False) -> Caller:
         return NOBODY
     kind, _, token = header.partition(" ")
     token_hash = request.state.token_hash = hash_secret(token.strip())
-    hub.limits.count(token_hash)
+    hub.limits.count_request(token_hash, REQUESTS_PER_SECOND, BURST)
     caller = None
     if kind.lower() == "bearer":
         caller = await hub.run(lambda: hub.store.authenticate(token_hash))

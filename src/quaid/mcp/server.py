@@ -116,7 +116,7 @@ def failure_response(request: Request, error: QuaidError) -> dict[str, Any]:
     if request.method == "tools/call" and not isinstance(error, Cancelled | UnknownTool):
         result = tools.tool_failure(error, str((request.params or {}).get("name")))
         return jsonrpc.result(
-            request.id, _stamped(request.method, result) if _is_stateless(request) else result
+            request.id, _stamped(request.method, result) if is_stateless(request) else result
         )
     if isinstance(error, UnknownTool):
         record = tools.failure_record(error)
@@ -148,7 +148,7 @@ def needs_no_memory(request: Request) -> bool:
 
 
 def _result(connection: Connection, brain: Brain, request: Request) -> dict[str, Any]:
-    stateless = _is_stateless(request)
+    stateless = is_stateless(request)
     if stateless:
         _check_envelope(request.meta)
         connection.client = _client_name(request.meta.get(CLIENT_KEY))
@@ -191,7 +191,8 @@ def _handle(handler: Handler, call: MethodCall) -> dict[str, Any]:
     return result
 
 
-def _is_stateless(request: Request) -> bool:
+def is_stateless(request: Request) -> bool:
+    """Return True if a request names its revision, as those from 2026-07-28 on do."""
     return VERSION_KEY in request.meta and request.method != "initialize"
 
 

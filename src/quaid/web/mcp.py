@@ -42,6 +42,7 @@ from quaid.mcp.server import (
     Connection,
     answer_request,
     failure_response,
+    is_stateless,
     needs_no_memory,
     progress_reporter,
 )
@@ -178,7 +179,7 @@ def _is_stateless(request: Request, value: Any) -> bool:
     if request.headers.get("mcp-protocol-version") in STATELESS_VERSIONS:
         return True
     _, frame = jsonrpc.parse_message(value)
-    return isinstance(frame, Message) and VERSION_KEY in frame.meta and frame.method != "initialize"
+    return isinstance(frame, Message) and is_stateless(frame)
 
 
 async def _answer_stateless(request: Request, value: Any) -> Response:

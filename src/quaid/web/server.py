@@ -51,7 +51,7 @@ from quaid.http_server import (
     TlsHandshake,
     is_loopback,
     open_listener,
-    parse_address,
+    parse_ip,
     routing_error,
     server_address,
     stopping_on_signals,
@@ -486,7 +486,7 @@ class LanListener(NamedTuple):
 def _open_lan(settings: Settings, options: ServerOptions, port: int) -> LanListener:
     """Listen on the local network, on one address of this machine, with TLS unless --insecure was given."""
     ip = options.lan_address or network_address()
-    if parse_address(ip) is None or ip in ANY_ADDRESS:
+    if parse_ip(ip) is None or ip in ANY_ADDRESS:
         problem = f"must be one address of this machine in the network, as in 192.168.1.20, not {ip!r}"
         raise errors.InvalidArgument(name="--lan-address", problem=problem)
     host = f"{url_host(ip)}:{port}"
