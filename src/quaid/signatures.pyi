@@ -322,7 +322,7 @@ class Operations:
     def gaps(self, *, limit: int = 20, include_resolved: bool = False) -> GapsRecord:
         """List questions that the memory could not answer, the most frequent first.
 
-        A question is shown as a hash until its text is approved.
+        A question is shown as a hash, unless the settings store its text or the text was approved.
 
         Command: `quaid gaps`.
 
@@ -609,7 +609,7 @@ class Operations:
         other_version: Only if the other page has this version.
         """
     def rename(self, slug: str, new_slug: str, *, free_old_slug: bool = False, expected_version: int | None = None) -> RenameRecord:
-        """Rename a page. Links are updated, and the old slug redirects to the page.
+        """Rename a page. Links are updated; the old slug redirects to it, unless freed.
 
         Command: `quaid rename`.
 
@@ -632,7 +632,9 @@ class Operations:
         finish: Remove bytes from the file that an earlier `forget` could not.
         """
     def expire(self, slug: str, *, expires: str | None = None, for_: str | None = None, never: bool = False) -> ExpireRecord:
-        """Set when a page expires. It then leaves all answers, is listed by `quaid expired`, and is erased later.
+        """Set when a page expires, or that it never does.
+
+        An expired page leaves all answers, is listed by `quaid expired`, and is erased later.
 
         Command: `quaid expire`.
 
@@ -716,7 +718,7 @@ class Operations:
     def activity_undo(self, id: int, *, yes: bool = False) -> ActivityDecision:
         """Undo a write of an agent: restore the text that each page had before, as a new version.
 
-        A page that the write created is erased, unless it has changed since. A page whose text has changed since is not undone; use `quaid revert`.
+        A page that the write created is erased. If one of the pages has changed since, nothing is undone: use `quaid revert`.
 
         Command: `quaid activity undo`.
 
@@ -726,7 +728,7 @@ class Operations:
     def dream(self, *, kind: str | Sequence[str] | None = None, limit: int = 20, nightly: bool = False) -> DreamRecord:
         """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes.
 
-        Nothing is changed: `quaid review` shows each proposal with its evidence, and accepts or rejects it. What was decided is not proposed again. `quaid config set dream_accept links,facts` accepts these kinds without asking.
+        Nothing is changed until you accept a proposal: `quaid review` shows each with its evidence. What was decided is not proposed again. `quaid config set dream_accept links,facts` accepts these kinds without asking.
 
         Command: `quaid dream`.
 
@@ -735,7 +737,7 @@ class Operations:
         nightly: Let a running server do this every night; `quaid config set dream_nightly off` ends that.
         """
     def dream_model(self, url: str | None = None, model: str | None = None, *, daily_tokens: int = 50000, key_env: str = "", allow_remote: bool = False, off: bool = False) -> DreamModelRecord:
-        """Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day.
+        """Show, set or remove the language model that `quaid dream` may ask, with a budget of tokens for each day.
 
         Without one, dreams work by rules. The model reads turns of conversations and outdated pages. Its facts are proposed only if their quotes occur in the text.
 
@@ -1046,7 +1048,7 @@ class Operations:
     def embeddings_use(self, name: str, *, force: bool = False) -> EmbeddingsRecord:
         """Use this model for semantic search. Missing vectors are created in the background.
 
-        With golden questions, its vectors must exist, and the questions are asked with it before it is used.
+        With golden questions, its vectors must exist, and the questions are asked with it before it is used, unless --force is set.
 
         Command: `quaid embeddings use`.
 
@@ -1089,7 +1091,7 @@ class Operations:
         Command: `quaid rerank status`.
         """
     def collection_add(self, name: str, path: str | PathLike[str], *, read_only: bool = False, writable: bool = False, write_ids: bool = False, kind: Literal["markdown", "kb", "documents"] = "markdown", force: bool = False) -> CollectionAddRecord:
-        """Attach a folder of markdown, org or other files. The files become pages and are not changed.
+        """Attach a folder of markdown, org or other files. They become pages, and are not changed without --write-ids.
 
         Links and facts in the .quaid/links-and-facts.json of an export are restored.
 
@@ -1138,7 +1140,7 @@ class Operations:
     def collection_folders(self, under: str | PathLike[str] | None = None) -> FoldersRecord:
         """List the folders in a folder, to choose one for a collection.
 
-        Shows only the home folder, attached folders and what is below them. Hidden folders and symlinks are left out.
+        Shows only the home folder, attached folders and what is below them. Hidden folders, node_modules and symlinks are left out.
 
         Command: `quaid collection folders`.
 
@@ -1247,7 +1249,7 @@ class Operations:
     def import_(self, folder: str | PathLike[str], *, force: bool = False, from_: Literal["chatgpt", "claude", "gemini", "basic-memory", "mem0", "obsidian", "logseq", "roam", "notion", "org-roam", "apple-notes-html", "okf", "jsonl"] | None = None, documents: bool = False, ignore_golden: bool = False) -> ImportRecord:
         """Import a folder, or the export of another program; report every file.
 
-        Nothing is written to the folder. A second run imports only changed files, and does not overwrite pages edited here. With --force it does; `quaid history SLUG` has the earlier text. Links, facts and images of an exported folder are restored. With --from, ids and dates are kept, and what could not be read is listed. If a golden question would fail, nothing is imported.
+        Nothing is written to the folder. A second run imports only changed files, and does not overwrite pages edited here. With --force it does; `quaid history SLUG` has the earlier text. Links, facts and images of an exported folder are restored. With --from, ids and dates are kept, and what could not be read is listed. If a golden question would fail, nothing is imported, unless --ignore-golden or --force is set.
 
         Command: `quaid import`.
 
@@ -1258,7 +1260,7 @@ class Operations:
         ignore_golden: Import even if golden questions fail then; implied by --force.
         """
     def export(self, *, dir: str | PathLike[str] = "./export", raw: bool = False, import_id: str | None = None, collection: str | None = None, force: bool = False, to: Literal["obsidian", "logseq", "org-roam", "okf", "jsonl"] | None = None) -> ExportReport:
-        """Export all pages to a folder, for another program (--to) or as imported (--raw).
+        """Export all pages to a folder as Markdown or for another program (--to), or the files of one import (--raw).
 
         Pages of the default collection are written as SLUG.md, those of other collections into a folder of that name; with --collection, its pages are written directly into the folder. Links and facts that are in no text are written to .quaid/links-and-facts.json, which `quaid import` reads. Quarantined pages are omitted: `quaid collection quarantine export` writes them.
 
@@ -1314,7 +1316,7 @@ class Operations:
     def collection_conflicts(self, name: str | None = None, *, merge: bool = False) -> ConflictCopiesRecord:
         """List the conflict copies that Syncthing, Obsidian, Dropbox or Quaid left in folders, or merge them.
 
-        A copy is removed after its content is in the file of the page. Its own page stays in quarantine for 30 days. Exits 1 if a copy could not be merged.
+        With --merge, a copy is removed once the file of the page has its content. The page made from the copy stays in quarantine for 30 days. Exits 1 if a copy could not be merged.
 
         Command: `quaid collection conflicts`.
 
@@ -1401,7 +1403,7 @@ class Operations:
         reject: Reject the proposal with this number.
         """
     def leave(self, space: str, *, keep_pages: bool = False, yes: bool = False, dry_run: bool = False) -> LeaveRecord:
-        """Stop sharing a collection here. Pages of a joined space are removed from this memory, your own are kept.
+        """Stop sharing a collection here. Pages of a joined space are removed without --keep-pages, your own are kept.
 
         Before pages are removed, changes that wait are pushed, if the hub can be reached.
 
@@ -1535,7 +1537,7 @@ class Operations:
     def golden_add(self, query: str, expect: str | Sequence[str], *, within: int = 5) -> GoldenRun:
         """Add a golden question, or change the expected pages of one, and ask it.
 
-        A change that would make it fail is refused: an import, a folder, a rebuild, another model. `golden run` asks all of them again.
+        A change that would make it fail (an import, a folder, a rebuild, another model) is refused unless it is forced. `golden run` asks all golden questions again.
 
         Command: `quaid golden add`.
 
@@ -1799,7 +1801,7 @@ class Operations:
         dry_run: Only show what would change.
         """
     def kb_delete(self, node: str, *, force: bool = False, yes: bool = False, dry_run: bool = False) -> KbChangeRecord:
-        """Delete a node or a capture. It stays in the git history. Refused while nodes link to it or name it.
+        """Delete a node or a capture; git keeps it. Without --force, refused while nodes link to it or name it.
 
         Command: `quaid kb delete`.
 
@@ -1837,7 +1839,7 @@ class Operations:
     def connect(self, client: Literal["claude-code", "claude-desktop", "cursor", "codex", "vscode", "windsurf", "zed", "gemini-cli"] | None = None, *, dry_run: bool = False, project: bool = False, instructions: bool = False, kb: bool = False, only: str | Sequence[str] | None = None) -> ConnectRecord:
         """Add this memory to a client's settings: the MCP server and, for Claude Code, the hooks.
 
-        The rest of the file is not changed, a backup is made beside it, and repeating it changes nothing.
+        The rest of the file is not changed, a backup is made beside it, and repeating it changes nothing. Without a client, list all clients and whether they are connected.
 
         Command: `quaid connect`.
 
@@ -1868,7 +1870,7 @@ class Operations:
         Command: `quaid skills doctor`.
         """
     def skills_extract(self, *, dir: str | PathLike[str] | None = None, force: bool = False) -> SkillsExtractRecord:
-        """Write the built-in skills into a folder, where they can be changed. Files that differ are kept.
+        """Write the built-in skills into a folder, where they can be changed. Without --force, changed files are kept.
 
         Command: `quaid skills extract`.
 
@@ -1883,7 +1885,7 @@ class Operations:
         name: The skill, as in setup.
         """
     def daemon_install(self, *, port: int = 4321, host_name: str = "") -> DaemonRecord:
-        """Install a service for the browser pages and HTTP: a systemd user unit or a launchd agent.
+        """Install a service (a systemd user unit or launchd agent) that serves the dashboard and agents over HTTP.
 
         Command: `quaid daemon install`.
 
@@ -2054,11 +2056,11 @@ class AsyncOperations:
     async def merge(self, slug: str, other: str, into: str, *, yes: bool = False, dry_run: bool = False, expected_version: int | None = None, other_version: int | None = None) -> MergeRecord:
         """Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page."""
     async def rename(self, slug: str, new_slug: str, *, free_old_slug: bool = False, expected_version: int | None = None) -> RenameRecord:
-        """Rename a page. Links are updated, and the old slug redirects to the page."""
+        """Rename a page. Links are updated; the old slug redirects to it, unless freed."""
     async def forget(self, slug: str | None = None, *, yes: bool = False, dry_run: bool = False, backups: bool = False, finish: bool = False) -> ForgetRecord:
         """Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains."""
     async def expire(self, slug: str, *, expires: str | None = None, for_: str | None = None, never: bool = False) -> ExpireRecord:
-        """Set when a page expires. It then leaves all answers, is listed by `quaid expired`, and is erased later."""
+        """Set when a page expires, or that it never does."""
     async def expired(self, items: str | Sequence[str] | None = None, *, keep: bool = False, expires: str | None = None, for_: str | None = None, now: bool = False, yes: bool = False) -> ExpiredRecord:
         """List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now."""
     async def review(self, id: int | None = None, *, accept: bool = False, reject: bool = False, yes: bool = False, reject_all: bool = False, note: str = "", slug: str | None = None, keep: str | None = None, expected_version: int | None = None, force: bool = False) -> ReviewRecord:
@@ -2076,7 +2078,7 @@ class AsyncOperations:
     async def dream(self, *, kind: str | Sequence[str] | None = None, limit: int = 20, nightly: bool = False) -> DreamRecord:
         """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes."""
     async def dream_model(self, url: str | None = None, model: str | None = None, *, daily_tokens: int = 50000, key_env: str = "", allow_remote: bool = False, off: bool = False) -> DreamModelRecord:
-        """Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day."""
+        """Show, set or remove the language model that `quaid dream` may ask, with a budget of tokens for each day."""
     async def regroup(self, wing: str, slug: str | Sequence[str]) -> RegroupRecord:
         """Move pages to a wing: set `wing` in their front matter. Their slugs stay."""
     async def correct(self, about: str, *, now: str = "", was: str = "", date: str | None = None, id: str | None = None) -> CorrectRecord:
@@ -2156,7 +2158,7 @@ class AsyncOperations:
     async def rerank_status(self) -> RerankRecord:
         """Show whether results are reranked, and by what. Loads no model and sends nothing."""
     async def collection_add(self, name: str, path: str | PathLike[str], *, read_only: bool = False, writable: bool = False, write_ids: bool = False, kind: Literal["markdown", "kb", "documents"] = "markdown", force: bool = False) -> CollectionAddRecord:
-        """Attach a folder of markdown, org or other files. The files become pages and are not changed."""
+        """Attach a folder of markdown, org or other files. They become pages, and are not changed without --write-ids."""
     async def collection_list(self) -> Named[tuple[CollectionRecord, ...]]:
         """List the collections with their folders and state."""
     async def collection_info(self, name: str) -> CollectionInfoRecord:
@@ -2194,7 +2196,7 @@ class AsyncOperations:
     async def import_(self, folder: str | PathLike[str], *, force: bool = False, from_: Literal["chatgpt", "claude", "gemini", "basic-memory", "mem0", "obsidian", "logseq", "roam", "notion", "org-roam", "apple-notes-html", "okf", "jsonl"] | None = None, documents: bool = False, ignore_golden: bool = False) -> ImportRecord:
         """Import a folder, or the export of another program; report every file."""
     async def export(self, *, dir: str | PathLike[str] = "./export", raw: bool = False, import_id: str | None = None, collection: str | None = None, force: bool = False, to: Literal["obsidian", "logseq", "org-roam", "okf", "jsonl"] | None = None) -> ExportReport:
-        """Export all pages to a folder, for another program (--to) or as imported (--raw)."""
+        """Export all pages to a folder as Markdown or for another program (--to), or the files of one import (--raw)."""
     async def imports(self) -> Named[tuple[ImportBatch, ...]]:
         """List the imports, newest first, with the ids that `export --raw` takes."""
     async def sample_add(self) -> CollectionAddRecord:
@@ -2224,7 +2226,7 @@ class AsyncOperations:
     async def space_proposals(self, space: str, *, accept: int | None = None, reject: int | None = None) -> SpaceProposalsRecord:
         """List changes that members with the right `propose` or `append` propose, with their diffs, or decide one."""
     async def leave(self, space: str, *, keep_pages: bool = False, yes: bool = False, dry_run: bool = False) -> LeaveRecord:
-        """Stop sharing a collection here. Pages of a joined space are removed from this memory, your own are kept."""
+        """Stop sharing a collection here. Pages of a joined space are removed without --keep-pages, your own are kept."""
     async def status(self) -> StatusRecord:
         """Show the state of the memory: pages, chunks, vectors, the model, and recommended commands."""
     async def stats(self) -> Stats:
@@ -2316,7 +2318,7 @@ class AsyncOperations:
     async def kb_merge(self, node: str, other: str, *, yes: bool = False, dry_run: bool = False) -> KbChangeRecord:
         """Merge a second node into the first. Links and pointers to the second then lead to the first."""
     async def kb_delete(self, node: str, *, force: bool = False, yes: bool = False, dry_run: bool = False) -> KbChangeRecord:
-        """Delete a node or a capture. It stays in the git history. Refused while nodes link to it or name it."""
+        """Delete a node or a capture; git keeps it. Without --force, refused while nodes link to it or name it."""
     async def kb_supersede(self, node: str, by: str, *, yes: bool = False, dry_run: bool = False) -> KbChangeRecord:
         """Mark a node as superseded by another."""
     async def kb_contest(self, node: str, *, against: str | None = None, settle: bool = False, yes: bool = False, dry_run: bool = False) -> KbChangeRecord:
@@ -2332,11 +2334,11 @@ class AsyncOperations:
     async def skills_doctor(self) -> SkillsRecord:
         """Show all layers of skills in order, with hashes, overrides and problems. Exits 1 if there is a problem."""
     async def skills_extract(self, *, dir: str | PathLike[str] | None = None, force: bool = False) -> SkillsExtractRecord:
-        """Write the built-in skills into a folder, where they can be changed. Files that differ are kept."""
+        """Write the built-in skills into a folder, where they can be changed. Without --force, changed files are kept."""
     async def skills_show(self, name: str) -> SkillRecord:
         """Print the text of a skill, for an agent to read."""
     async def daemon_install(self, *, port: int = 4321, host_name: str = "") -> DaemonRecord:
-        """Install a service for the browser pages and HTTP: a systemd user unit or a launchd agent."""
+        """Install a service (a systemd user unit or launchd agent) that serves the dashboard and agents over HTTP."""
     async def daemon_start(self) -> DaemonRecord:
         """Start the installed service."""
     async def daemon_stop(self) -> DaemonRecord:

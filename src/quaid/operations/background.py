@@ -32,13 +32,13 @@ RECENT_DAYS = 90
 """
 
 REST_SECONDS = 60
-"""Queries do not use an embedding model for this many seconds after it failed."""
+"""Queries do not use an embedding model for this many seconds after it failed to respond."""
 
 RECENT_SECONDS = 600
 """While many vectors are missing, a query creates those of pages saved within this many seconds."""
 
 SLOW_SECONDS = 1.0
-"""A model that takes at least this many seconds to fail is not tried again for the same query."""
+"""A model that takes at least this many seconds to fail counts as not responding."""
 
 
 def is_embedding_on(brain: Brain) -> bool:
@@ -85,7 +85,7 @@ def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
 
 
 def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> str:
-    """Create missing vectors if only a few are missing and the model has not failed recently.
+    """Create a few missing vectors, unless the model has failed recently (see Backfill.embed_few).
 
     If `turns` is None, the vectors are those of page chunks. If it is a time, they are those of turns (messages)
     in conversations that ended since that time. Nothing is done if the memory is read-only or background
@@ -168,8 +168,8 @@ def failed_recently(brain: Brain, model: str | None = None) -> bool:
 def question_embedder(brain: Brain, turns: str | None = None) -> "Embedder | str":
     """Return the embedder for a query, or the reason why there is none.
 
-    If only a few vectors are missing, they are created first: vectors of conversations that ended since the
-    time `turns`, or vectors of page chunks if `turns` is None.
+    embed_few() first creates a few missing vectors: those of conversations that ended since the time `turns`, or
+    those of page chunks if `turns` is None.
     """
     try:
         embedder = brain.embedder

@@ -54,7 +54,7 @@ The cosine is not used for pages with different names, because any two pages wit
 
 class DuplicatePages(NamedTuple):
     slug: str
-    """Slug of the longer page, into which the other page is merged."""
+    """Address of the longer page, into which `command` merges the other one."""
     other: str
     title: str
     other_title: str
@@ -175,7 +175,7 @@ def dupes(
 
 
 def _stored_dupes(brain: Brain, limit: int) -> DupesRecord:
-    """Return the pairs of the last comparison."""
+    """Return the pairs of the last comparison, at most `limit`, without pages that have changed since."""
     with brain.db.reading():
         rows, at, count = Duplicates(brain.db).stored()
         shown = rows[:limit]
@@ -346,7 +346,7 @@ def rename(
     ] = False,
     expected_version: PageVersion = None,
 ) -> RenameRecord:
-    """Rename a page. Links are updated, and the old slug redirects to the page."""
+    """Rename a page. Links are updated; the old slug redirects to it, unless freed."""
     old_slug, now = slug, brain.now()
 
     def work(tx: Transaction) -> RenameRecord:
@@ -401,7 +401,7 @@ class RemainingMention(NamedTuple):
 class ForgetRecord(NamedTuple):
     done: bool
     clean: bool
-    """True if the checks found no remains."""
+    """True if the checks found no remains and `problem` is empty."""
     slug: str
     title: str
     layers: tuple[ErasedLayer, ...]
@@ -519,7 +519,7 @@ class DeletedPage(NamedTuple):
 def delete_page(brain: Brain, target: EraseTarget, expected_version: int | None = None) -> DeletedPage:
     """Delete the rows and images of a page. If its collection is shared, erase the page on the hub too.
 
-    Raise ChangedSinceCreated if the page's version is not `expected_version`.
+    Raise ChangedSinceCreated if `expected_version` is given and the page has another version.
     """
     db = brain.db
     page = Erasure(db, target, _sidecar_paths(target))
@@ -595,10 +595,10 @@ def problem_with_step(problem: str) -> str:
 def remaining_bytes(
     database_path: str, page: Erasure | TextErasure
 ) -> tuple[list[ErasureProof], tuple[RemainingMention, ...]]:
-    """Search the bytes of the database files for fragments of the page.
+    """Search the bytes of the database files for fragments of an erased page or text.
 
-    Fragments that occur nowhere else in the memory count as remains. Other fragments are returned as
-    mentions.
+    Return the fragments that were found, by file. Those that also occur in other pages are no remains and are
+    returned separately, as mentions.
     """
     files = [database_path + ending for ending in ("", "-wal", "-shm")]
     matches = scan_files_in_subprocess(files, page.probes)
@@ -657,7 +657,9 @@ def expire(
     for_: ForPeriod = None,
     never: Annotated[bool, Arg("Keep it, whatever the retention settings say.")] = False,
 ) -> ExpireRecord:
-    """Set when a page expires. It then leaves all answers, is listed by `quaid expired`, and is erased later."""
+    """Set when a page expires, or that it never does.
+
+    An expired page leaves all answers, is listed by `quaid expired`, and is erased later."""
     moment = requested_moment(brain, expires, for_)
     if (moment is None) != never:
         problem = "cannot be combined with a day or a period" if never else "is required, or --for or --never"
@@ -685,7 +687,7 @@ class ExpiredItem(NamedTuple):
     """The day or time of expiry, or the retention setting that hid the item."""
     hidden_at: str
     erased_on: str
-    """The first day on which the item may be erased automatically; "" if only a person may erase it."""
+    """The first day on which the item may be erased automatically; "" if it never is."""
     file: str
 
 
@@ -837,7 +839,7 @@ def erase_past_grace(brain: Brain) -> list[ForgetRecord]:
 
 
 def erase_and_report(brain: Brain) -> None:
-    """Erase expired items whose grace period is over, and notify the user. Called after write commands."""
+    """Erase expired items whose grace period is over, and notify the user. Called after writes of the owner."""
     records = erase_past_grace(brain)
     if records and brain.notice is not None:
         left = [record.slug for record in records if not record.clean]

@@ -34,7 +34,7 @@ class FileRecord(NamedTuple):
 class ConnectRecord(NamedTuple):
     client: str
     title: str
-    connected: bool  # False after disconnect
+    connected: bool  # False after disconnect, and if the caller named no client
     dry_run: bool
     files: tuple[FileRecord, ...]
     next_step: str
@@ -75,7 +75,8 @@ def connect(
 ) -> ConnectRecord:
     """Add this memory to a client's settings: the MCP server and, for Claude Code, the hooks.
 
-    The rest of the file is not changed, a backup is made beside it, and repeating it changes nothing.
+    The rest of the file is not changed, a backup is made beside it, and repeating it changes nothing. Without a
+    client, list all clients and whether they are connected.
     """
     if client is None:
         states = tuple(_client_record(brain, client) for client in CLIENTS.values())
@@ -293,7 +294,7 @@ def skills_extract(
     dir: Annotated[str | None, Arg("The folder to write into [~/.quaid/skills].", path=True)] = None,
     force: Annotated[bool, Arg("Also replace files that differ.")] = False,
 ) -> SkillsExtractRecord:
-    """Write the built-in skills into a folder, where they can be changed. Files that differ are kept."""
+    """Write the built-in skills into a folder, where they can be changed. Without --force, changed files are kept."""
     folder = brain.settings.skill_folders[0]
     if dir is not None:
         folder = os.path.abspath(os.path.join(brain.settings.cwd, os.path.expanduser(dir)))

@@ -141,7 +141,7 @@ def collection_add(
     ] = "markdown",
     force: Annotated[bool, Arg("Attach it even if golden questions fail then.")] = False,
 ) -> CollectionAddRecord:
-    """Attach a folder of markdown, org or other files. The files become pages and are not changed.
+    """Attach a folder of markdown, org or other files. They become pages, and are not changed without --write-ids.
 
     Links and facts in the .quaid/links-and-facts.json of an export are restored."""
     if read_only and writable:
@@ -167,7 +167,7 @@ def collection_add(
 def attach_folder(
     brain: Brain, name: str, path: str, *, kind: str = "markdown", writable: bool = True
 ) -> CollectionAddRecord:
-    """Attach a folder as a collection of this kind and sync it."""
+    """Attach a folder as a new collection, or to the detached collection `name`, and sync it."""
     root = os.path.realpath(brain.settings.path(path))
     _check_new_collection(brain, name, root)
     now = brain.now()
@@ -319,7 +319,8 @@ def collection_folders(
 ) -> FoldersRecord:
     """List the folders in a folder, to choose one for a collection.
 
-    Shows only the home folder, attached folders and what is below them. Hidden folders and symlinks are left out.
+    Shows only the home folder, attached folders and what is below them. Hidden folders, node_modules and symlinks
+    are left out.
     """
     attached = [row for row in collections.list_all(brain.db) if row.is_attached]
     roots = tuple(dict.fromkeys([brain.settings.user_home, *(row.root or "" for row in attached)]))
@@ -467,7 +468,8 @@ def watch_folders(
 ) -> None:
     """Watch all attached folders, or the folder of the collection `name`, until `stop` is set.
 
-    Unless `patient` is set, return as soon as other processes watch all of these folders.
+    With `patient`, wait for folders that other processes watch, and raise an error if no folder is attached.
+    Without it, return as soon as there is no folder that this process can watch.
     """
     if patient:
         watchable_collections(brain, name)
@@ -493,9 +495,9 @@ def watch_folders(
 
 
 def take_watch_leases(brain: Brain, held: dict[int, Lease], name: str | None) -> tuple[WatchOwner, ...]:
-    """Take the watch leases (see storage/leases.py) that are free, and drop leases that were lost.
+    """Take the watch leases (see storage/leases.py) that are free. Drop those that were lost or are not needed.
 
-    `held` maps collection ids to leases and is updated. Return the owners of the other leases.
+    `held` maps collection ids to leases and is updated. Return the processes that hold the other leases.
     """
     watched = {
         collection.id: collection
@@ -697,7 +699,7 @@ class QuarantineDiscardRecord(NamedTuple):
     pages: tuple[WaitingRecord, ...]
     """Pages that were discarded or, in a preview, would be discarded."""
     kept: tuple[str, ...] = ()
-    """Slugs of pages that are kept because they have data that no file contains."""
+    """Slugs of pages that are kept because they have data that no file contains and that was not exported."""
     ask: bool = True
     """True if the call needs confirmation; False in a dry run."""
 
@@ -882,7 +884,7 @@ def collection_migrate_ids(
 
 
 def write_collection_ids(brain: Brain, collection: Collection, dry_run: bool = False) -> IdsReport:
-    """Write the page ids of a synced collection into its files."""
+    """Write the page ids of a synced collection into its files. With `dry_run`, only list the files."""
     return page_writer.write_ids(
         brain.db,
         collection,
@@ -963,7 +965,7 @@ def import_(
     Nothing is written to the folder. A second run imports only changed files, and does not overwrite pages edited
     here. With --force it does; `quaid history SLUG` has the earlier text. Links, facts and images of an exported
     folder are restored. With --from, ids and dates are kept, and what could not be read is listed. If a golden
-    question would fail, nothing is imported."""
+    question would fail, nothing is imported, unless --ignore-golden or --force is set."""
     return golden.guard(
         brain,
         lambda: _import(brain, folder, force, from_, documents),
@@ -1069,7 +1071,7 @@ def export(
     ] = False,
     to: Annotated[ExportFormat | None, Arg("Write for another program [markdown].")] = None,
 ) -> ExportReport:
-    """Export all pages to a folder, for another program (--to) or as imported (--raw).
+    """Export all pages to a folder as Markdown or for another program (--to), or the files of one import (--raw).
 
     Pages of the default collection are written as SLUG.md, those of other collections into a folder of that name;
     with --collection, its pages are written directly into the folder. Links and facts that are in no text are

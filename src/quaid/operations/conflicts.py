@@ -214,8 +214,8 @@ def collection_conflicts(
 ) -> ConflictCopiesRecord:
     """List the conflict copies that Syncthing, Obsidian, Dropbox or Quaid left in folders, or merge them.
 
-    A copy is removed after its content is in the file of the page. Its own page stays in quarantine for 30 days.
-    Exits 1 if a copy could not be merged.
+    With --merge, a copy is removed once the file of the page has its content. The page made from the copy stays in
+    quarantine for 30 days. Exits 1 if a copy could not be merged.
     """
     chosen = [store.require(brain.db, name)] if name else store.list_all(brain.db)
     copies: list[ConflictCopy] = []
@@ -292,8 +292,8 @@ def _merge_into_page(brain: Brain, address: str, copy: markdown.MarkdownDocument
 def _base_of(brain: Brain, row: PageRow, copy: markdown.MarkdownDocument) -> Page | None:
     """Return the newest stored version whose content the copy contains completely, or None.
 
-    The copy may not be based on other versions. Content that was added to the page later would then look as
-    if the copy had removed it.
+    Any other version may be newer than the copy. As the base of a merge, it would make the text that the copy
+    lacks look as if the copy had removed it.
     """
     return next((page for page in history.earlier_pages(brain, row) if _contains(copy, page, None)), None)
 
@@ -303,7 +303,7 @@ def _contains(
     part: "markdown.MarkdownDocument | Page",
     base: Page | None,
 ) -> bool:
-    """Return True if `whole` has all blocks, timeline entries and values that `part` adds to `base`."""
+    """Return True if `whole` has all blocks, timeline entries and values of `part` that `base` does not have."""
     blocks = {*merging.split_blocks(part.truth)} - {*merging.split_blocks(base.truth if base else "")}
     text = f"\n{whole.truth}\n"
     entries = timeline.missing_entries(part.timeline, whole.timeline)

@@ -170,7 +170,7 @@ def _transcript_folders(brain: Brain) -> list[str]:
 
 
 def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
-    """Add folders to the setting conversation_folders unless it covers them.
+    """Add folders to the setting conversation_folders unless it covers them or the memory is read-only.
 
     Return the added folders, and why a folder could not be added, or "".
     """
@@ -312,7 +312,7 @@ def add_session_turns(brain: Brain, client: str, session: str, turns: Sequence[S
 
 
 def _masked_item(value: Any) -> Any:
-    """Return an item with secrets in its texts masked. The encrypted text of a provider is kept."""
+    """Return an item with secrets in its texts masked. `encrypted_content`, which the provider encrypted, is kept."""
     if isinstance(value, str):
         return secrets.mask(value)[0]
     if isinstance(value, list):

@@ -58,7 +58,9 @@ NOT_STORED = (
 
 class CorrectionCandidate(NamedTuple):
     id: str
-    """The id to send as `id`: fact:12, or line:5d41ab:people/alice (digest of the line, and page)."""
+    """The id to send as `id`, such as fact:12, line:5d41ab:people/alice (with a digest of the line) or
+    field:city:people/alice.
+    """
     says: str
     slug: str
 
@@ -102,7 +104,7 @@ class StoredStatement(NamedTuple):
 
     @property
     def id(self) -> str:
-        """An id with a hash of the text. It stays valid when other lines change, but not if this one does."""
+        """The key of a field, or a hash of a line's text, and the page. It stays valid if other lines change."""
         address = address_of(self.page)
         if self.part == "field":
             return f"field:{self.place.heading}:{address}"
@@ -221,6 +223,8 @@ _SAME_AS = re.compile(
 def propose_merge_of(brain: Brain, sentence: str) -> CorrectRecord | None:
     """Propose to merge two pages if a sentence says that they are about the same thing, else return None.
 
+    The pages are merged at once if the setting `agents_may` grants that.
+
     Examples are "Bob is the same person as Robert" and "Bob and Robert are the same person".
     """
     match = _SAME_AS.search(sentence)
@@ -249,7 +253,7 @@ def propose_merge_of(brain: Brain, sentence: str) -> CorrectRecord | None:
 
 
 class CorrectionPlan(NamedTuple):
-    """The changes of a correction: equal facts, the line that states them, and a front matter field."""
+    """The changes of a correction: facts with one predicate and value, the line that states them, and a field."""
 
     wording: Wording
     facts: tuple[StoredFact, ...] = ()
@@ -321,7 +325,7 @@ class _Finder:
     def plan(self) -> CorrectionPlan | CorrectRecord:
         """Return a plan, or a record with candidates if no statement matches clearly.
 
-        Raise NotFound if there are no candidates.
+        Raise NotFound if no statement matches and the subject has no page.
         """
         wording, tasks = self.wording, self._tasks()
         if len(tasks) > 1:
@@ -401,7 +405,10 @@ class _Finder:
         return choice(matches, SAYS_MORE) if new is None else self._plan_line(matches[0], new)
 
     def _lines_with_old_words(self, lines: Iterable[StoredStatement]) -> list[StoredStatement]:
-        """Return lines, fields and timeline entries with the old words. To-dos are left to `_tasks`."""
+        """Return lines, fields and timeline entries with the old words. To-dos are left to `_tasks`.
+
+        If the subject has no page, prefer those whose text, heading or page names it.
+        """
         was, matches = self.wording.was, []
         for line in lines:
             if line.part == "timeline":
@@ -458,7 +465,7 @@ class _Finder:
         return self._plan_line(*lines[0]) if lines else self._unmatched()
 
     def _labelled_lines(self) -> list[tuple[StoredStatement, str]]:
-        """Return lines and fields with the same label as the new words, each with its new text."""
+        """Return lines and fields with the label, topic or beginning of the new words, each with its new text."""
         now = self.wording.now
         names = model.stems(self.names) if self.subject is not None else frozenset()
         topic = model.stems(self.rest if self.subject is not None else self.about)
@@ -508,9 +515,9 @@ class _Finder:
         )
 
     def _with_value(self, line: StoredStatement, row: FactRow, value: str | None) -> str | None:
-        """Return a line with the old words or the fact's value replaced.
+        """Return a line with the old words or the fact's value replaced, or None if that is not possible.
 
-        If there is no new value, return "" if the line states only the fact, else None.
+        If there is no new value, return "" if the line states only the fact.
         """
         new = self._rewritten(line)
         if new is not None:
@@ -525,7 +532,7 @@ class _Finder:
         return None
 
     def _plan_line(self, line: StoredStatement, new: str) -> CorrectionPlan:
-        """Plan the correction of a line, and of the fact that it states if the new line has its new value."""
+        """Plan the correction of a line, and of the fact that it states if the line is removed or has a new value."""
         facts: list[StoredFact] = []
         value: str | None = None
         for fact in current_facts(self.brain, line.page):
@@ -683,7 +690,10 @@ class Correction:
         return page_store.require(self.brain.db, page.slug, page.collection).version
 
     def _changed_page(self, old: PageRow | None) -> Page:
-        """Return the page with the line changed, and a timeline entry with the old and the new text."""
+        """Return the page with the line changed.
+
+        A timeline entry keeps the old and the new text, except for closed to-dos, timeline lines and erasures.
+        """
         assert old is not None
         plan, line, new = self.plan, self.plan.line, self.plan.new
         front, truth, lines = old.frontmatter, old.truth, old.timeline
@@ -732,7 +742,7 @@ class Correction:
     def _edit_file(self, line: StoredStatement) -> tuple[str, int]:
         """Close the to-do, or strike the line in the notebook file and add the new line below it.
 
-        Return the path and the new version of the file.
+        If no trace is kept, delete the line. Return the path and the new version of the file.
         """
 
         def change(old: str | None) -> str:
@@ -881,7 +891,7 @@ def statements_near(
 def _statement_with_id(
     brain: Brain, id: str, book: list[StoredStatement], *, closed: bool = False
 ) -> StoredStatement | None:
-    """Return the statement with an id such as line:5d41ab:people/alice."""
+    """Return the statement with an id such as line:5d41ab:people/alice, or None."""
     collection, slug = slugs.split_address(id.split(":", 2)[-1])
     page = (
         page_store.find(brain.db, slug, collection or collections.home_name(brain.db))
@@ -939,9 +949,9 @@ def _name_keys(brain: Brain, page: PageRow) -> list[str]:
 
 
 def _single_page(rows: list[PageName]) -> int | None:
-    """Return the id of the page that a name refers to, or None if it is ambiguous.
+    """Return the id of the page that a name refers to, or None if no page or several have it.
 
-    Only rows of the same kind as the first row count.
+    Only rows with the first row's kind of name (such as title or alias) count.
     """
     ids = {row.page_id for row in rows if row.kind == rows[0].kind}
     return ids.pop() if len(ids) == 1 else None

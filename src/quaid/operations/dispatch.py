@@ -144,7 +144,10 @@ def _addresses(value: Any, addresses: dict[str, None]) -> dict[str, None]:
 
 
 def store_calls(brain: Brain) -> None:
-    """Store the recorded calls of agents. If another process is writing, keep them for the next call."""
+    """Store the recorded calls of agents. If another process is writing, keep them for the next call.
+
+    Discard them if the setting log_activity is off or the memory is read-only.
+    """
     if not brain.calls or not os.path.exists(brain.settings.db_path):
         return
     from quaid.storage.agents import KEPT_DAYS, AgentCalls  # only for agents
@@ -168,7 +171,8 @@ def store_calls(brain: Brain) -> None:
 def _run_or_create(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
     """Run an operation. Create a missing memory or notebook first, if the operation may do so.
 
-    Operations marked with `creates` and all writes of agents may do so.
+    Operations marked with `creates` and all writes of agents may do so, unless the caller is restricted to a part
+    of the memory.
     """
     is_agent_write = bool(brain.agent) and operation.scope == "write"
     creates = (operation.creates or is_agent_write) and not brain.settings.only

@@ -190,7 +190,7 @@ SECONDS_PER_DAY = 86_400
 DAMAGE = "damage"
 """The name of preliminary findings, which damage_findings combines into one finding."""
 MAX_FAULTS = 100
-"""SQLite reports at most this many faults."""
+"""At most this many problems are listed; SQLite reports no more than this many faults."""
 
 DERIVED_FAULTS = (
     "its tags are not",
@@ -239,7 +239,7 @@ def check_memory(brain: Brain) -> Iterator[DoctorFinding]:
         detail = f"{path} is encrypted, and the installed apsw cannot decrypt"
         yield DoctorFinding("memory", "wrong", detail, str(error.facts["install"]))
         return
-    except errors.DamagedDatabase as error:  # only an encrypted memory is decrypted to read its header
+    except errors.DamagedDatabase as error:  # only of an encrypted memory: its header must be decrypted
         yield from _recovery_findings(brain, f"{path} is damaged: {error.facts['problem']}")
         return
     except errors.NotADatabase as error:

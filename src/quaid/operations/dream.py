@@ -250,8 +250,8 @@ def dream(
 ) -> DreamRecord:
     """Look for duplicates, missing links, unrecorded facts, outdated summaries and more, and propose changes.
 
-    Nothing is changed: `quaid review` shows each proposal with its evidence, and accepts or rejects it. What was
-    decided is not proposed again. `quaid config set dream_accept links,facts` accepts these kinds without asking.
+    Nothing is changed until you accept a proposal: `quaid review` shows each with its evidence. What was decided is
+    not proposed again. `quaid config set dream_accept links,facts` accepts these kinds without asking.
     """
     for name in kind or ():
         if name not in KINDS:
@@ -355,7 +355,7 @@ class _Dream:
             return []
 
     def _merges(self, *, by_text: bool) -> Iterator[Suggestion]:
-        """Suggest to merge pages with similar text or, unless `by_text` is set, with the same name."""
+        """Suggest to merge pages with similar text or, if `by_text` is False, pages that share only a name."""
         record = cleanup.dupes(self._brain, limit=1_000)
         for pair in record.pairs:
             if ("text" in pair.why) != by_text:
@@ -564,7 +564,7 @@ def _first_words(brain: Brain, address: str) -> str:
 
 
 def _sentence_naming(brain: Brain, page_id: int, title: str) -> str:
-    """Return the first sentence of a page that contains a title as whole words, in the same case."""
+    """Return the first sentence of a page that contains a title as whole words, in the same case, or ""."""
     pattern = re.compile(rf"(?<!\w){re.escape(title)}(?!\w)")
     for text in pages.page_texts(brain.db, [page_id])[page_id]:
         for line in text.splitlines():
@@ -586,7 +586,7 @@ def _link_suggestion(source: PageHead, target: PageHead, sentence: str) -> Sugge
 def _checked_fact(item: Any, turns: dict[int, Any]) -> tuple[Any, str, str, str, str] | None:
     """Check a fact from the language model. Return turn, subject, predicate, object and quote, or None.
 
-    The turn must contain the quote, and the quote must contain the object.
+    The turn must contain the quote and the subject's first word, and the quote must contain the object.
     """
     if not isinstance(item, dict):
         return None
@@ -642,7 +642,7 @@ def dream_model(
     ] = False,
     off: Annotated[bool, Arg("Use rules only.")] = False,
 ) -> DreamModelRecord:
-    """Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day.
+    """Show, set or remove the language model that `quaid dream` may ask, with a budget of tokens for each day.
 
     Without one, dreams work by rules. The model reads turns of conversations and outdated pages. Its facts are
     proposed only if their quotes occur in the text.

@@ -201,7 +201,7 @@ def _old_lines(brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChan
 
 
 def _is_distinctive(value: str) -> bool:
-    """Return True for a value of several words or with digits. Other lines rarely contain it by chance."""
+    """Return True for a value of several words or with digits, which unrelated lines rarely contain."""
     return " " in value.strip() or any(map(str.isdigit, value))
 
 
@@ -369,7 +369,7 @@ class AssertRecord(NamedTuple):
     superseded: tuple[int, ...]
     ended: bool
     ended_before: str | None
-    """The previous end date, if it was corrected."""
+    """The previous end date of the fact, if this write changed it."""
     witnessed: bool
     """True if the source, evidence or confidence of an existing fact changed."""
     fact: FactInput
@@ -442,7 +442,7 @@ def facts(
     from quaid.operations.history import past_texts  # imported late, because `put` imports this module
 
     with brain.db.reading():
-        # Future entries are included, unless as_of limits the entries to a day.
+        # Without as_of, future entries are included.
         last = day if as_of else "9999-12-31"
         entity, lines, entries, total = store.facts_of_subject(
             brain.db, subject, None if history else day, last, limit, past_texts(brain)

@@ -97,8 +97,8 @@ def golden_add(
 ) -> GoldenRun:
     """Add a golden question, or change the expected pages of one, and ask it.
 
-    A change that would make it fail is refused: an import, a folder, a rebuild, another model. `golden run` asks
-    all of them again.
+    A change that would make it fail (an import, a folder, a rebuild, another model) is refused unless it is forced.
+    `golden run` asks all golden questions again.
     """
     question = " ".join(query.split())
     if not fold_question(question):
@@ -507,9 +507,10 @@ class _Bench:
 
 
 def held_out_words(title: str, text: str) -> str:
-    """Return every second word of the longest sentence of a text, without words of the title.
+    """Return every second word of the longest sentence of a text, at most MAX_WORDS, or "" if there are too few.
 
-    A search for them tests whether the page is found without its other words. Return "" if there are too few.
+    Words of the title and stop words are left out, so that a search for the words tests whether the page is found
+    by its text alone.
     """
     known = {word.lower() for word in _WORD.findall(title)} | STOP_WORDS
     best: list[str] = []

@@ -42,7 +42,7 @@ MIN_WORD_OVERLAP = 0.5
 """New content counts as a new edition of a source if at least this share of the words is equal."""
 
 MAX_TEXTS_COMPARED = 1_000
-"""At most this many sources with the same source_ref and different content are compared."""
+"""Texts with the same source_ref get at most this many pages."""
 
 
 class PageOutcome(NamedTuple):
@@ -200,9 +200,9 @@ class Ingestion:
     def _own_page(self) -> tuple[str, PageChange | None]:
         """Return the address of the source's own page, and the change that writes it unless it is up to date.
 
-        If a page with that slug has different content, there are two cases. If at least half of the words are
-        equal and the page was not edited, the source replaces the content as a new edition. Otherwise the
-        source becomes a separate page, so that the earlier content can still be found.
+        If the page with the source's slug has different content, there are two cases. If it is an unedited
+        earlier edition of the source with at least half of the words, the source replaces its content. Otherwise
+        the source becomes a separate page, so that the earlier content can still be found.
         """
         db = self.brain.db
         earlier_page, _ = Imports(db).pages_of_source(self.source.content_hash, self.source.ref)
@@ -463,7 +463,7 @@ def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[s
 def _conflict_kind(change: PageChange, old: PageRow | None) -> type[errors.VersionConflict] | None:
     """Return the error for a change whose author had not read the current text, or None.
 
-    A change without a version must not replace text of an existing page, but may add to it.
+    A change without a version or content hash must not replace text of an existing page, but may add to it.
     """
     expected, current = change.expected_version, old.version if old else 0
     if expected is not None and expected != current:
@@ -706,7 +706,7 @@ def clip_arguments(
 
 
 def web_address(source: str) -> str:
-    """Return a URL without its user name and fragment."""
+    """Return the URL of a web page without its user name, and without its fragment unless that is a path."""
     address = source.strip()
     parts = urlsplit(address) if documents.is_address(address) else None
     if parts is None or not parts.hostname or not address.isprintable() or " " in address:
@@ -965,7 +965,10 @@ def _image_bytes(brain: Brain, file: str | None, data: str) -> bytes:
 
 
 def _image_folder(brain: Brain, page: str, *, make: bool = True) -> tuple[str, str]:
-    """Return a folder, and the path within it, for the images of a page."""
+    """Return a folder, and the path within it, for the images of a page.
+
+    With `make`, create the folder beside the memory, and raise an error if the page's folder is read-only.
+    """
     if page:
         collection, slug = pages.locate_page(brain, page)
         if collection.root:

@@ -51,7 +51,7 @@ def kb_root_of(settings: Settings) -> str:
 
 
 def session_nudge(settings: Settings) -> str:
-    """Return the reminder that `ai-kb status` prints last, or "" if there is no knowledge base."""
+    """Return the reminder that `ai-kb status` prints last, or "" if the caller sees no knowledge base of Quaid."""
     path = kb_root_of(settings)
     if not settings.sees("kb") or not os.path.isdir(os.path.join(path, ".git")):
         return ""
@@ -419,7 +419,7 @@ def load_catalog(brain: Brain) -> Catalog:
 
 
 def existing_root(brain: Brain) -> str:
-    """Return the folder of the knowledge base. Raise StoreMissing if there is none."""
+    """Return the folder of the knowledge base. Raise StoreMissing if the caller sees none."""
     path = kb_root(brain)
     if not brain.settings.sees(KB_COLLECTION) or not os.path.isdir(os.path.join(path, ".git")):
         raise StoreMissing(path=path)
@@ -498,7 +498,7 @@ def with_semantic_matches(
 
 
 def synced_collection(brain: Brain) -> Collection:
-    """Return the collection of the knowledge base after syncing it with its files."""
+    """Return the collection of the knowledge base after syncing it with its files. Attach it if necessary."""
     from quaid.operations.collections import attach_folder
 
     path = os.path.realpath(kb_root(brain))
@@ -927,7 +927,7 @@ def kb_delete(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
-    """Delete a node or a capture. It stays in the git history. Refused while nodes link to it or name it."""
+    """Delete a node or a capture; git keeps it. Without --force, refused while nodes link to it or name it."""
     path = node.strip()
     is_raw = layout.is_raw_file(path)
 

@@ -315,7 +315,7 @@ def validate(
     names = tuple(name for name, chosen in zip(kinds, flags, strict=True) if chosen or all or not any(flags))
     try:
         violations = checks.validate(brain.db, names)
-    except errors.DamagedDatabase as error:  # the database cannot even be opened
+    except errors.DamagedDatabase as error:  # the damage prevents the checks
         violations = [Violation("integrity", error.facts["path"], error.facts["problem"])]
     failed = {violation.check for violation in violations}
     can_count = "embeddings" in names and not {"embeddings", "integrity"} & failed
@@ -1091,7 +1091,7 @@ def _ask_twice(brain: Brain, variable: str) -> str:
 
 
 def _key_in_file(brain: Brain, path: str, old_key: bytes | None) -> tuple["CipherKey", str]:
-    """Return a key from a file. A missing file is created; a new key is added to the keys in the file.
+    """Return the first key of a file. If it has none, or the old key is the first, a new key is put before it.
 
     The old key stays in the file, so that the memory can still be opened if `rekey` is interrupted.
     """

@@ -332,7 +332,8 @@ def embeddings_use(
 ) -> EmbeddingsRecord:
     """Use this model for semantic search. Missing vectors are created in the background.
 
-    With golden questions, its vectors must exist, and the questions are asked with it before it is used.
+    With golden questions, its vectors must exist, and the questions are asked with it before it is used, unless
+    --force is set.
     """
     _refuse_if_pinned(brain)
     name = embedders.DEFAULT_MODEL if name in embedders.DEFAULT_MODEL_ALIASES else name
@@ -351,7 +352,10 @@ def embeddings_use(
 
 
 def _switch_model(brain: Brain, embedder: Embedder, *, force: bool, turn_on: bool) -> None:
-    """Use another model, unless golden questions would fail. With `turn_on`, turn semantic search on."""
+    """Use a model. Unless `force`, raise GoldenFails if golden questions would fail with it.
+
+    With `turn_on`, turn semantic search on.
+    """
     moment = brain.now()
 
     def work(tx: "Transaction") -> None:

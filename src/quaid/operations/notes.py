@@ -286,7 +286,7 @@ def _similar_lines(
 
 
 def _sentence_embedder(brain: Brain) -> Callable[[str], bytes] | None:
-    """Return a function that embeds a sentence with the built-in model, or None if that model is not in use.
+    """Return a function that embeds a sentence with the default model, or None if it is not in use or not ready.
 
     The model is opened only when the function is called.
     """
@@ -472,7 +472,7 @@ def _clashing_facts(
 
 
 def _change_fact(brain: Brain, text: str, fact: StoredFact, value: str | None) -> CorrectRecord | None:
-    """End a fact or change its value. Return None if the value is too long or the page is read-only."""
+    """End a fact or change its value. Return None if the value is empty or too long, or the page is read-only."""
     if value is not None and not 0 < len(value.split()) <= model.MAX_VALUE_WORDS:
         return None
     day = corrections.ISO_DAY.search(text)

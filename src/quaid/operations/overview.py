@@ -331,7 +331,7 @@ FIRST_LOOK_DAYS = 7
 VISIT_MINUTES = 30
 MAX_CHANGES_READ = 500
 MAX_GROUP_PAGES = (3, 5)
-"""Maximum pages listed in a ChangeGroup: of any other author, and of an agent."""
+"""Maximum pages listed in a ChangeGroup of an author who is not an agent, and in one of an agent."""
 MAX_FACTS = 5
 MAX_WAITING = 3
 DONE_STATUS = "done"

@@ -159,7 +159,7 @@ def _check_expiry(brain: Brain, new: Page, old: PageRow | None) -> None:
 def requested_moment(brain: Brain, day: str | None, period: str | None) -> str | None:
     """Return the expiry that is given as a day or as a period, or None if neither is given.
 
-    Raise InvalidArgument if it cannot be parsed or is in the past.
+    Raise InvalidArgument if both are given, or if the expiry cannot be parsed or is in the past.
     """
     if day is not None and period is not None:
         raise errors.InvalidArgument(name="for", problem="cannot be combined with expires; use one of them")
@@ -302,8 +302,9 @@ def page_text(
 ) -> tuple[dict[str, Any], str, str]:
     """Return the front matter, compiled truth (text above the timeline) and timeline of a changed page.
 
-    `content` replaces the whole page; the other arguments replace parts of it. Entries of the old timeline
-    are kept. `prefix` is put before the names of arguments in errors.
+    `content` replaces the whole page. Otherwise `truth` replaces the text above the timeline, `appended` is added
+    to the timeline, and `keys` are set in the front matter. Entries of the old timeline are kept. `prefix` is put
+    before the names of arguments in errors.
     """
     front, lines = (old.frontmatter, old.timeline) if old else ({}, "")
     if content is not None:
@@ -395,7 +396,7 @@ class MissingPage(NamedTuple):
     slug: str
     """The name of the page as the caller wrote it."""
     hint: str
-    """Pages with a similar name."""
+    """Pages with a similar name, or the problem with the name."""
 
 
 class PagesRecord(NamedTuple):

@@ -88,7 +88,7 @@ def gaps_(
 ) -> GapsRecord:
     """List questions that the memory could not answer, the most frequent first.
 
-    A question is shown as a hash until its text is approved."""
+    A question is shown as a hash, unless the settings store its text or the text was approved."""
     with brain.db.reading():
         rows, total = Gaps(brain.db).read(limit, resolved=include_resolved)
     return GapsRecord(tuple(_with_words(brain, rows)), total)

@@ -110,7 +110,7 @@ class Arg(NamedTuple):
     # Set for the argument with the page version that the caller has read. With "page", only the owner may
     # omit the argument; with "optional", the operation decides whether it is needed.
     version: Literal["", "page", "optional"] = ""
-    any_text: bool = False  # replace invalid Unicode instead of rejecting it
+    any_text: bool = False  # replace invalid Unicode and accept NUL characters instead of rejecting them
     question: bool = False  # a search query, limited to MAX_QUESTION bytes
     minimum: int | None = None
     maximum: int | None = None  # of a number, or of the size of a text in bytes

@@ -51,7 +51,10 @@ MAX_SUMMARY = 120
 MAX_CONFLICTING_PAGES = 1_000
 NOT_ERASED = "Nothing is erased yet: a person decides with `quaid review`. Until then queries find it."
 OWNER_OPERATIONS = {"memory_forget": "forget", "memory_merge": "merge"}
-"""Tools that agents can only propose, and the owner's command that is run when the proposal is accepted."""
+"""By tool: the owner's command that accepting a proposal runs.
+
+Agents' calls of these tools become proposals, unless `agents_may` grants the command.
+"""
 
 
 class Proposed(NamedTuple):
@@ -149,7 +152,7 @@ class _Change(NamedTuple):
 
 
 def write_or_propose(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
-    """Run a write of an agent, or store it as a proposal if the settings require review."""
+    """Run a write of an agent, or store it as a proposal if the settings require review of this change."""
     if operation.tool in OWNER_OPERATIONS:  # these tools store proposals themselves
         return operation.function(brain, **arguments)
     if not _may_need_review(brain):
@@ -221,8 +224,8 @@ def _may_need_review(brain: Brain) -> bool:
 def _needs_review(brain: Brain, collection: str) -> bool:
     """Return True if writes of the calling client to a collection are reviewed.
 
-    The settings of client and collection override the setting of the memory. If both are set and differ,
-    writes are reviewed.
+    The settings of client and collection override the setting of the memory. Writes are reviewed if one of the
+    two is `review`.
     """
     modes = _modes(brain)
     special = [modes.get(f"client.{brain.agent.lower()}"), modes.get(f"collection.{collection}")]
@@ -347,7 +350,7 @@ def _acting_for(brain: Brain, row: ProposalRow, by_person: bool) -> "Iterator[No
 
 
 def _with_current_versions(brain: Brain, value: Any) -> Any:
-    """Replace expected versions in arguments with the current versions of the pages and files.
+    """Replace expected versions in arguments with the current ones, and content hashes with None.
 
     The author of a proposal read earlier versions. `_accept` compares diffs instead of versions.
     """
@@ -376,7 +379,7 @@ def _current_version(brain: Brain, arguments: Mapping[str, Any]) -> int:
 def _accept(
     brain: Brain, row: ProposalRow, note: str, force: bool = False, *, by_person: bool = True
 ) -> Decision:
-    """Carry out a proposal.
+    """Carry out a proposal, unless it would now change other lines than those that it proposed.
 
     A proposal of `quaid dream` is refused if it would make a golden question fail, unless `force` is set.
     """
@@ -534,7 +537,7 @@ def _review_conflicts(
             conflict for conflict in chosen if keep in {ALL_SIDES, *(side.name for side in conflict.sides)}
         ]
         truth, front = old.truth, old.frontmatter
-        for conflict in having or chosen:  # resolve_conflict raises an error if no conflict has the name
+        for conflict in having or chosen:  # if `keep` names no version, resolve_conflict raises an error
             truth, front = merging.resolve_conflict(truth, front, conflict, keep)
             resolved += 1
         return pages.rebuild_page(old, frontmatter=front, truth=truth)
@@ -731,7 +734,7 @@ class WrittenPage(NamedTuple):
     change: str
     """"text", "created", or "related" (only facts, links or raw data changed)."""
     can_undo: bool
-    """True if the page's text has not changed since this call.
+    """True if the call was not undone and the page's text has not changed since.
 
     A page that the call created must not have changed in any way.
     """
@@ -914,8 +917,8 @@ def activity_undo(
 ) -> ActivityDecision:
     """Undo a write of an agent: restore the text that each page had before, as a new version.
 
-    A page that the write created is erased, unless it has changed since. A page whose text has changed since is
-    not undone; use `quaid revert`."""
+    A page that the write created is erased. If one of the pages has changed since, nothing is undone: use
+    `quaid revert`."""
     call = _agent_call(brain, _require_write(brain, id), with_diff=False)
     texts = [page for page in call.written if page.change != "related"]
     for page in texts:

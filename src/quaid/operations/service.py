@@ -62,7 +62,7 @@ class DaemonRecord(NamedTuple):
     changed: bool
     """True if the unit file or property list was written or removed."""
     to_run: tuple[str, ...]
-    """Commands to run manually if the service manager could not be used."""
+    """Commands to run manually if the service manager is missing or failed."""
     problem: str
 
     @property
@@ -96,7 +96,7 @@ def daemon_install(
     ] = 4321,
     host_name: Annotated[str, Arg("As for `quaid web`: localhost, if your browser needs it.")] = "",
 ) -> DaemonRecord:
-    """Install a service for the browser pages and HTTP: a systemd user unit or a launchd agent."""
+    """Install a service (a systemd user unit or launchd agent) that serves the dashboard and agents over HTTP."""
     _ = brain.db
     manager = _service_manager(brain)
     before = clients.read_config(manager.path)
@@ -735,7 +735,7 @@ def redeem_short_code(settings: Settings, port: int, moment: float, code: str) -
 def certificate_files(settings: Settings, address: str, moment: float) -> tuple[str, str]:
     """Return the paths of the TLS certificate for --lan and of its key.
 
-    Missing or old ones are created anew.
+    Both are created anew if one is missing or half of the certificate's lifetime has passed.
     """
     folder = token_folder(settings, "")
     cert, key = os.path.join(folder, "lan-cert.pem"), os.path.join(folder, "lan-key.pem")
@@ -947,7 +947,7 @@ def names_in_folder(folder: str) -> list[str]:
 
 
 def _read_token_file(path: str) -> dict[str, Any] | None:
-    """Return the content of a token file, or None if it is missing or invalid."""
+    """Return the content of the file of a token or a login code, or None if it is missing or invalid."""
     try:
         with open(path, encoding="utf-8") as file:
             value = json.loads(file.read(MAX_TOKEN_FILE_BYTES))

@@ -101,7 +101,7 @@ def _quarantined_names(db: Database, start: str) -> list[str]:
 
 
 def _model_names(db: Database, start: str) -> list[str]:
-    """Return the names with this prefix of the models added to the memory.
+    """Return the names with this prefix among the default model, the added models and the chosen one.
 
     If there are none, return the names with this prefix of all available models.
     """

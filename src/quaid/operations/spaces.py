@@ -76,7 +76,7 @@ class SpaceRecord(NamedTuple):
 class JoinRecord(NamedTuple):
     space: SpaceRecord
     created: bool
-    """True if a new collection was created for the space."""
+    """True if the collection was created for the space, now or in an earlier attempt to join it."""
     sync: SyncedSpace
 
     @property
@@ -141,7 +141,7 @@ def connect_space(brain: Brain, space: SpaceRow) -> HubConnection:
 
 
 def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace:
-    """Sync one shared collection. A problem with the hub is recorded and returned, not raised."""
+    """Sync one shared collection. A problem, as with the hub, is recorded and returned; only a stop is raised."""
     collection = collections.require(brain.db, space.collection)
     try:
         seal = _seal_of(brain, space)
@@ -812,7 +812,7 @@ def leave(
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
     dry_run: Annotated[bool, Arg("Only show what would be done.")] = False,
 ) -> LeaveRecord:
-    """Stop sharing a collection here. Pages of a joined space are removed from this memory, your own are kept.
+    """Stop sharing a collection here. Pages of a joined space are removed without --keep-pages, your own are kept.
 
     Before pages are removed, changes that wait are pushed, if the hub can be reached."""
     row = store.require_space(brain.db, space)

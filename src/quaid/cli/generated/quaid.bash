@@ -59,7 +59,7 @@ distinct	@command	Mark two pages as distinct, so that `quaid dupes` no longer li
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
-expire	@command	Set when a page expires
+expire	@command	Set when a page expires, or that it never does
 expired	@command	List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now
 review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
@@ -89,7 +89,7 @@ embeddings	@command	Show which model is chosen, whether it can be used, and how 
 rerank	@command	Show whether results are reranked, and by what
 collection	@command	List the collections with their folders and state
 import	@command	Import a folder, or the export of another program; report every file
-export	@command	Export all pages to a folder, for another program (--to) or as imported (--raw)
+export	@command	Export all pages to a folder as Markdown or for another program (--to), or the files of one import (--raw)
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
 sample	@command	add, remove
 merge-driver	@command	Merge three versions of a page file by parts, as a merge driver of git
@@ -698,7 +698,7 @@ undo	@command	Undo a write of an agent: restore the text that each page had befo
     'dream') printf '%s\n' '--kind	@any	Only these kinds: duplicates, notes, links, facts, summaries, contradictions, groups
 --limit	@any	How many new proposals of each kind
 --nightly	-	Let a running server do this every night; `quaid config set dream_nightly off` ends that
-model	@command	Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day
+model	@command	Show, set or remove the language model that `quaid dream` may ask, with a budget of tokens for each day
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1471,7 +1471,7 @@ sync	@command	Update org-roam'\''s database for browsing in Emacs, if nodes have
 map	@command	Print the nodes and the links between them as a graph in graphviz'\''s DOT language
 emacs-file	@command	Print the path of ai-kb.el, the package for Emacs
 merge	@command	Merge a second node into the first
-delete	@command	Delete a node or a capture
+delete	@command	Delete a node or a capture; git keeps it
 supersede	@command	Mark a node as superseded by another
 contest	@command	Mark a node as contested, or as current again
 --db	@files:db	the memory
@@ -1691,7 +1691,7 @@ show	@command	Print the text of a skill, for an agent to read
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'daemon') printf '%s\n' 'install	@command	Install a service for the browser pages and HTTP: a systemd user unit or a launchd agent
+    'daemon') printf '%s\n' 'install	@command	Install a service (a systemd user unit or launchd agent) that serves the dashboard and agents over HTTP
 start	@command	Start the installed service
 stop	@command	Stop the service until it is started again, or the next login
 uninstall	@command	Stop the service and remove it
@@ -1828,7 +1828,7 @@ distinct	@command	Mark two pages as distinct, so that `quaid dupes` no longer li
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
-expire	@command	Set when a page expires
+expire	@command	Set when a page expires, or that it never does
 expired	@command	List expired pages, lines and facts, which are hidden; show one, keep it, or erase it now
 review	@command	List changes proposed by agents and conflicts of merged pages, and decide them
 propose	@command	forget, merge
@@ -1858,7 +1858,7 @@ embeddings	@command	Show which model is chosen, whether it can be used, and how 
 rerank	@command	Show whether results are reranked, and by what
 collection	@command	List the collections with their folders and state
 import	@command	Import a folder, or the export of another program; report every file
-export	@command	Export all pages to a folder, for another program (--to) or as imported (--raw)
+export	@command	Export all pages to a folder as Markdown or for another program (--to), or the files of one import (--raw)
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
 sample	@command	add, remove
 merge-driver	@command	Merge three versions of a page file by parts, as a merge driver of git
@@ -1902,7 +1902,7 @@ clear	@command	Close every open gap whose text is not stored' ;;
 merge	@command	Propose to merge two pages about the same thing' ;;
     'help activity') printf '%s\n' 'accept	@command	Mark writes of agents as seen and accepted
 undo	@command	Undo a write of an agent: restore the text that each page had before, as a new version' ;;
-    'help dream') printf '%s\n' 'model	@command	Show or set the language model that `quaid dream` may ask, with a budget of tokens for each day' ;;
+    'help dream') printf '%s\n' 'model	@command	Show, set or remove the language model that `quaid dream` may ask, with a budget of tokens for each day' ;;
     'help notebook') printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
@@ -1983,14 +1983,14 @@ sync	@command	Update org-roam'\''s database for browsing in Emacs, if nodes have
 map	@command	Print the nodes and the links between them as a graph in graphviz'\''s DOT language
 emacs-file	@command	Print the path of ai-kb.el, the package for Emacs
 merge	@command	Merge a second node into the first
-delete	@command	Delete a node or a capture
+delete	@command	Delete a node or a capture; git keeps it
 supersede	@command	Mark a node as superseded by another
 contest	@command	Mark a node as contested, or as current again' ;;
     'help skills') printf '%s\n' 'list	@command	List the skills in effect, with their descriptions
 doctor	@command	Show all layers of skills in order, with hashes, overrides and problems
 extract	@command	Write the built-in skills into a folder, where they can be changed
 show	@command	Print the text of a skill, for an agent to read' ;;
-    'help daemon') printf '%s\n' 'install	@command	Install a service for the browser pages and HTTP: a systemd user unit or a launchd agent
+    'help daemon') printf '%s\n' 'install	@command	Install a service (a systemd user unit or launchd agent) that serves the dashboard and agents over HTTP
 start	@command	Start the installed service
 stop	@command	Stop the service until it is started again, or the next login
 uninstall	@command	Stop the service and remove it
