@@ -128,7 +128,8 @@ CHATGPT = [
 
 
 def test_a_long_memory_without_spaces_has_a_title(brain: Brain, tmp_path: Path) -> None:
-    path = pack(tmp_path / "export.zip", {"memories.txt": f"[2024-05-02] - {'我喜欢' * 40}\n"})
+    path = tmp_path / "memories.txt"
+    path.write_text(f"[2024-05-02] - {'我喜欢' * 40}\n")
     take(brain, "chatgpt", path)
     (page,) = pages(brain).values()
     assert page["frontmatter"]["title"] == "我喜欢" * 26 + "我喜…"
