@@ -86,9 +86,10 @@ def _tool_endpoint(operation: Operation) -> Endpoint:
 async def call_operation(
     request: Request, name: str, arguments: dict[str, Any], scope: Scope, *, stays: bool = False
 ) -> Any:
-    """Run an operation for the caller of a request and return its record. `stays` is as in WorkerPool.call.
+    """Run an operation for the caller of a request and return its record.
 
-    Changes are attributed to the caller's token. Raise NotLoggedIn if the token was revoked meanwhile.
+    Changes are attributed to the caller's token, or to the owner. Raise NotLoggedIn if the token was revoked
+    meanwhile. `stays` is as in WorkerPool.call, and is ignored for a caller with a token.
     """
     pool: WorkerPool = request.app.state.workers
     if not request.state.token:
@@ -451,7 +452,7 @@ MAX_LISTENERS, MAX_LISTENERS_OF_CALLER = 64, 8
 MAX_QUEUE = 256
 HEARTBEAT_SECONDS = 15.0
 CHECK_SECONDS = 1.0
-"""How often an open stream checks that its token or session is still valid."""
+"""An open stream checks after this many seconds each time whether its token or session is still valid."""
 
 MAX_RECENT = 50
 """Number of past events that are kept for the settings page."""

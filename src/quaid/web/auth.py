@@ -1,8 +1,8 @@
 """Checks on each request before it reaches a route: host, origin, token, cookie, CSRF token and body size.
 
-Another site that is open in the browser can send requests to this machine. That site cannot forge Host (DNS
-rebinding), Origin or Sec-Fetch-Site, does not have the token, and because of SameSite=Strict the browser does
-not send the cookie with its requests. Cookies are not separated by port: a browser sends those of 127.0.0.1 to
+Another site that is open in the browser can send requests to this machine. That site cannot forge Host (which
+reveals DNS rebinding), Origin or Sec-Fetch-Site, does not have the token, and because of SameSite=Strict the browser
+does not send the cookie with its requests. Cookies are not separated by port: a browser sends those of 127.0.0.1 to
 every server there. Therefore sessions exist only on a random host name, and a change needs the CSRF token of
 the session in addition to the cookie.
 """
@@ -140,7 +140,10 @@ MAX_BODY = MAX_LINE_BYTES
 MAX_CALLER_BODIES, MAX_BODIES = 32 * 1024 * 1024, 128 * 1024 * 1024
 """Maximum bytes of request bodies in memory at one time: per caller, and in total."""
 MAX_PUBLIC_BODY = 16 * 1024
-"""Maximum bytes of the body of a request to a public route. All callers without credentials share one limit."""
+"""Maximum bytes of the body of a request to a public route.
+
+For MAX_CALLER_BODIES, all callers without credentials together count as one caller.
+"""
 BODY_TIMEOUT = 30.0
 REFUSAL_SECONDS = 1.0
 SAFE_METHODS = ("GET", "HEAD")
@@ -379,7 +382,7 @@ class AuthMiddleware:
         return True
 
     def check_again(self, request: Request) -> None:
-        """Raise NotLoggedIn if the credentials of a request are no longer valid, or allow less than before."""
+        """Raise NotLoggedIn if the credentials of a request are no longer valid or no longer allow the same."""
         caller = self._caller(request)
         if caller is None or (caller.scope, caller.only) != (request.state.scope, request.state.only):
             raise NotLoggedIn(problem="You are no longer logged in", remedy="Log in again")
@@ -388,7 +391,7 @@ class AuthMiddleware:
         return min(scope, self._most, key=SCOPES.index)
 
     def _check_route(self, request: Request, caller: WebCaller | None) -> None:
-        """Raise NotAllowed for a caller who sees only a part of the memory, unless the route serves tools.
+        """Raise NotAllowed for a caller who sees only a part of the memory, unless the route is for tools.
 
         The dashboard and the events are about the whole memory.
         """

@@ -118,7 +118,7 @@ class McpSessions:
 
         A program that opens sessions without ending them therefore affects only its own sessions. The client
         of the ended session gets a 404 and sends initialize again. Sessions with running requests are never
-        ended.
+        ended; if all sessions have some, raise TooMany.
         """
         idle = {id: session for id, session in self._open.items() if not session.running}
         if not idle:

@@ -1,7 +1,8 @@
 """The web server: the Starlette app with its routes, login and errors, and the process that serves it.
 
-The server listens on the loopback address by default, and is reachable from other machines only with TLS. It
-writes no request log, because a URL may contain a question, and a login link contains a code.
+The server listens on the loopback address by default, and is reachable from other machines only with TLS, behind a
+proxy, or with --insecure. It writes no request log, because a URL may contain a question, and a login link contains a
+code.
 
 The server also listens on a Unix socket for commands that the command line delegates to it. A delegated command
 is refused unless it only reads and would use the same memory, settings and version as this process; see
@@ -144,7 +145,7 @@ def build_app(
     app.state.upkeep = upkeep
     app.state.lan_fingerprint = ""
 
-    service.owner_token(settings)  # creates it
+    service.owner_token(settings)  # creates the token if there is none
     app.add_middleware(
         AuthMiddleware,
         settings=settings,
@@ -278,9 +279,9 @@ REQUEST_TIMEOUT = 5.0
 
 @asynccontextmanager
 async def _listen_for_commands(app: Starlette) -> AsyncIterator[None]:
-    """Answer delegated commands, unless the server is read-only, delegation is off, or there is no Unix socket.
+    """Answer delegated commands if the server has `upkeep`, is not read-only, and serves the whole memory.
 
-    Commands that are not answered run locally.
+    Do nothing if delegation is off or the platform has no Unix sockets. Commands that are not answered run locally.
     """
     settings: Settings = app.state.settings
     answers = (
@@ -379,7 +380,7 @@ def _command_work(
     """Return the queue for a delegated command, and a function that runs it and returns status and output.
 
     Raise ValueError or QuaidError unless the command only reads, and its version, environment, memory and
-    settings equal ours.
+    settings equal ours. So do commands that read a file or show progress, which only the client can do.
     """
     here = {"version": quaid.__version__, "package": os.path.dirname(os.path.abspath(quaid.__file__))}
     environ = request["environ"]

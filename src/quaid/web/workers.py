@@ -79,7 +79,10 @@ A test compares this set with the imports of the operations.
 SLOW_OPERATIONS = frozenset(
     {"kb.kb_remember", "kb.kb_status", "kb.kb_show", "kb.kb_backlinks", "facts.check"}
 )
-"""Operations for agents that run git, access a remote, or compare many texts. Owner operations are slow too."""
+"""Operations for agents that run git, access a remote, or compare many texts.
+
+The queue `slow` runs them, and the owner's operations unless they are long.
+"""
 
 LONG_OPERATIONS = frozenset(
     "cleanup.dupes maintenance.rebuild maintenance.compact maintenance.backup maintenance.validate models.embed"
@@ -373,7 +376,7 @@ class WorkerQueue:
             task.stop()
 
     def is_over(self, deadline: float) -> bool:
-        """Return True if all threads end before the deadline. Processes that are still busy then are killed."""
+        """Return True if all threads end before the deadline. Kill processes that are busy KILL_SECONDS before it."""
         for thread in self._threads:
             thread.join(max(0.0, deadline - KILL_SECONDS - time.monotonic()))
         for worker in list(self._workers):

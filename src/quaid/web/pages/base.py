@@ -112,8 +112,8 @@ async def try_operation(request: Request, command: str, /, **arguments: Any) -> 
 async def cached_operation(request: Request, command: str, /, **arguments: Any) -> Any:
     """Run an operation as `try_operation` does, but cache its result.
 
-    The cached result is used for OPERATION_CACHE_SECONDS or until a form is submitted. This is for figures
-    about the whole memory, which are expensive to compute.
+    The cached result is used for OPERATION_CACHE_SECONDS or until a form is submitted; failures are not cached.
+    This is for figures about the whole memory, which are expensive to compute.
     """
     cached = request.app.state.operation_cache
     key = (f"{command} {arguments}", request_scope(request))
@@ -162,7 +162,7 @@ def read_days(request: Request, *names: str) -> tuple[dict[str, str], dict[str, 
 
 
 def parse_number(text: str, otherwise: int = 0) -> int:
-    """Return the whole number in `text`, or `otherwise` if `text` is not a whole number."""
+    """Return the number in `text`, or `otherwise` unless `text` consists of 1 to 15 digits."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else otherwise
 
 
@@ -473,7 +473,10 @@ _COMMAND = re.compile(r"`quaid |(?:^|\s)--[a-z]")
 
 
 def browser_message(error: QuaidError) -> str:
-    """Return an error's message without the sentences that name a command, unless nothing else is left."""
+    """Return an error's message without the sentences that name a command, unless nothing else is left.
+
+    The message of a server error, or of a refused login, is returned unchanged.
+    """
     text = str(error)
     if error.http_status >= 500 or error.http_status == 401:
         return text
@@ -502,7 +505,10 @@ def format_day(text: str | None) -> str:
 
 
 def format_ago(text: str | None, now: float | None = None) -> str:
-    """Return roughly how long ago a timestamp was, such as "3 hours ago"; after 30 days, the date."""
+    """Return roughly how long ago a timestamp was, such as "3 hours ago".
+
+    Return the date if that is more than 30 days or in the future, and "never" if there is no timestamp.
+    """
     if not text:
         return "never"
     try:

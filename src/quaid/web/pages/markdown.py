@@ -386,7 +386,7 @@ def link_names(text: str, resolve: LinkResolver, here: str = "") -> Markup:
 
 
 def names_in(texts: Iterable[str]) -> list[str]:
-    """Return the possible page names in `texts`: wiki links and bare slugs, without duplicates."""
+    """Return the possible page names in `texts`: wiki links and bare slugs, at most MAX_NAMES, without duplicates."""
     names: dict[str, None] = {}
     for text in texts:
         if "[[" in text:
@@ -431,7 +431,7 @@ STOP_WORDS = frozenset(
 
 
 def query_words(question: str) -> list[str]:
-    """Return the words of a question to highlight, without stop words unless there are no other words."""
+    """Return the first words of a question to highlight, without stop words unless there are no other words."""
     words = list(dict.fromkeys(word.casefold() for word in _WORD.findall(question)))
     content = [word for word in words if word not in STOP_WORDS and (len(word) > 1 or not word.isascii())]
     return (content or words)[:MAX_QUERY_WORDS]

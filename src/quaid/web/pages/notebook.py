@@ -241,7 +241,7 @@ async def _saved_values(request: Request, path: str, sent: str) -> dict[str, Any
 
 
 async def _save_merged(request: Request, form: Form, now: Any) -> str:
-    """Merge the submitted text into a file that was changed meanwhile. Return a message, or "" for a conflict."""
+    """Merge the submitted text into a file that was changed meanwhile. Return a message, or "" if that fails."""
     if not form["base"]:
         return ""
     text, conflicts = merge.merge_text(form["base"], form["text"], now.text, "yours", "theirs")

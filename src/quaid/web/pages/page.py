@@ -395,9 +395,10 @@ class MergedEdit(NamedTuple):
 
 
 def _merge_edit(form: Form, before: str, now: Any) -> MergedEdit | None:
-    """Merge the submitted text, which was based on `before`, with the current page. None if a text cannot be parsed.
+    """Merge the submitted text, which was based on `before`, with the current page.
 
-    Timeline entries that the submitted text leaves out are removed only if the form says so.
+    Return None if `before` is empty or a text cannot be parsed. Timeline entries that the submitted text leaves out
+    are removed only if the form says so.
     """
     old, ours = markdown.parse(before), markdown.parse(form["text"])
     if not before or old.problem or ours.problem:
@@ -414,7 +415,7 @@ def _merge_edit(form: Form, before: str, now: Any) -> MergedEdit | None:
 
 
 async def _save_merged(request: Request, address: str, form: Form, error: QuaidError) -> str:
-    """Merge the submitted text into a page that was changed meanwhile. Return a message, or "" for a conflict."""
+    """Merge the submitted text into a page that was changed meanwhile. Return a message, or "" if that fails."""
     is_other = isinstance(error, PageMoved | PageExists)
     if is_other or not isinstance(error, VersionConflict | FileChanged):
         return ""
@@ -424,7 +425,7 @@ async def _save_merged(request: Request, address: str, form: Form, error: QuaidE
 
 
 async def _put_merged(request: Request, address: str, merged: MergedEdit, now: Any) -> str:
-    """Save a merged text over the version `now`. Return a message, or "" if the page was changed again."""
+    """Save a merged text over the version `now`. Return a message, or "" if the text was refused."""
     try:
         record = await call_operation(
             request,

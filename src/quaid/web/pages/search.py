@@ -530,7 +530,7 @@ def _number(day: str | None) -> int:
 def node_styles(names: Iterable[str]) -> list[tuple[str, str, str, int]]:
     """Return name, colour, shape and number of pages for each type or group, the most frequent first.
 
-    The first twelve have distinct colours. Further ones reuse a colour with a different shape.
+    Names in COLOURS have that colour. Others get the free colours, and then reuse a colour with another shape.
     """
     counts = Counter(names)
     free = [colour for colour in COLOURS if colour not in counts]
