@@ -1,9 +1,9 @@
 """The methods of MCP, independent of the transport, and the server on standard input and output.
 
 Protocol revisions up to 2025-11-25 start with a handshake. From 2026-07-28 on, each request names its
-revision in `_meta`. The revision is determined for each request, so both kinds are served side by side. Only
-the call thread opens, uses and closes the memory, so that the reader can handle pings and cancellations
-during a long call.
+revision in `_meta`. The revision is determined for each request, so both kinds are served side by side. Tool calls
+and resources use the memory on the call thread only, so that the reader can handle pings and cancellations during a
+long call; the instructions are made with a separate connection.
 
 On standard input and output there is one client, and one JSON message per line. Our own loop is used instead of the
 SDK, because it needs a fraction of the startup time and RAM (docs/decisions/004-own-stdio-loop.md).
@@ -143,7 +143,7 @@ def log_failure(error: Exception, logged: set[str]) -> None:
 
 
 def needs_no_memory(request: Request) -> bool:
-    """Return True if the request can be answered without the memory, even while another call is using it."""
+    """Return True if the request can be answered at once, even while a call is using the connection's memory."""
     return request.method not in METHODS_USING_MEMORY
 
 
@@ -514,7 +514,10 @@ class StdioServer:
         return bool(self._calls) or self._ending
 
     def _look(self, is_idle: bool = True) -> None:
-        """Start the background work that is due. If idle, stop when a call arrives. Errors do not affect calls."""
+        """Start the background work that is due. Errors do not affect calls.
+
+        If `is_idle`, this stops when a call arrives.
+        """
         self._memory.should_stop = self._is_wanted if is_idle else None
         try:
             dispatch.store_calls(self._memory)

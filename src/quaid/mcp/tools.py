@@ -1,8 +1,8 @@
 """MCP tools (one for each operation), resources (pages and the notebook's context) and prompts.
 
-A server started with `lean`, `core`, `seed` or `all` accepts calls of every tool, listed or not. A server
-started with tool names accepts only those tools. Recalled text is data, not instructions: its label depends
-on where it is stored, never on its content. Prompts put it between tags, and tags in the text are escaped.
+A server started with `lean`, `core`, `seed` or `all` accepts calls of every tool, listed or not. A server started
+only with tool names or `kb` accepts only those tools. Recalled text is data, not instructions: its label depends on
+where it is stored, never on its content. Prompts put it between tags, and tags in the text are escaped.
 
 Errors and notes are written for the command line, as in "`quaid get SLUG` shows a page". An agent reads
 "memory_get(slug=SLUG) shows a page". Commands without a tool, such as `quaid embed`, are for the user to run.
