@@ -240,7 +240,7 @@ def _edit_until_saved(brain: Brain, slug: str, path: str, text: str, version: in
     """Run the editor and save the text. Return the record, or None if nothing was changed.
 
     If the page was changed in the meantime, both versions are merged. If they change the same passages, the
-    editor is run again to resolve the conflicts.
+    editor is run again to resolve the conflicts; without a terminal, raise InvalidArgument.
     """
     draft = text
     while True:

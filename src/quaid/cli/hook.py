@@ -255,7 +255,7 @@ def _client_settings(settings: Settings, client: str | None) -> Settings:
 
 
 def _notebook_context(event: HookEvent, settings: Settings, room: int) -> str:
-    """Return the text of `quaid prompt`, at most `room` characters, or "" if there is no memory or no notebook."""
+    """Return the text of `quaid prompt`, at most `room` characters, or "" if there is none. Errors are logged."""
     operation = dispatch.find_command("prompt")
     arguments = {"characters": room, "project": True}
     here = event.cwd if os.path.isdir(event.cwd) else settings.cwd

@@ -40,8 +40,8 @@ def main(argv: list[str] | None = None) -> int:
 def run_process(words: list[str], program: str = "quaid", *, asks_server: bool = False) -> int:
     """Run a command and exit without the interpreter's cleanup, to save time.
 
-    If threads or exit callbacks are pending, return the status instead. `program` is the name as typed, quaid or
-    ai-kb. `asks_server` is False if a running server was already asked to run the command.
+    If threads or exit callbacks are pending, return the status instead, except for `hook`. `program` is the name as
+    typed, quaid or ai-kb. `asks_server` is False if a running server was already asked to run the command.
     """
     gc.set_threshold(GC_THRESHOLD)
     status = _run_guarded(words, program, asks_server)

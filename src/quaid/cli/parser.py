@@ -419,7 +419,7 @@ def _overview_line(name: str, text: str) -> str:
 def _shorten_summary(text: str, width: int) -> str:
     """Shorten a summary longer than a line to its first sentence, or the part before a colon or semicolon.
 
-    A longer part is not cut at commas, because they also separate the items of lists.
+    A part that is still longer is kept. It is not cut at commas, because they also separate the items of lists.
     """
     for end in (". ", ": ", "; "):
         if len(text) > width:

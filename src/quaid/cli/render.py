@@ -1526,14 +1526,14 @@ NAMES_KB_COMMANDS = frozenset(
     "DoctorRecord KbCheck KbEditRecord KbInitReport KbLintRecord KbPushRecord KbRememberRecord KbStatus"
     " KbSyncRecord".split()
 )
-"""Records whose text names commands of the knowledge base.
+"""Records in whose text name_program() rewrites the commands for `quaid` or `ai-kb`.
 
-Records that show the text of a node are left out, because that text is printed unchanged.
+Records that show a node are not listed, because a node's own text must not be rewritten.
 """
 
 
 def names_kb_commands(record: Any) -> bool:
-    """Return True if the text of a record names commands of the knowledge base."""
+    """Return True if name_program() has to rewrite the text of a record, or of the items of a Named record."""
     name = type(record).__name__
     if name == "Named":
         items = record.value if isinstance(record.value, tuple) else ()
