@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 def list_tools(memory: Memory, selection: str) -> list[dict[str, Any]]:
     """Return name, description and input schema of the selected tools, as over MCP.
 
-    `selection` is core, lean, seed, all or names of tools, as for `quaid serve --tools`.
+    `selection` is core, lean, seed, kb, all or names of tools, as for `quaid serve --tools`.
     """
     return tools.list_tools(selection, _tool_scope(memory))
 
@@ -71,7 +71,10 @@ def session_work(memory: Memory, work: Callable[..., Result], *args: Any, scope:
 
 
 async def in_thread(work: Callable[[Event], Result]) -> Result:
-    """Run a function on a thread without blocking the event loop. Its argument is set if the task is cancelled."""
+    """Run a function on a thread without blocking the event loop.
+
+    Its argument is an Event that is set if the task is cancelled.
+    """
     import asyncio
 
     stop = Event()

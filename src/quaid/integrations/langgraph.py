@@ -93,7 +93,7 @@ class QuaidStore(BaseStore):
             page = self._memory.get(slug)
         except PageNotFound:
             return None
-        return page if page.slug == slug else None  # `get` may find another page with a similar name
+        return page if page.slug == slug else None  # `get` also follows redirects, titles and aliases
 
     def _put(self, op: PutOp) -> None:
         slug, value = _slug_of(op.namespace, op.key), None if op.value is None else dict(op.value)
@@ -251,7 +251,10 @@ def _leaves(name: str, value: Any) -> Iterator[str]:
 
 
 def _lines(texts: Iterable[str]) -> list[str]:
-    """Return texts as Markdown list items. Continuation lines are indented, so that none starts a timeline."""
+    """Return texts as Markdown list items.
+
+    Continuation lines are indented, so that none is parsed as the line or heading that begins the page's timeline.
+    """
     return ["- " + "\n  ".join(text.splitlines()) for text in texts]
 
 

@@ -51,7 +51,7 @@ class QuaidToolset(AbstractToolset[Any]):
         ctx: RunContext[Any],  # noqa: ARG002
         tool: ToolsetTool[Any],  # noqa: ARG002
     ) -> str:
-        """Call a tool. If the call fails, the result is the error message with its remedy."""
+        """Call a tool. If the call fails, raise ToolFailed with the error message and its remedy, for the model."""
         text, failed = await integrations.call_tool(self._memory, name, tool_args)
         if failed:
             raise ToolFailed(text)
