@@ -123,9 +123,9 @@ def _bare_loop(
     import onnxruntime as ort  # type: ignore[import-untyped]
     from tokenizers import Tokenizer
 
-    from quaid.embedding.onnx import find_package
+    from quaid.embedding.registry import built_in_folder
 
-    folder = find_package(onnx_models.BGE_PACKAGE, *onnx_models.BGE_PATH) or ""
+    folder = built_in_folder()
     tokenizer = Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
     tokenizer.enable_truncation(512)
     options = ort.SessionOptions()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from quaid.embedding import onnx as onnx_models, registry as embedders
-from quaid.embedding.onnx import MANY_QUESTIONS, BgeSmall, find_package
-from quaid.embedding.registry import EmbedderEnvironment, ModelDescription
+from quaid.embedding.onnx import MANY_QUESTIONS, BgeSmall
+from quaid.embedding.registry import EmbedderEnvironment, ModelDescription, built_in_folder
 from quaid.errors import EmbedderUnavailable
 
 
@@ -108,7 +108,7 @@ def test_a_copy_of_the_right_size_that_cannot_be_opened_is_made_again(
 
 
 def test_another_file_under_its_name_is_refused(kept: EmbedderEnvironment, tmp_path: Path) -> None:
-    source = find_package(onnx_models.BGE_PACKAGE, *onnx_models.BGE_PATH)
+    source = built_in_folder()
     assert source is not None
     folder = tmp_path / "package"
     shutil.copytree(source, folder)

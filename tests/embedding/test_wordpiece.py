@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, strategies as st
 from tokenizers import Tokenizer
 
-from quaid.embedding import onnx as onnx_models
-from quaid.embedding.onnx import LAST_LATIN, PLAIN_MARKS, Vocabulary, find_package, is_plain
+from quaid.embedding.onnx import LAST_LATIN, PLAIN_MARKS, Vocabulary, is_plain
+from quaid.embedding.registry import built_in_folder
 
-FOLDER = find_package(onnx_models.BGE_PACKAGE, *onnx_models.BGE_PATH) or ""
+FOLDER = built_in_folder()
 LIBRARY = Tokenizer.from_file(os.path.join(FOLDER, "tokenizer.json"))
 LIBRARY.enable_truncation(512)
 with open(os.path.join(FOLDER, "vocab.txt"), "rb") as vocab:

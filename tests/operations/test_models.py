@@ -12,8 +12,8 @@ import pytest
 
 from quaid.app import Brain
 from quaid.cli.render import render
-from quaid.embedding import onnx as onnx_models, registry as embedders
-from quaid.embedding.onnx import find_package
+from quaid.embedding import registry as embedders
+from quaid.embedding.registry import built_in_folder
 from quaid.errors import (
     AlreadyExists,
     EmbedderUnavailable,
@@ -57,7 +57,7 @@ def address() -> Iterator[str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The built-in model's files under another name, as any exported model."""
-    source = find_package(onnx_models.BGE_PACKAGE, *onnx_models.BGE_PATH) or ""
+    source = built_in_folder()
     folder = tmp_path / "other-model"
     folder.mkdir()
     for name in ("model_quantized.onnx", "tokenizer.json", "tokenizer_config.json"):

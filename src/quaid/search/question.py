@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from quaid.embedding.registry import built_in_folder
 from quaid.model import slug as slugs
 from quaid.model.dates import LONGEST_DATED_TEXT, day_number, find_periods
 from quaid.search.text import STOP_WORDS, plan_query
@@ -500,10 +501,8 @@ def _unknown_words(db: Database, question: str) -> list[str]:
 
 def _english_words() -> str:
     """Return English words, one per line, or "" if the built-in model's package is not installed."""
-    from quaid.embedding import onnx  # imported late: it takes a millisecond and is rarely needed
-
-    folder = onnx.find_package(onnx.BGE_PACKAGE, *onnx.BGE_PATH)
-    if folder is None:
+    folder = built_in_folder()
+    if not folder:
         return ""
     try:
         with open(os.path.join(folder, "vocab.txt"), encoding="utf-8") as file:

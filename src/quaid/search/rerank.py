@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from quaid.embedding.onnx import find_model_file, load_onnxruntime, read_max_tokens, session_options
+from quaid.embedding.registry import first_line
 from quaid.embedding.remote import RequestFailed, check_server, parse_address, request_json, server_problem
 from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
 from quaid.search.candidates import Ranking, best_first
@@ -179,8 +180,7 @@ class OnnxReranker:
         except QuaidError:
             raise
         except Exception as error:  # the runtime and the tokenizer raise exceptions of many types
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise _unavailable(self.description, f"it fails ({first[:200]})") from error
+            raise _unavailable(self.description, f"it fails ({first_line(error)})") from error
 
     def _open(self) -> tuple[Any, Any]:
         with self._loading:
