@@ -200,10 +200,7 @@ def _parse_link(record: dict[str, Any], where: str) -> ImportedLink:
     if not relationship:
         raise errors.InvalidArgument(name=f"{where}.relationship", problem="is missing")
     since, until = (_date_field(record, name, where) for name in ("valid_from", "valid_until"))
-    if since and until and until < since:
-        raise errors.InvalidArgument(
-            name=f"{where}.valid_until", problem=f"{until} is before valid_from, {since}"
-        )
+    dates.check_interval(since, until, f"{where}.valid_until")
     context = _text_field(record, "context", where, MAX_JOINED_LENGTH).replace("\0", " ")
     return ImportedLink(
         _address_field(record, "from", where),

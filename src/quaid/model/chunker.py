@@ -12,7 +12,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from quaid.model import timeline
-from quaid.model.plain_text import LineCounter, TokenMeasure, count_tokens, fence_cover, token_measure
+from quaid.model.plain_text import (
+    LineCounter,
+    TokenMeasure,
+    count_tokens,
+    fence_cover,
+    token_measure,
+    without_closing_hashes,
+)
 
 _VISIBLE = re.compile(r"\S")
 _LIST_MARK = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+")
@@ -91,7 +98,7 @@ def split_statements(text: str) -> list[str]:
     return [statement_text(text[start:end]) for start, end in statement_spans(text)]
 
 
-_STRUCK = re.compile(r"~~.+?~~")
+STRUCK = re.compile(r"~~.+?~~")
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 _WORDS = re.compile(r"\w+")
 _TICKED = re.compile(r"\[[xX]\]\s")
@@ -101,13 +108,13 @@ def is_struck(statement: str) -> bool:
     """Return True if a statement is struck through. One word and remarks in parentheses may be left unstruck."""
     if "~~" not in statement:
         return False
-    rest = _STRUCK.sub(" ", statement)
+    rest = STRUCK.sub(" ", statement)
     return rest != statement and len(_WORDS.findall(_PARENTHESIS.sub(" ", rest))) <= 1
 
 
 def without_struck(statement: str) -> str:
     """Return a statement without its struck parts."""
-    return " ".join((_STRUCK.sub(" ", statement) if "~~" in statement else statement).split())
+    return " ".join((STRUCK.sub(" ", statement) if "~~" in statement else statement).split())
 
 
 def is_ticked(statement: str) -> bool:
@@ -463,10 +470,7 @@ def _find_headings(text: str) -> list[MarkdownHeading]:
 
 
 def _heading_text(text: str) -> str:
-    text = text.strip()
-    bare = text.rstrip("#")
-    text = bare.rstrip() if not bare or bare[-1] in " \t" else text
-    return text[:_LONGEST_HEADING]
+    return without_closing_hashes(text.strip()).rstrip()[:_LONGEST_HEADING]
 
 
 class _HeadingPath:

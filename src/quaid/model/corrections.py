@@ -11,12 +11,12 @@ from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from quaid.model import facts
+from quaid.model.chunker import STRUCK
 from quaid.model.claims import stem_words
 from quaid.model.english import split_sentences
 from quaid.model.plain_text import has_cjk
 from quaid.model.slug import fold_name
 
-STRUCK = re.compile(r"~~.+?~~")
 _UNDERLINE = re.compile(r" {0,3}(?:={2,}|-{2,})[ \t\r]*")
 _LINK = re.compile(r"\[\[[^\[\]]+\]\]|\[[^\[\]]*\]\([^()\s]*\)")
 _CJK_STOP = re.compile(r"(?<=[。！？])")

@@ -9,7 +9,7 @@ import time
 from functools import cache
 from typing import Any, NamedTuple
 
-from quaid.errors import InvalidDate
+from quaid.errors import InvalidArgument, InvalidDate
 from quaid.model.plain_text import fence_cover
 
 _ISO = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
@@ -35,6 +35,12 @@ def check_date(value: str, name: str) -> str:
     if not isinstance(value, str) or not is_date(value):
         raise InvalidDate(name=name, value=value)
     return value
+
+
+def check_interval(since: str | None, until: str | None, name: str) -> None:
+    """Raise InvalidArgument with the name of the end if an interval ends before it starts."""
+    if since and until and until < since:
+        raise InvalidArgument(name=name, problem=f"{until} is before valid_from, {since}")
 
 
 def is_timestamp(value: str) -> bool:

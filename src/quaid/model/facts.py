@@ -108,11 +108,7 @@ def check_fact(values: dict[str, Any], where: str, subject: str = "") -> FactInp
     for name in ("valid_from", "valid_until"):
         if name in present:
             parts[name] = dates.check_date(present[name], _field_path(where, name))
-    since, until = parts.get("valid_from"), parts.get("valid_until")
-    if since and until and until < since:
-        raise InvalidArgument(
-            name=_field_path(where, "valid_until"), problem=f"{until} is before valid_from, {since}"
-        )
+    dates.check_interval(parts.get("valid_from"), parts.get("valid_until"), _field_path(where, "valid_until"))
     return FactInput(**parts)
 
 
@@ -351,13 +347,15 @@ def single_valued_predicates(setting: str | None) -> frozenset[str]:
 
     The setting is a list such as `favourite_colour, works_at:many`.
     """
-    added: set[str] = set()
-    removed: set[str] = set()
-    for word in (setting or "").split(","):
-        name, _, number = word.partition(":")
-        if canonical_predicate(name):
-            (removed if number.strip() == "many" else added).add(canonical_predicate(name))
-    return (SINGLE_VALUED | added) - removed
+    marks = _marked_predicates(setting)
+    added = {name for name, is_many in marks if not is_many and name}
+    return (SINGLE_VALUED | added) - {name for name, is_many in marks if is_many}
+
+
+def _marked_predicates(setting: str | None) -> list[tuple[str, bool]]:
+    """Return the canonical predicates of the setting, each with True if it is marked `:many`."""
+    words = (word.partition(":") for word in (setting or "").split(","))
+    return [(canonical_predicate(name), number.strip() == "many") for name, _, number in words]
 
 
 def is_single_valued(predicate: str, listed: frozenset[str], setting: str | None) -> bool:
@@ -382,10 +380,7 @@ def is_single_valued(predicate: str, listed: frozenset[str], setting: str | None
 
 def is_marked_many(predicate: str, setting: str | None) -> bool:
     """Return True if the setting allows a predicate to have many values."""
-    marked = (word.partition(":") for word in (setting or "").split(","))
-    return any(
-        number.strip() == "many" and canonical_predicate(name) == predicate for name, _, number in marked
-    )
+    return (predicate, True) in _marked_predicates(setting)
 
 
 def have_same_kind(old: str, new: str) -> bool:

@@ -455,7 +455,7 @@ def _merge_raw(
 # Compiled truth
 
 _MARKER = re.compile(r"<!-- (?:(?:conflict|or): (?P<name>.*)|(?P<end>end of conflict)) -->[ \t]*")
-_HEADING_LINE = re.compile(r" {0,3}#{1,6}(?:[ \t]|\Z)")
+_HEADING_LINE = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
 _ITEM_LINE = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\S")
 _ROW_LINE = re.compile(r" {0,3}\|")
 _LEAST_LIKENESS = 0.5
@@ -493,7 +493,7 @@ def _split(text: str) -> _Blocks:
         elif not line.strip():
             gaps[-1].append(line)
             is_open = False
-        elif is_open and not _starts_block(line):
+        elif is_open and not any(start.match(line) for start in (_HEADING_LINE, _ITEM_LINE, _ROW_LINE)):
             blocks[-1].append(line)
         else:
             blocks.append([line])
@@ -505,10 +505,6 @@ def _split(text: str) -> _Blocks:
     texts[0] = texts[0][1:] if blocks else texts[0][1:-1]
     texts[-1] = texts[-1][:-1] if blocks else texts[-1]
     return _Blocks(["\n".join(block) for block in blocks], texts)
-
-
-def _starts_block(line: str) -> bool:
-    return bool(_HEADING_LINE.match(line) or _ITEM_LINE.match(line) or _ROW_LINE.match(line))
 
 
 def _whole_ranges(text: str, lines: list[str]) -> dict[int, int]:
@@ -917,7 +913,6 @@ def _resolve_key(
 MERGED_KEY = "merged"
 """Front-matter key under which the conflicting values of the removed page are kept."""
 
-_BLOCK_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
 _BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _IDENTITY_KEYS = ("title", "slug", "type", "wing", "room")
 """Keys that identify a page. They are never copied from the other page."""
@@ -947,11 +942,11 @@ def _paragraphs(text: str) -> list[str]:
 
 def _headings_apart(block: str) -> list[str]:
     """Split a block so that each heading is a separate block, even if no blank line follows the heading."""
-    if plain_text.find_fences(block) or not any(map(_BLOCK_HEADING.match, block.split("\n"))):
+    if plain_text.find_fences(block) or not any(map(_HEADING_LINE.match, block.split("\n"))):
         return [block]
     parts: list[list[str]] = [[]]
     for line in block.split("\n"):
-        if _BLOCK_HEADING.match(line):
+        if _HEADING_LINE.match(line):
             parts += [[line], []]
         else:
             parts[-1].append(line)
@@ -988,7 +983,7 @@ def _lower_headings(blocks: list[str]) -> list[str]:
 
 
 def _heading_level(block: str) -> int:
-    heading = None if "\n" in block else _BLOCK_HEADING.match(block)
+    heading = None if "\n" in block else _HEADING_LINE.match(block)
     return len(heading[1]) if heading else 0
 
 

@@ -535,8 +535,7 @@ def _parse_link(values: dict[str, Any], where: str) -> LinkInput:
         {"target": "to", "type": "relationship"}.get(name, name): value for name, value in values.items()
     }
     since, until = _date_value(present, "valid_from", where), _date_value(present, "valid_until", where)
-    if since and until and until < since:
-        raise InvalidArgument(name=f"{where}.valid_until", problem=f"{until} is before valid_from, {since}")
+    dates.check_interval(since, until, f"{where}.valid_until")
     named = _text_value(present, "relationship", where) or links.RELATED
     relationship = links.normalize_relationship(named)
     if not relationship:

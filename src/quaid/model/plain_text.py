@@ -212,13 +212,14 @@ def first_heading(text: str, level: int) -> str:
     """Return the first non-empty heading of `level`, 1 or 2, as plain text; "" if there is none."""
     text = "\n" + text
     for heading in _HEADINGS[level].finditer(text):
-        heading_text = strip_markdown(_without_closing_hashes(heading[1]))
+        heading_text = strip_markdown(without_closing_hashes(heading[1]))
         if heading_text:
             return (_first_underlined(text, heading.start()) if level == 1 else "") or heading_text
     return _first_underlined(text, len(text)) if level == 1 else ""
 
 
-def _without_closing_hashes(heading: str) -> str:
+def without_closing_hashes(heading: str) -> str:
+    """Return the text of a heading without the closing "#" of Markdown."""
     heading = heading.rstrip()
     bare = heading.rstrip("#")
     return bare if not bare or bare[-1] in " \t" else heading
