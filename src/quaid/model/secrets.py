@@ -26,7 +26,7 @@ It must be increased with every change of a rule, so that stored findings are co
 """
 
 LONGEST_VALUE_READ = 96
-"""This many leading characters of a value are examined."""
+"""Only this many characters at the start of a value are examined."""
 
 ALLOW_MARK = "allow-secret"
 UNSEARCHED = "too many places to search"
@@ -35,7 +35,7 @@ MOST_PLACES = 50_000
 """At most this many needle positions are examined in one text. If there are more, UNSEARCHED is reported."""
 
 MASK_PLACES, CHARACTERS_PER_PLACE = 1_000, 20
-"""For masking, MASK_PLACES needle positions are examined, plus one per CHARACTERS_PER_PLACE characters.
+"""For masking, at most MASK_PLACES needle positions are examined, plus one per CHARACTERS_PER_PLACE characters.
 
 Ordinary conversation has far fewer needles. A transcript that consists only of needles takes 0.4 s per
 megabyte.
@@ -338,7 +338,7 @@ def is_token_in_sentence(match: Match[str]) -> bool:
 
 
 def is_option_value(match: Match[str]) -> bool:
-    """Accept the argument of an option such as --password."""
+    """Accept the argument of an option such as --password if it looks like a password and is no option itself."""
     return is_password_in_sentence(match) and not match["secret"].startswith("-")
 
 

@@ -35,7 +35,8 @@ SPELLED_LETTERS = str.maketrans(
 def check(slug: str) -> str:
     """Return the slug in Unicode NFC, or raise InvalidSlug naming the rule it breaks.
 
-    A slug has lower-case letters and digits of any script, '-' and '_'. Latin letters have no accents.
+    The parts of a slug, separated by '/', consist of lower-case letters and digits of any script, '-' and '_'. Latin
+    letters have no accents.
     """
     if not slug.isascii():
         slug = normalize("NFC", slug)
@@ -184,7 +185,10 @@ def _code_point(character: str) -> str:
 
 
 def split_address(address: str) -> tuple[str | None, str]:
-    """Split an address at '::' into collection (or None) and slug. Neither is validated."""
+    """Split an address at '::' into collection (or None) and slug. Neither is validated.
+
+    Raise InvalidSlug if there is nothing before '::'.
+    """
     collection, mark, slug = address.partition("::")
     if not mark:
         return None, address
@@ -275,8 +279,8 @@ LEAST_NAME_LIKENESS = 0.88
 def is_similar_name(one: str, other: str, type: str = "") -> bool:
     """Return True if two normalized names may be spellings of the same name.
 
-    They may differ in a few letters or a company suffix. One may be a person's first name alone, or have
-    initials in place of first names. Names that differ in a number are not similar.
+    They may differ in a few letters, in the order of words or in a company suffix. One may be a person's first name
+    alone, or have initials in place of first names. Names that differ in a number are not similar.
     """
     words, others = one.split(), other.split()
     numbers = [[word for word in some if any(map(str.isdigit, word))] for some in (words, others)]

@@ -250,7 +250,8 @@ def _follow_content(
 def removal_obstacle(gone: int, total: int, files: int, *, complete: bool, confirmed: bool) -> str:
     """Return why pages without files may not be removed, or "".
 
-    After a partial scan no page is removed, and many pages at once are removed only if confirmed.
+    After a partial scan no page is removed. All pages of an empty folder, or many pages at once, are removed only
+    if confirmed.
     """
     if not gone:
         return ""
