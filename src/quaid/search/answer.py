@@ -39,7 +39,7 @@ ENOUGH_MATCHES = 3
 PLACES_KEPT places.
 """
 PLACES_KEPT = 3
-"""Maximum number of non-matching results in a concise answer that has matching ones."""
+"""Maximum number of non-matching results in a concise answer with a strong result or ENOUGH_MATCHES matching ones."""
 
 LEAST_REPEATED = 4
 """Minimum words of a line for it to count as repeated. A concise answer shows a repeated line only once."""
@@ -115,9 +115,9 @@ def build_answer(
     that state an outdated value of the `facts`, and none of the values that replaced it, are superseded. If the
     facts answer the question, the answer is strong regardless of the results.
 
-    With `facts`, all sources were searched. Repeated texts are then left out; so are results that do not match,
-    if enough others do. But a past state is often mentioned only in passing, so for a question about an earlier
-    time nothing is left out, and struck entries of the notebook are shown too.
+    With `facts`, all sources were searched. Unless `explain` is set, repeated texts are then left out; so are results
+    that do not match, if enough others do. But a past state is often mentioned only in passing, so for a question
+    about an earlier time nothing is left out, and struck entries of the notebook are shown too.
     """
     is_past = facts is not None and facts.is_past
     is_concise = facts is not None and not is_past and not explain
@@ -358,7 +358,10 @@ def _by_date(entries: list[Entry], order: TimeOrder) -> list[Entry]:
 
 
 def _in_time_order(entries: list[Entry], order: TimeOrder) -> list[Entry]:
-    """Sort the dated entries with about as much evidence as the best one by date, within the places they occupy."""
+    """Sort the dated entries with about as much evidence as the best entry, within the places that they occupy.
+
+    They are sorted by date: latest first if the question asks for the latest, else earliest first.
+    """
     most = max((entry.result.score for entry in entries), default=0.0)
     places = [
         place
@@ -475,8 +478,7 @@ REASONS = {EXACT_MATCH: "its name is the query", PREFIX_MATCH: "its name begins 
 def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFilters, limit: int) -> Answer:
     """Return the answer with pages whose name matches the typed text at the front, at most `limit` results.
 
-    Such pages are added if the answer does not contain them. The answer's exact matches
-    stay first.
+    Such pages are added if the answer does not contain them. The answer's exact matches stay first.
     """
     matches = _find_named(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
     if not matches:

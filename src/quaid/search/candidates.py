@@ -98,7 +98,7 @@ class MeaningLane(NamedTuple):
         return None if nearness is None else nearness - by_chance(self.spread, self.compared)
 
     def nearest(self, count: int, filters: SearchFilters) -> dict[int, float]:
-        """Return the nearest chunks with their scores, best first."""
+        """Return the nearest chunks or turns with their scores, best first."""
         return dict(self.vectors.nearest(self.model, self.vector, count, filters, self.centred))
 
     def scores(self, ids: list[int]) -> dict[int, float]:
@@ -223,7 +223,7 @@ WHOLE_PAGE_SHARE = 0.35
 ENOUGH_COVER = 0.45
 """Words, neighbours and pages have their full weight if `Evidence.cover` is at least this share.
 
-Below it, their weights fall with the square of the share.
+Below it, their weights fall with the square of cover / ENOUGH_COVER.
 """
 
 TURN_WEIGHTS = (0.44, -0.22, 0.20, 0.53)
@@ -349,7 +349,7 @@ def _fuse_by_sum(evidence: Evidence) -> Ranking:
 
 
 def add_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, float]) -> Ranking:
-    """Add the similarity of whole pages (the mean of their vectors) to a ranking by sum.
+    """Add the similarity of whole pages (the mean of their vectors) to a ranking made by _fuse_by_sum().
 
     `cosines` maps the best pages to their similarity. The mean of these values is the baseline, which is also
     used for pages without a cosine.
@@ -406,9 +406,9 @@ def turn_features(
 
 
 def lift(evidence: Evidence, ranking: Ranking, shares: Mapping[int, float]) -> Ranking:
-    """Raise chunks and their pages in a ranking by sum.
+    """Raise the scores of chunks and their pages in a ranking made by _fuse_by_sum().
 
-    A share of 1 raises a chunk above the best one; a smaller share raises it by that part of the distance.
+    A share of 1 raises a chunk above the best one; a smaller share raises it by that part of the difference.
     """
     chunks, pages = dict(ranking.chunks), dict(ranking.pages)
     top_chunk = max(chunks.values(), default=0.0) + LEAD / evidence.highest_of_chunk
@@ -423,7 +423,9 @@ def lift(evidence: Evidence, ranking: Ranking, shares: Mapping[int, float]) -> R
 def add_turns(
     evidence: Evidence, ranking: Ranking, features: Mapping[int, tuple[float, float, float, float]]
 ) -> Ranking:
-    """Add the weighted features of turns to the scores of chunks in a ranking by sum. Pages keep their scores.
+    """Add the weighted features of turns to the scores of chunks in a ranking made by _fuse_by_sum().
+
+    Pages keep their scores.
 
     Like word scores, the features have less weight if no chunk contains enough of the question's words.
     """
@@ -712,8 +714,8 @@ def _best_of_things(
 def _days_of_chunks(db: Database, places: dict[int, ChunkPosition], order: TimeOrder) -> dict[int, str]:
     """Return the day of each chunk: its own, that of its page, or the first or latest day in its text.
 
-    If no chunk has a day, return the days on which the pages were saved. If several pages were saved on one
-    day, as by an import, return nothing.
+    If no chunk has a day, return the days on which the pages were saved. If all of several pages were saved on the
+    same day, as by an import, return nothing.
     """
     days = chunks.chunk_dates(db, places)
     for row in chunks.load(db, [chunk for chunk in places if chunk not in days]):

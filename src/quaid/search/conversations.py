@@ -335,7 +335,7 @@ LONGEST_TURN = 2_400
 """Maximum characters of a turn in an answer, around its best line."""
 
 QUESTION_SHARE = 0.5
-"""Weight of a turn that only asks a question: it repeats words of the query, but does not answer it."""
+"""Weight of a turn that ends with a question: it repeats words of the query, but does not answer it."""
 
 LONGEST_REPLY_LINE = 120
 """If a turn is a question, its line includes at most this many characters of the reply."""

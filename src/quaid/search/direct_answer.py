@@ -48,7 +48,7 @@ class AnswerFact(NamedTuple):
     says: str
     value: str
     value_slug: str
-    """The slug of the page about the value, or ""."""
+    """The address of the page about the value, or ""."""
     since: str
     until: str
     slug: str
@@ -299,7 +299,10 @@ class _Entity(NamedTuple):
 
 
 def _find_entity(db: "Database", text: str) -> _Entity | None:
-    """Return the entity with this name, or None if no entity or more than one has it."""
+    """Return the entity with this name, or else the only one with it as a part of its name.
+
+    Return None if there is no such entity or more than one.
+    """
     text = re.sub(r"^(?:the|my|our) ", "", text.strip(" \"“”'"), flags=re.IGNORECASE)
     key = fold_name(text)
     if not key:
@@ -334,7 +337,10 @@ def _subject_entity(db: "Database", key: str) -> _Entity:
 
 
 def find_answer(db: "Database", text: str, today: str, past: "PastTexts") -> DirectAnswer | None:
-    """Return the answer to a question from facts and links, or else from the page of its subject, or None."""
+    """Return the answer to a question from facts and links, or else from the page of its subject, or None.
+
+    If a sentence of the page is of a higher trust class than the facts, it is the answer, and they are its claims.
+    """
     question = read_question(text)
     if question is None:
         return None
@@ -596,7 +602,7 @@ _ACRONYMS = re.compile(r"\b(?:ceo|cto|cfo|coo|cmo|cpo|vp)\b")
 
 
 def phrase(predicate: str, *, is_past: bool = False) -> str:
-    """Return a predicate as a phrase that begins with a verb, such as "is married to", or "" if it is a noun."""
+    """Return a predicate as a phrase, such as "is married to"; "" if it begins with no known verb or participle."""
     words = _ACRONYMS.sub(lambda match: match[0].upper(), predicate.replace("_", " "))
     first, _, rest = words.partition(" ")
     if first in _PARTICIPLES and rest:
@@ -750,7 +756,10 @@ class _PageReader:
         )
 
     def statements(self) -> list[_StatedValue]:
-        """Return the values that the page states: first above the timeline, then its entries, newest first."""
+        """Return the values that the page states: first those above the timeline, then those in its newest entries.
+
+        The timeline is read only for kinds of values that can change.
+        """
         page_id = self.entity.page_id or 0
         truth, timeline = pages.page_texts(self.db, [page_id])[page_id]
         truth, classes = truth[:LONGEST_READ], trust.of_page(self.db, page_id)
@@ -965,7 +974,8 @@ class StatedFact(NamedTuple):
 def stated_facts(db: "Database", page_id: int, text: str, day: str, today: str) -> list[StatedFact]:
     """Return the facts about the subject of a page that a text from elsewhere states.
 
-    Only sentences that name the subject count, because a pronoun may refer to another person.
+    Only sentences that name the subject count, because a pronoun may refer to another person. Values that the text
+    describes as former ones are left out.
     """
     entity = _page_entity(db, page_id)
     found: dict[tuple[str, str], StatedFact] = {}

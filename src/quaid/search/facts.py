@@ -108,7 +108,7 @@ class OutdatedCheck:
     def _is_newer(self, value: OutdatedValue, result: SearchResult) -> bool:
         """Return True if a result is from the day of the change or later, or is the source of a current value.
 
-        The source of the outdated value may be from the day of the change.
+        For the source of the outdated value, only a later day counts.
         """
         if any(result.slug.endswith(source) for source in value.newer_sources):
             return True
@@ -244,7 +244,7 @@ MOST_ENDED = 2
 ENOUGH_OF_BEST = 0.6
 """Facts with at least this share of the best rating are listed."""
 WHOLE_PREDICATE = 3
-"""Weight of the words of a predicate if the question has all of them; otherwise they count twice."""
+"""Weight of the words of a predicate of several words if the question has all of them; otherwise they count twice."""
 LEAST_SHARE = 0.25
 """A fact matches by its value alone if the value has at least this share of the question's words, by weight."""
 MOST_NAMESAKES = 40

@@ -122,7 +122,7 @@ class TimeOrder(NamedTuple):
     kind: str
     """"first", "latest", or "order" if the question asks in which order things happened."""
     subject: str
-    """The question without the words that ask for the order. Candidates are searched by it."""
+    """The question without the words that ask for the order. Candidates are found by these words."""
     things: tuple[str, ...] = ()
     """The things that the question asks to order."""
 
@@ -180,7 +180,7 @@ def names_asked(question: str, weights: Mapping[str, float]) -> dict[str, float]
     """Return the capitalized words of a question, except the first of each sentence, with their weights.
 
     The first word is a name too if it is a possessive, or if another name follows. Months and weekdays are not
-    names. If most words are capitalized, as in a heading, none is a name.
+    names. If the question is German, or most words are capitalized, as in a heading, none is a name.
     """
     words = _WORD.findall(question)
     names: set[str] = set()
@@ -398,8 +398,8 @@ _ABBREVIATED = re.compile(r"\b(Mrs?|Ms|Drs?|Prof|St)\.\s*")
 def _has_name(text: str, asked: Collection[str]) -> bool:
     """Return True if a text has a capitalized word that may be a name and that is not a word of the question.
 
-    The first word of a sentence may be a name if a capitalized word or a verb follows. A text without
-    capitals may contain names.
+    The first word of a sentence may be a name if a capitalized word or a verb follows. The result is also True for
+    a text without capitals and for one with a quotation, because they may contain names.
     """
     if text.islower() or _QUOTED.search(text):
         return True

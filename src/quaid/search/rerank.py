@@ -27,7 +27,7 @@ MOST_PAGES = 30
 
 LONGEST_QUESTION = 1_000
 LONGEST_PASSAGE = 2_000
-"""Longer questions and passages are truncated to this many characters."""
+"""Longer questions are truncated to LONGEST_QUESTION characters, and longer passages to LONGEST_PASSAGE."""
 
 TIME_LIMIT = 2.0
 """Default limit in seconds. Loading a model is not counted."""
@@ -64,7 +64,7 @@ class Reranker(Protocol):
     def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         """Return the score of each passage. A higher score is better.
 
-        If the time limit is reached, return the scores of the first passages only.
+        If the time limit is reached, return the scores of the first passages only, or raise EmbedderUnavailable.
         """
 
 

@@ -505,7 +505,7 @@ class _ScannedText(NamedTuple):
     around: str
     """The statements with the question's words besides its subject, or all statements if none has such words."""
     best: float
-    """The highest evidence of a statement, plus the evidence of the words in the title and headings."""
+    """The highest evidence among the statements, plus that of the words in the title and headings."""
 
 
 class ResultBuilder:
@@ -641,7 +641,7 @@ class ResultBuilder:
     def _best_line(self, shown: ShownPage) -> tuple[str, bool]:
         """Return the statement with the most evidence, and whether it is outdated.
 
-        If the question names the page, or the chunk has no statements, return the summary, or the text or
+        If the question is the name of the page, or the chunk has no statements, return the summary, or the text or
         heading of the chunk if the page has no summary.
         """
         if shown.chunk is None or shown.head.id in self._ranked.candidates.named.exact:
