@@ -62,7 +62,7 @@ class BackfillReport(NamedTuple):
     """Number of chunks that already had a vector, possibly from the same text elsewhere."""
     total: int
     failed: int
-    """Number of chunks and parts of turns for which the model returned no usable vector."""
+    """Number of chunks, list entries and parts of turns for which the model returned no usable vector."""
     failures: tuple[str, ...] = ()
     """Names of the pages or conversations of the failed texts."""
     turns: int = 0
@@ -138,8 +138,9 @@ class Backfill:
     def embed_few(self, turns_since: str | None = None, after: int = 0, recent: str = "") -> int:
         """Embed a few chunks without a vector, or turns if `turns_since` is given, newest pages first.
 
-        This is called before a query, so that the query finds recent changes. Return the number of chunks or
-        turns embedded. `checked_up_to` is set to the highest chunk id that later queries need not check.
+        This is called before a query, so that the query finds recent changes. Return the number of chunks and their
+        entries, or of turns, that were embedded. `checked_up_to` is set to the highest chunk id that later queries
+        need not check.
 
         While many chunks lack a vector, as after an import, only chunks with an id above `after`, of pages
         saved since the time `recent`, are embedded. Imported chunks are left to the background process,
@@ -203,8 +204,8 @@ class Backfill:
         """Embed the chunks without a vector of this model, most recently changed pages first, then their entries.
 
         The model is registered if it is new to the database, and becomes active if there is no active model.
-        `slugs` restricts the pages, `limit` the number of chunks. With `insist`, the texts of a rejected
-        batch are retried one by one.
+        `slugs` restricts the pages, `limit` the number of chunks; with a limit, no entries are embedded. With
+        `insist`, the texts of a rejected batch are retried one by one.
         """
         chunks.cut_pages(self._db, self._progress)
         self._register_model()

@@ -104,7 +104,7 @@ class MultilingualUse:
             return self._model
 
     def _altered_file(self) -> str | None:
-        """Return a description of the problem if a file of the package was altered. Takes 25 ms."""
+        """Return the problem if a file of the package was altered or cannot be read, else None. Takes 25 ms."""
         for name, expected in HASHES.items():
             path = find_package(PACKAGE, "resources", name) or name
             try:

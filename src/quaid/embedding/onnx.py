@@ -179,7 +179,7 @@ class Vocabulary:
     def _pieces(self, word: str) -> list[int]:
         """Split a word greedily into the longest known pieces.
 
-        If a part is unknown, the whole word becomes [UNK].
+        If a part is unknown, or the word is longer than LONGEST_WORD, the whole word becomes [UNK].
         """
         pieces: list[int] = []
         start = 0
