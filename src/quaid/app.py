@@ -257,7 +257,7 @@ class Brain:
 
     @property
     def embedder(self) -> Embedder:
-        """The active embedding model, loaded on first use and kept for later queries."""
+        """The selected embedding model, opened on first use and kept. Raise EmbeddingsOff if none is selected."""
         name = self.model_name
         if not name:
             raise EmbeddingsOff(remedy=self.way_to_meaning)
@@ -276,7 +276,7 @@ class Brain:
 
     @property
     def reranker(self) -> "Reranker | None":
-        """The cross-encoder that reorders results, loaded on first use, or None if none is set up."""
+        """The cross-encoder that reorders results, opened on first use, or None if none is set up."""
         text = collections.get_setting(self.db, RERANKER_SETTING)
         if not text:
             return None
@@ -415,7 +415,10 @@ class Brain:
         return child
 
     def for_client(self, *names: str) -> "Brain":
-        """Return the Brain for clients or tokens, restricted by the settings client_only.NAME for these names."""
+        """Return the Brain for clients or tokens, restricted by the settings client_only.NAME for these names.
+
+        If the database is missing or has another schema version, return this Brain.
+        """
         path = self.settings.db_path
         if self._db is None and (not os.path.exists(path) or schema_version_of(path) != SCHEMA_VERSION):
             return self
@@ -426,7 +429,8 @@ class Brain:
     def check_only(self, items: Sequence[str], name: str = "only") -> tuple[str, ...]:
         """Parse and check a list of parts of the memory to which a caller is to be restricted.
 
-        Raise InvalidArgument if a collection does not exist. Wings and projects need not exist yet.
+        Raise InvalidArgument if an item is empty or a collection does not exist. Wings and projects need not exist
+        yet.
         """
         try:
             parts = slugs.parse_only(",".join(items))
@@ -459,7 +463,10 @@ class Brain:
         return dates.timestamp(self._clock() + shift)
 
     def local(self) -> str:
-        """Return the local time without a time zone, as in 2026-04-25T14:00:00."""
+        """Return the local time without a time zone, as in 2026-04-25T14:00:00.
+
+        For a call that runs after a review, return the time at which it was made.
+        """
         seconds = self._clock() if self.asked_at is None else self.asked_at
         return dates.timestamp(seconds + self._offset(seconds)).rstrip("Z")
 

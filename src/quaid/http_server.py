@@ -1,7 +1,7 @@
 """Parts of all HTTP servers: the address and its checks, the listening socket, and limits for slow clients.
 
-A server listens on the loopback address by default, and is reachable from other machines only with TLS. No
-server writes a request log, because a URL may contain a question or a code.
+A server listens on the loopback address by default, and is reachable from other machines only with TLS, its own or
+that of a proxy. No server writes a request log, because a URL may contain a question or a code.
 """
 
 import asyncio
@@ -95,7 +95,10 @@ class ServerAddress(NamedTuple):
 
 
 def server_address(options: ListenOptions, port: int) -> ServerAddress:
-    """Return the address of the server. Raise an error if the options would expose it without TLS."""
+    """Return the address of the server.
+
+    Raise an error if the options would expose it without TLS, or do not fit together.
+    """
     _check_bind(options.bind)
     if bool(options.tls_cert) != bool(options.tls_key):
         raise InvalidArgument(name="--tls-cert", problem="and --tls-key belong together; give both")
@@ -195,7 +198,7 @@ def stopping_on_signals(server: uvicorn.Server) -> Iterator[None]:
 
 
 def open_listener(bind: str, port: int) -> socket.socket:
-    """Return a listening socket, or raise PortTaken."""
+    """Return a listening socket. Raise PortTaken if the port cannot be used, or FileTrouble for other problems."""
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     # With an explicit IPPROTO_TCP, asyncio sets TCP_NODELAY; otherwise each response waits 40 ms for a delayed ACK.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -397,7 +400,10 @@ class GuardedProtocol(H11Protocol):
         super().resume_writing()
 
     def _watch_reader(self, before: int | None = None) -> None:
-        """Close the connection unless the write buffer is at least MIN_READ_BYTES smaller than `before`."""
+        """Close the connection unless the write buffer is at least MIN_READ_BYTES smaller than `before`.
+
+        This is checked again every WRITE_TIMEOUT. The first call has no `before`.
+        """
         size = self.transport.get_write_buffer_size()
         if before is not None and size > before - MIN_READ_BYTES:
             self._give_up()

@@ -150,7 +150,7 @@ class Memory(Operations):
                 self._recording.release()
 
     def close(self) -> None:
-        """Close the memory. Calls of other threads that are running finish first; later calls fail."""
+        """Close the memory. Calls that other threads are running may finish; later calls fail."""
         if self._calls and not self._closed:
             with self._connected() as brain:
                 self._record_calls(brain)
@@ -247,9 +247,9 @@ def open(
 ) -> Memory:
     """Open a memory. Without `path` it is the one that the command `quaid` uses in this folder.
 
-    A missing memory is created, or with `create=False` reported as MissingDatabase. `config` names a config file.
-    With `read_only`, operations that write raise NotAllowed. A memory opened with the name of an `agent` has the
-    rights of an agent over MCP: its writes carry that name, follow the rules for reviews and are listed by
+    A missing memory is created, or with `create=False` or `read_only` reported as MissingDatabase. `config` names a
+    config file. With `read_only`, operations that write raise NotAllowed. A memory opened with the name of an `agent`
+    has the rights of an agent over MCP: its writes carry that name, follow the rules for reviews and are listed by
     `quaid activity`, and operations for the owner raise NotAllowed.
     """
     try:

@@ -179,7 +179,8 @@ NO_PAGER = "--no-pager"
 def show_in_pager(data: bytes, words: "Sequence[str]") -> bool:
     """Show a text that is longer than the terminal in $PAGER, or in less. Return False if it has to be printed.
 
-    It is printed if standard output is not a terminal, if the options have --no-pager, and if there is no pager.
+    A text has to be printed if it is short, if standard output is no terminal or a dumb one, if the options have
+    --no-pager, or if there is no pager.
     """
     height = terminal_size()[1]
     if not height or data.count(b"\n") < height or NO_PAGER in words or os.environ.get("TERM") == "dumb":
