@@ -222,7 +222,7 @@ models.
 """
 
 FALLBACK_LENGTH = 1_500
-"""A text that is split by length only has this many characters per chunk."""
+"""If a text is split by length only, each of its chunks has this many characters."""
 
 ACROSS_HEADINGS = " across headings"
 

@@ -357,7 +357,7 @@ class StatementMatch(NamedTuple):
     key: str
     why: str
     one: str = ""
-    """The sentence of the new statement. `other` is the sentence that contradicts it."""
+    """The sentence of the new statement. `other` is the sentence that contradicts it; both are "" for duplicates."""
     other: str = ""
     share: float = 0.0
     """Similarity of a near-duplicate."""

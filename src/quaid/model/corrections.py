@@ -74,7 +74,7 @@ class Wording(NamedTuple):
     now: str
     """The new statement or value, as given, or ""."""
     never_held: bool = False
-    """True if the old statement was never true; False if it was true until now."""
+    """True if the old statement was never true; False if it was true in the past."""
     outcome: Literal["", "done", "cancelled"] = ""
     """The new state of a to-do according to `now`; "" if `now` gives none."""
     reason: str = ""

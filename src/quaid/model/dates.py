@@ -38,7 +38,7 @@ def check_date(value: str, name: str) -> str:
 
 
 def check_interval(since: str | None, until: str | None, name: str) -> None:
-    """Raise InvalidArgument with the name of the end if an interval ends before it starts."""
+    """Raise InvalidArgument if an interval ends before it starts. `name` is the argument that gives the end."""
     if since and until and until < since:
         raise InvalidArgument(name=name, problem=f"{until} is before valid_from, {since}")
 
@@ -631,7 +631,7 @@ class ExpiringLine(NamedTuple):
     """Number of the first line, from 1."""
     end: int
     moment: str
-    """The moment in its mark, or "" if the line is in `gone` (see expiring_lines)."""
+    """The earliest moment in its marks, or "" if the line is in `gone` (see expiring_lines)."""
     text: str
 
 

@@ -337,7 +337,8 @@ def _leading_subjects(sentence: Sentence, owner: PageOwner) -> list[str]:
 def _lead_name(text: str) -> str | None:
     """Return the name or pronoun at the start of a sentence.
 
-    Return "" if the subject is omitted, and None if the sentence starts with anything else.
+    Return "" if the sentence starts with a role or a verb and omits its subject, and None if it starts with
+    anything else.
     """
     text = _without_times(text.strip())
     first = text.split(" ", 1)[0].strip(",")

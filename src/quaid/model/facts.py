@@ -14,7 +14,7 @@ from quaid.model.plain_text import UNSPACED_LETTERS, replace_wiki_links, shorten
 from quaid.model.slug import LONGEST_NAME, NAME_KINDS, fold_name
 
 ASSERTED_BY = ("agent", "manual", "import", "enrichment")
-"""Allowed values of asserted_by, as in the table's CHECK constraint."""
+"""Allowed values of asserted_by, as in the CHECK constraint of the table `assertions`."""
 
 FACT_TEXT_LIMITS = {
     "subject": LONGEST_NAME,

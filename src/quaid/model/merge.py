@@ -172,7 +172,7 @@ def _kept(base: list[Key], ours: list[Key], theirs: list[Key]) -> set[Key]:
 
 
 def _by_precedence(base: list[Key], ours: list[Key], theirs: list[Key]) -> tuple[list[Key], list[Key]]:
-    """Return both lists, the one that changed more of the base first. It determines the merged order."""
+    """Return both lists, the one that changed more of the base first. The first list determines the merged order."""
 
     present = set(base)
 
@@ -459,7 +459,7 @@ _HEADING_LINE = re.compile(r" {0,3}(#{1,6})(?=[ \t]|\Z)")
 _ITEM_LINE = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\S")
 _ROW_LINE = re.compile(r" {0,3}\|")
 _LEAST_LIKENESS = 0.5
-"""Two blocks without a common base are versions of one block if this share of their words is equal."""
+"""Two blocks without a common base are versions of one block if at least this share of their words is equal."""
 _LONG_TEXT = 1_000
 """Longer sequences are compared with _matches_of_long(), because SequenceMatcher takes quadratic time."""
 _MOST_PAIRS = 400
@@ -580,7 +580,7 @@ def _matches(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
 def _matches_of_long(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
     """Return matches as _matches() does, possibly others, in O(n log n) time; SequenceMatcher takes O(n²).
 
-    The first occurrence of an item is compared with the first one in the other sequence, the second with the second
+    The first occurrence of an item is paired with the first one in the other sequence, the second with the second
     and so on. The result is the longest increasing sequence of such pairs.
     """
     places = {key: place for place, key in enumerate(_numbered(other))}

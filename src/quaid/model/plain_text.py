@@ -604,7 +604,10 @@ LEAST_NEAR_SHARE = 0.5
 
 
 def is_near_line(one: str, other: str) -> bool:
-    """Return True if at least half of the different words of two lines, SMALL_WORDS aside, occur in both."""
+    """Return True if at least half of the different words of two lines, and LEAST_SHARED_WORDS, occur in both.
+
+    SMALL_WORDS do not count.
+    """
     words, others = ({word.lower() for word in _line_words(text)} - SMALL_WORDS for text in (one, other))
     shared = len(words & others)
     return shared >= LEAST_SHARED_WORDS and shared >= LEAST_NEAR_SHARE * len(words | others)

@@ -206,7 +206,7 @@ def is_odd_word(value: str) -> bool:
 
 
 def is_machine_made(value: str) -> bool:
-    """Return True if the value looks generated: alternating letters and digits, or a random mix of cases."""
+    """Return True if the value looks generated: a UUID, a hash, or a random mix of letters and digits or of cases."""
     value = value[:LONGEST_VALUE_READ]
     if _UUID.fullmatch(value) or (_HEX.fullmatch(value) and entropy(value) >= 2.8):
         return has_digits_and_letters(value)
@@ -304,7 +304,7 @@ def _is_token_value(value: str, name: str) -> bool:
 
 
 def is_password_in_sentence(match: Match[str]) -> bool:
-    """Accept a password in a sentence if it contains a digit or sign and is not a known term or filename."""
+    """Accept a password in a sentence if it mixes letters with digits or signs, and is no known term or code."""
     return _is_password_word(match["secret"])
 
 
@@ -328,7 +328,7 @@ def _is_password_word(value: str) -> bool:
 
 
 def is_token_in_sentence(match: Match[str]) -> bool:
-    """Accept a token in a sentence if it is long and looks generated."""
+    """Accept a token in a sentence if it looks generated and has letters and digits."""
     value = match["secret"]
     if not has_digits_and_letters(value) or value.startswith(("/", ".")) or "//" in value:
         return False
