@@ -308,7 +308,7 @@ def _is_preferred(entry: Entry, other: Entry) -> bool:
 
 
 def _merge(page_entries: list[Entry], others: Sequence[Entry]) -> list[Entry]:
-    """Insert each other entry before the first page from which all pages have a lower score."""
+    """Insert each of the others before the first page that has, like all pages after it, a lower score."""
     waiting = sorted(others, key=lambda entry: -entry.result.score)
     merged: list[Entry] = []
     for place, entry in enumerate(page_entries):

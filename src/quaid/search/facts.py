@@ -82,7 +82,7 @@ class OutdatedCheck:
 
         The statement becomes the line, `status` is set to superseded and `now` to the current value. But if the
         section also states the current value, that statement becomes the line, and the entry is not marked.
-        Tasks are never marked. If `latest` states an outdated value, it is cleared.
+        Tasks do not count as statements. If `latest` states an outdated value, it is cleared.
         """
         if not self._outdated:
             return entry
@@ -202,7 +202,7 @@ def _folded(text: str) -> str:
 
 
 MOST_SOURCES = 3
-"""Number of first pages whose extracted facts, on any page, are compared with the question."""
+"""Facts taken from one of this many first pages are compared with the question, whichever page they belong to."""
 MOST_FACTS = 5
 MOST_PAGES_NAMED = 5
 MOST_FIRST_PAGES = 10
@@ -213,7 +213,7 @@ class MatchingFacts(NamedTuple):
     """Facts that answer a question."""
 
     lines: tuple[str, ...]
-    """Current facts, then those that have ended; in the reverse order if the question is only about the past."""
+    """Current facts, then those that have ended; for questions about the past, see `_FactOrder.lines`."""
     outdated: tuple[OutdatedValue, ...]
     is_answer: bool
     """True if a current fact answers the question about a subject that it names."""

@@ -67,7 +67,9 @@ ENTRY_SHARE, MOST_ENTRIES = 0.5, 5
 """A notebook file shows up to MOST_ENTRIES entries that have at least ENTRY_SHARE of the best evidence."""
 
 ATTRIBUTE_SHARE = 0.5
-"""The answer is looked for in statements with at least this share of the most words besides the subject."""
+"""The answer is looked for in the statement with the most words besides the subject, and in statements with at least
+this share of that weight.
+"""
 
 DAY_WEIGHT = 1.0
 """Evidence added to a statement that contains a day of the question, written in digits or in words."""
@@ -468,7 +470,7 @@ def _scaled(evidence: float, limits: tuple[float, float, float, float]) -> float
 
 
 def below_strong(score: float) -> float:
-    """Limit a score to less than strong, for a result without the kind of answer that the question asks for."""
+    """Limit a score to less than strong."""
     return min(score, STRONG_SCORE - 0.01)
 
 
@@ -497,7 +499,7 @@ def attribute_share(weights: Mapping[str, float], held: Iterable[str], subject: 
 class _ScannedText(NamedTuple):
     held: list[str]
     statements: dict[str, float]
-    """Maps each statement to the evidence that it answers the question, from 0 to 1."""
+    """Maps each statement to the evidence that it answers the question; see `_scan_statements`."""
     near: float
     """The largest share of the question's words in one statement with its title and heading."""
     in_title: list[str]
@@ -817,7 +819,11 @@ class ResultBuilder:
         return self._words_of(text_search.match_stems(self._stemmer, text, self._wanted), text)
 
     def _own(self, shown: ShownPage) -> tuple[Strength, float]:
-        """Return the strength and score of one result, from the words and names it contains and its cosine."""
+        """Return the strength and score of one result, from the words and names it contains and its cosine.
+
+        A page whose name is the question is a strong result; so is one dated in the period, if the question names
+        only a period.
+        """
         candidates, meaning = self._ranked.candidates, None
         exact = shown.head.id in candidates.named.exact
         if exact or (candidates.only_time and self._is_of_time(shown)):
@@ -956,7 +962,8 @@ class ResultBuilder:
         """Return the statements of a text from an offset on, with their evidence, and `near` and `around` of it.
 
         The evidence is the share of the question's words, by weight, and for an entry with a vector also its
-        meaning. A struck statement counts half, so that a current one with as many words is preferred. The
+        meaning, from 0 to 1, plus DAY_WEIGHT if the statement contains a day of the question. An outdated
+        statement counts half, so that a current one with as many words is preferred. The
         text before the offset consists of the title and headings, whose words `above` count for every statement.
         """
         weights: dict[str, float] = {}

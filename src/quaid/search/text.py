@@ -459,7 +459,9 @@ class PageHit(NamedTuple):
     snippet: str
     """An excerpt with the matching words between ** and **."""
     rank_score: float
-    """BM25, by which pages are ordered. It is greater than 0, and not comparable between searches."""
+    """BM25, by which pages with the same kind of match are ordered. It is greater than 0, and not comparable between
+    searches.
+    """
     all_words: bool
     id: int
     heading: str = ""
