@@ -44,7 +44,7 @@ PROBE_TEXT = "A plain sentence."
 """A sentence that every working model accepts. A model that rejects it is considered unavailable."""
 
 MAX_EXTRA_FAILURES = 3 * BATCH_SIZE
-"""A model is considered unusable if this many more texts fail than succeed."""
+"""A model is considered unusable if the texts that fail outnumber those that succeed by more than this."""
 
 MAX_NAMED_FAILURES = 3
 """Maximum number of pages and conversations that a failure message names."""

@@ -119,7 +119,7 @@ def built_in_folder() -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of the message of an exception of a third-party package, or the name of its type."""
+    """Return the first line of an exception's message, cut to 200 characters; without one, the name of its type."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
