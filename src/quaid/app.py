@@ -392,7 +392,10 @@ class Brain:
         return os.path.exists(self.settings.db_path)
 
     def bound(self, only: "Only") -> "Brain":
-        """Return a Brain restricted to a part of the memory. It is cached, and closed with this Brain."""
+        """Return a Brain restricted to a part of the memory.
+
+        It is kept open as one of the last MAX_BOUND, and closed with this Brain.
+        """
         if only == self.settings.only:
             return self
         child = self._bound.pop(only, None)

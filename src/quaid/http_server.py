@@ -170,7 +170,7 @@ def check_head(headers: Headers, hosts: Set[str], url: str) -> None:
 
 
 def routing_error(request: Request, error: HTTPException) -> QuaidError:
-    """Return the error that stands for an exception of Starlette, which has found no route for a request."""
+    """Return the error of Quaid for an exception that Starlette raised because it could not route a request."""
     path = request.url.path[:200]
     if error.status_code == 404:
         return NoSuchAddress(path=path)
@@ -555,7 +555,7 @@ def uvicorn_config(app: Any, options: ListenOptions, connections: int = MAX_CONN
         proxy_headers=False,
         limit_concurrency=2 * connections,  # for tasks of connections that are being replaced
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=1,  # seconds, out of SHUTDOWN_SECONDS
+        timeout_graceful_shutdown=1,  # seconds; less than SHUTDOWN_SECONDS in web.server
         h11_max_incomplete_event_size=MAX_HEAD,
         ssl_certfile=options.tls_cert or None,
         ssl_keyfile=options.tls_key or None,

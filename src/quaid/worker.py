@@ -62,7 +62,7 @@ TRIM_AFTER = 10
 """A process that has run this many operations begins to return freed RAM to the system."""
 
 MAX_EARLY_EXITS = 3
-"""After this many watchers in a row have exited early, the next start is delayed by FAILURE_DELAY."""
+"""After a worker has exited early this many times in a row, its next start is delayed by FAILURE_DELAY."""
 
 WORKER_MODULE = "quaid.worker"
 WINDOWS_CREATION_FLAGS = 0x08004000  # CREATE_NO_WINDOW | BELOW_NORMAL_PRIORITY_CLASS
