@@ -384,8 +384,8 @@ GUARDS = (
     Guard(
         "a device keeps both sides of a conflict",
         "spaces/replica.py",
-        "merge(base, ours, theirs, self._our_name(), their_name)",
-        "merge(ours, ours, theirs, self._our_name(), their_name)",
+        "merge(base, ours, theirs, our_name, their_name)",
+        "merge(ours, ours, theirs, our_name, their_name)",
         "tests/spaces/test_replica.py::test_a_conflict_keeps_both_sides_on_every_laptop",
     ),
     Guard(
