@@ -15,11 +15,11 @@ from quaid.folders.restore import QuarantineExportRecord as QuarantineExportReco
 from quaid.folders.restore import QuarantineRestoreRecord as QuarantineRestoreRecord
 from quaid.folders.restore import RestoreRecord as RestoreRecord
 from quaid.folders.sync import SyncReport as SyncReport
-from quaid.kb.layout import KbCheck as KbCheck
-from quaid.kb.layout import KbInitReport as KbInitReport
-from quaid.kb.layout import KbStatus as KbStatus
-from quaid.kb.layout import KbTimerReport as KbTimerReport
+from quaid.kb.health import KbStatus as KbStatus
+from quaid.kb.setup import KbCheck as KbCheck
+from quaid.kb.setup import KbInitReport as KbInitReport
 from quaid.kb.setup import KbSyncRecord as KbSyncRecord
+from quaid.kb.setup import KbTimerReport as KbTimerReport
 from quaid.kb.transaction import ChangeResult as ChangeResult
 from quaid.notebook.layout import RecallResult as RecallResult
 from quaid.notebook.layout import SessionPrompt as SessionPrompt

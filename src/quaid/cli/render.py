@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from quaid.folders.restore import AuditRecord, RestoreRecord
     from quaid.folders.sync import SyncReport
     from quaid.folders.watcher import WatchSynced
-    from quaid.kb.layout import KbInitReport, KbStatus, KbTimerReport
-    from quaid.kb.setup import KbSyncRecord
+    from quaid.kb.health import KbStatus
+    from quaid.kb.setup import KbInitReport, KbSyncRecord, KbTimerReport
     from quaid.kb.transaction import ChangeResult
     from quaid.notebook.layout import RecallResult
     from quaid.operations.cleanup import (

@@ -17,9 +17,10 @@ from quaid.folders.scanner import signature_of
 from quaid.kb import catalog as catalogs, git as git_cli, layout, repository, setup, transaction
 from quaid.kb.catalog import Catalog, query_words
 from quaid.kb.git import REMOTE_NAME, Git
-from quaid.kb.layout import RAW_README, KbCheck, KbStatus
+from quaid.kb.layout import RAW_README
 from quaid.kb.node import NODE_TYPES, Node, captured_file
 from quaid.kb.repository import StoreState, TreeState, mask_urls
+from quaid.kb.setup import KbCheck
 from quaid.model import claims, dates
 from quaid.model.plain_text import count_noun
 from quaid.model.sync_plan import FileSignature
@@ -168,6 +169,34 @@ def _find_duplicates(nodes: Sequence[Node]) -> tuple[DuplicatePair, ...]:
 # Status
 
 LARGE_RAW_TOTAL = 50 * 1024 * 1024
+
+
+class KbStatus(NamedTuple):
+    root: str
+    nodes: int
+    contested: int
+    branch: str
+    remote: str
+    """URL without credentials; empty if no remote is configured."""
+    ahead: int
+    """Number of local commits that are not on the remote."""
+    behind: int
+    uncommitted: tuple[str, ...]
+    push_problem: str
+    """Why the last push failed; empty if it succeeded, or if nothing is left to push."""
+    diverged: bool
+    indexed_at: str
+    raw_bytes: int
+    secrets: int
+    """Number of secrets found by lint in the files checked so far."""
+    curation_due: bool
+    nudge: str
+    """One line to show at the start of a session; empty if there is nothing to do."""
+    unfinished: str = ""
+    """The merge, rebase, cherry-pick, revert or bisect in progress; empty if there is none."""
+    conflicted: tuple[str, ...] = ()
+    remote_problem: str = ""
+    """Why and when the last fetch failed; empty if it did not fail."""
 
 
 def store_status(git: Git) -> KbStatus:

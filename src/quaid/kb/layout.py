@@ -1,4 +1,4 @@
-"""File layout of a knowledge base (called a store here), access to its files, and results of commands.
+"""File layout of a knowledge base (called a store here), and access to its files.
 
 Nodes are the .org files outside raw/ and hidden folders, except index*.org, which are generated, and
 AGENT_CONTRACT.org, the rules for agents. Files are opened relative to a folder descriptor, and symlinks are
@@ -10,7 +10,6 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from quaid.folders.scanner import FOLDER_FLAGS, Folder, signature_of
 from quaid.model.sync_plan import FileSignature
@@ -134,66 +133,3 @@ def read_file(root: str, path: str) -> bytes:
     """Return the content of a file. Fail if any part of the path is a symlink."""
     with Folder(root) as folder:
         return folder.read(path, sys.maxsize)
-
-
-class KbStatus(NamedTuple):
-    root: str
-    nodes: int
-    contested: int
-    branch: str
-    remote: str
-    """URL without credentials; empty if no remote is configured."""
-    ahead: int
-    """Number of local commits that are not on the remote."""
-    behind: int
-    uncommitted: tuple[str, ...]
-    push_problem: str
-    """Why the last push failed; empty if it succeeded, or if nothing is left to push."""
-    diverged: bool
-    indexed_at: str
-    raw_bytes: int
-    secrets: int
-    """Number of secrets found by lint in the files checked so far."""
-    curation_due: bool
-    nudge: str
-    """One line to show at the start of a session; empty if there is nothing to do."""
-    unfinished: str = ""
-    """The merge, rebase, cherry-pick, revert or bisect in progress; empty if there is none."""
-    conflicted: tuple[str, ...] = ()
-    remote_problem: str = ""
-    """Why and when the last fetch failed; empty if it did not fail."""
-
-
-class KbCheck(NamedTuple):
-    name: str
-    well: bool
-    told: str
-    remedy: str = ""
-    missing: bool = False
-    """True if an optional part is absent or cannot be checked, which is neither a pass nor a failure."""
-
-    @property
-    def exit_status(self) -> int:
-        return 0 if self.well else 1
-
-
-class KbInitReport(NamedTuple):
-    root: str
-    created: bool
-    """False if the repository already had a commit."""
-    files: tuple[str, ...]
-    """Files written by this run."""
-    remote: str
-    """URL without credentials."""
-    commit: str
-
-
-class KbTimerReport(NamedTuple):
-    """The result of installing the timer, and the steps left for the user."""
-
-    kind: str  # systemd, launchd or cron
-    written: tuple[str, ...]  # new or changed files
-    unchanged: tuple[str, ...]
-    enabled: bool
-    to_run: tuple[str, ...]  # commands for the user to run, or the line to add to the crontab
-    problem: str = ""

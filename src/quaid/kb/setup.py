@@ -14,7 +14,6 @@ from quaid.formats import config_text
 from quaid.kb import git as git_cli, layout, node as nodes, repository, transaction
 from quaid.kb.catalog import Catalog
 from quaid.kb.git import Git
-from quaid.kb.layout import KbCheck, KbInitReport, KbTimerReport
 from quaid.kb.node import NodeDraft
 from quaid.kb.transaction import StoreChange
 from quaid.storage import files as durable_files
@@ -51,6 +50,41 @@ The rules are in AGENT_CONTRACT.org.""",
     confidence="user-stated",
     source="ai-kb init",
 )
+
+
+class KbCheck(NamedTuple):
+    name: str
+    well: bool
+    told: str
+    remedy: str = ""
+    missing: bool = False
+    """True if an optional part is absent or cannot be checked, which is neither a pass nor a failure."""
+
+    @property
+    def exit_status(self) -> int:
+        return 0 if self.well else 1
+
+
+class KbInitReport(NamedTuple):
+    root: str
+    created: bool
+    """False if the repository already had a commit."""
+    files: tuple[str, ...]
+    """Files written by this run."""
+    remote: str
+    """URL without credentials."""
+    commit: str
+
+
+class KbTimerReport(NamedTuple):
+    """The result of installing the timer, and the steps left for the user."""
+
+    kind: str  # systemd, launchd or cron
+    written: tuple[str, ...]  # new or changed files
+    unchanged: tuple[str, ...]
+    enabled: bool
+    to_run: tuple[str, ...]  # commands for the user to run, or the line to add to the crontab
+    problem: str = ""
 
 
 def clone_store(git: Git, url: str, environ: Mapping[str, str], *, force: bool = False) -> Git:

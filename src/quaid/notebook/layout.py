@@ -89,16 +89,6 @@ def list_files(root: str) -> list[str]:
     return files
 
 
-class RememberedLine(NamedTuple):
-    """A remembered line and its location."""
-
-    text: str
-    path: str
-    line: int
-    written: bool
-    """False if the line already existed."""
-
-
 class RecallHit(NamedTuple):
     """A range of lines in a file that matches a query."""
 

@@ -19,7 +19,7 @@ from quaid.formats import sections
 from quaid.model import plain_text, slug as slugs
 from quaid.notebook import classifier
 from quaid.notebook.changes import is_foreign_forget, is_foreign_reminder, strip_correction
-from quaid.notebook.layout import DAILY, LISTS, NOTEBOOK_FOLDERS, RememberedLine
+from quaid.notebook.layout import DAILY, LISTS, NOTEBOOK_FOLDERS
 
 MAX_LIST_SENTENCE = 2_000
 """A sentence with more characters is not searched for the name of a list."""
@@ -696,6 +696,16 @@ def category_of(path: str) -> str:
 def needs_file_list(content: str, file: str | None) -> bool:
     """Return True if `choose_target` needs the list of existing files."""
     return "/" not in file if file else _names_list(content[:MAX_LIST_SENTENCE])
+
+
+class RememberedLine(NamedTuple):
+    """A remembered line and its location."""
+
+    text: str
+    path: str
+    line: int
+    written: bool
+    """False if the line already existed."""
 
 
 class UpdatedNote(NamedTuple):

@@ -23,8 +23,7 @@ from quaid.kb import (
 from quaid.kb.catalog import Catalog, KbMatch
 from quaid.kb.edits import MAX_CAPTURE_BYTES
 from quaid.kb.git import Git
-from quaid.kb.health import CurationReport
-from quaid.kb.layout import KbCheck, KbInitReport, KbStatus, KbTimerReport
+from quaid.kb.health import CurationReport, KbStatus
 from quaid.kb.node import (
     CREATOR_PATTERN,
     CREATORS,
@@ -34,6 +33,7 @@ from quaid.kb.node import (
     NodeDraft,
     NodeFilters,
 )
+from quaid.kb.setup import KbCheck, KbInitReport, KbTimerReport
 from quaid.kb.transaction import ChangeResult, StoreChange
 from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Arg, Named, op

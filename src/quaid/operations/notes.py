@@ -13,8 +13,7 @@ from quaid.model.corrections import Wording
 from quaid.model.plain_text import shorten
 from quaid.model.slug import fold_name
 from quaid.notebook import changes, layout, router
-from quaid.notebook.layout import RememberedLine
-from quaid.notebook.router import Classification
+from quaid.notebook.router import Classification, RememberedLine
 from quaid.operations import background, corrections
 from quaid.operations.corrections import (
     Correction,
