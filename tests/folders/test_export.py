@@ -99,7 +99,20 @@ ODD_SLUGS = [
     "d/" + "y" * (slugs.LONGEST - 2),
     "/".join("a" * 128),
     "people/-x-",
+    "n/" + "吃" * 84,
 ]
+
+
+@pytest.mark.parametrize("to", [None, "org-roam"])
+def test_a_page_with_the_longest_name_is_exported_with_its_data(
+    brain: Brain, tmp_path: Path, to: exporter.ExportFormat | None
+) -> None:
+    address = "n/" + "吃" * 84  # 252 bytes; with .json it would be too long for a file name
+    put(brain, address, {}, "Text.", title="Food")
+    page_id = pages.require(brain.db, address).id
+    brain.db.write(lambda tx: pages.write_raw_data(tx, page_id, {"crm": 7}, brain.now(), []))
+    report = exporter.export_pages(brain.db, str(tmp_path / "out"), to, force=False, progress=brain.progress)
+    assert (report.pages, report.sidecars) == (1, 0 if to else 1)
 
 
 def test_every_slug_comes_back_as_itself(brain: Brain, tmp_path: Path) -> None:

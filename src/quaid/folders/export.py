@@ -450,7 +450,7 @@ def shorten_problems(problems: list[str]) -> list[str]:
 
 # Export
 
-MAX_EXPORT_NAME = 240  # file systems allow 255 bytes, including the extension
+MAX_EXPORT_NAME = 240  # bytes; file systems allow 255, including the extension
 NO_TITLE = "\0"
 SHOWN_IMPORTS = 3
 
@@ -931,8 +931,9 @@ def export_path(address: str) -> str:
     """
     *folders, name = address.split("/")
     folders = [f"{folder}_" if folder in scanner.SKIPPED_FOLDERS else folder for folder in folders]
-    if len(name) > MAX_EXPORT_NAME:
-        name = f"{name[: MAX_EXPORT_NAME - 13]}-{indexer.digest(address.encode())[:12]}"
+    if len(name.encode()) > MAX_EXPORT_NAME:
+        start = name.encode()[: MAX_EXPORT_NAME - 13].decode("utf-8", "ignore")
+        name = f"{start}-{indexer.digest(address.encode())[:12]}"
     path = "/".join([*folders, f"{name}.md"])
     return f"{name}.markdown" if path in scanner.SPECIAL_NAMES else path
 
