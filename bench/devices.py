@@ -28,7 +28,8 @@ from quaid.model.merge import find_conflicts
 from quaid.operations import dispatch, spaces as operations
 from quaid.spaces.protocol import InvitationLink, Push, hash_secret, new_token
 from quaid.spaces.replica import Replica, SyncedSpace
-from quaid.storage import collections, spaces
+from quaid.storage.collections import Collections
+from quaid.storage.spaces import Spaces
 
 PAGES, QUICK_PAGES = 10_000, 300
 FLEETS = ((3, 140), (10, 42), (50, 8))
@@ -61,12 +62,12 @@ class Laptop:
 
     def sync(self, hub: Any = None) -> SyncedSpace:
         brain = self.brain
-        row = spaces.require_space(brain.db, "team")
-        place = (brain.db, hub or self.hub, collections.require(brain.db, "team"), row)
+        row = Spaces(brain.db).require("team")
+        place = (brain.db, hub or self.hub, Collections(brain.db).require("team"), row)
         return Replica(*place, now=brain.now, new_uuid=brain.new_uuid, progress=brain.progress).sync()
 
     def bundles(self) -> dict[str, Any]:
-        space = spaces.require_space(self.brain.db, "team")
+        space = Spaces(self.brain.db).require("team")
         pages = {
             uuid: space.read_page(self.brain.db, uuid).bundle for uuid in space.all_revisions(self.brain.db)
         }
@@ -147,7 +148,7 @@ def _join_all(store: SqliteHubStore, folder: str, pages: int, count: int) -> lis
             shutil.copytree(first, place)
         laptops.append(Laptop(place, hub, SKEW_SECONDS * (number % 3 - 1)))
         db = laptops[-1].brain.db
-        row = spaces.require_space(db, "team")
+        row = Spaces(db).require("team")
         db.write(partial(row.update, device=hub.caller.device, acknowledged=-1))
         laptops[-1].sync()
     return laptops

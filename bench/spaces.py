@@ -27,7 +27,7 @@ from quaid.model.bundle import Bundle, digest, encode
 from quaid.operations import dispatch, spaces
 from quaid.spaces.http_client import HttpHub
 from quaid.spaces.protocol import InvitationLink, Push, format_link, hash_secret, new_token
-from quaid.storage import spaces as space_table
+from quaid.storage.spaces import Spaces
 
 RUNS, QUICK_RUNS = 300, 50
 PUSH_MS, DELAY_SECONDS, RSS_MB = 30, 1, 600
@@ -167,7 +167,7 @@ def join_and_idle(pid: int, url: str, place: str, folder: str, count: int) -> li
         joined = run(brain, "join", link=link)
         spent, own = cpu_seconds(pid) - before, time.process_time() - began
         assert joined.sync.pulled == count, joined.sync
-        row = space_table.require_space(brain.db, "large")
+        row = Spaces(brain.db).require("large")
         with closing(spaces.connect_space(brain, row)) as hub:
             spaces.sync_space(brain, row, hub)
             before = cpu_seconds(pid)

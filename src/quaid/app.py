@@ -25,6 +25,7 @@ from quaid.storage import (
     history,
     key_sources,
 )
+from quaid.storage.collections import Collections
 from quaid.storage.sqlite.errors import version_problem as version_problem
 
 if TYPE_CHECKING:
@@ -439,7 +440,7 @@ class Brain:
             parts = slugs.parse_only(",".join(items))
         except ValueError as error:
             raise InvalidArgument(name=name, problem=str(error)) from None
-        names = [*dict.fromkeys((*(row.name for row in collections.list_all(self.db)), *FIXED_PARTS))]
+        names = [*dict.fromkeys((*(row.name for row in Collections(self.db).all()), *FIXED_PARTS))]
         for part in parts:
             if not part.startswith(slugs.ONLY_PREFIXES) and part not in names:
                 there = f"{', '.join(names)}, wing:NAME and project:NAME"

@@ -27,7 +27,9 @@ from quaid.app import Brain
 from quaid.errors import Cancelled, Defect, QuaidError
 from quaid.operations import dispatch
 from quaid.storage import collections as stored_collections, embedding_queue, leases, spaces as stored_spaces
+from quaid.storage.collections import Collections
 from quaid.storage.embedding_queue import EmbeddedRange
+from quaid.storage.spaces import Spaces
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -205,7 +207,7 @@ def _record_failure(brain: Brain, job: str, problem: str) -> None:
     if job == "watch":
         collections.record_watch_failure(brain, problem)
     elif job == "sync":
-        for space in stored_spaces.list_spaces(brain.db):
+        for space in Spaces(brain.db).all():
             brain.db.write(partial(space.update, problem=problem))
     elif job == "dream":
         dream.record_failure(brain, problem)
@@ -279,7 +281,7 @@ class Supervisor:
 
     def _wants_sync(self, brain: Brain) -> bool:
         """Return True if a collection is shared and no process syncs shared spaces."""
-        is_shared = bool(stored_spaces.list_spaces(brain.db))
+        is_shared = bool(Spaces(brain.db).all())
         return is_shared and not leases.is_leased(brain.db.path, stored_spaces.LEASE)
 
     def _wants_dream(self, brain: Brain) -> bool:
@@ -294,7 +296,7 @@ class Supervisor:
         """Return True if a folder has no watcher, and no other process is likely to watch it soon."""
         watched = [
             leases.is_leased(brain.db.path, collection.watch_lease)
-            for collection in stored_collections.list_all(brain.db)
+            for collection in Collections(brain.db).all()
             if collection.is_attached
         ]
         is_free = not all(watched)

@@ -15,7 +15,7 @@ from quaid.folders import atomic_write
 from quaid.folders.indexer import digest
 from quaid.folders.scanner import LARGEST_FILE, Folder
 from quaid.folders.sync import SyncReport, sync_collection
-from quaid.storage import collections
+from quaid.storage.collections import Collections
 from quaid.storage.sqlite.connection import Transaction
 
 pytestmark = [pytest.mark.promise("never overwrite unread text"), pytest.mark.usefixtures("one_case")]
@@ -67,7 +67,7 @@ def synced(
         if waiting and done == total:
             waiting.pop()()
 
-    collection = collections.require(brain.db, FOLDER)
+    collection = Collections(brain.db).require(FOLDER)
     return sync_collection(
         brain.db, collection, now=brain.now(), new_uuid=brain.new_uuid, progress=progress, only=only
     )
@@ -145,7 +145,7 @@ def test_file_that_a_user_changed_after_us_is_not_changed_back(brain: Brain, roo
 
         old = pages.require(brain.db, "a", FOLDER)
         new = editing.build_checked_page("a", {}, "Ours.", "", old)
-        collection = collections.require(brain.db, FOLDER)
+        collection = Collections(brain.db).require(FOLDER)
         page_writer.save_page(
             brain.db, tx, collection, old, new, uuid=OURS, now=brain.now(), expected_version=1
         )

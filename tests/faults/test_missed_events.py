@@ -12,7 +12,7 @@ from tests.faults.ledger import Cases
 from tests.faults.workspace import FOLDER, files, open_brain, run
 
 from quaid.folders.watcher import SystemHints, Watcher, WatchPace
-from quaid.storage import collections
+from quaid.storage.collections import Collections
 
 pytestmark = pytest.mark.promise("missed events")
 PATIENCE = 30.0
@@ -42,7 +42,7 @@ class HardOfHearing(SystemHints):
 
 def watch(home: Path, stop: threading.Event) -> None:
     with open_brain(home) as brain:
-        ids = frozenset(item.id for item in collections.list_all(brain.db) if item.root)
+        ids = frozenset(item.id for item in Collections(brain.db).all() if item.root)
         Watcher(
             *(brain.db,),
             now=brain.now,

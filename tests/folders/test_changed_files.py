@@ -9,8 +9,7 @@ from quaid.app import Brain
 from quaid.folders.sync import FileStatCache, changed_paths
 from quaid.operations import dispatch
 from quaid.operations.collections import attach_folder
-from quaid.storage import collections
-from quaid.storage.collections import Collection
+from quaid.storage.collections import Collection, Collections
 
 OLD = 1_600_000_000
 
@@ -22,7 +21,7 @@ def notes(brain: Brain, tmp_path: Path) -> Collection:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(path)
     attach_folder(brain, "notes", str(tmp_path / "notes"))
-    return collections.require(brain.db, "notes")
+    return Collections(brain.db).require("notes")
 
 
 @pytest.fixture

@@ -20,19 +20,19 @@ from quaid.errors import (
 from quaid.folders import page_writer
 from quaid.folders.page_writer import EditResult, TextChange
 from quaid.operations.collections import attach_folder
-from quaid.storage import collections, pages
-from quaid.storage.collections import Collection
+from quaid.storage import pages
+from quaid.storage.collections import Collection, Collections
 
 WORKER = """
 import sys
 from quaid.app import Brain
 from quaid.config import Settings
-from quaid.storage import collections
+from quaid.storage.collections import Collections
 from quaid.folders.page_writer import edit_file
 
 db, cwd, who, times = sys.argv[1:]
 with Brain(Settings(db, cwd, cwd)) as brain:
-    notes = collections.require(brain.db, "notes")
+    notes = Collections(brain.db).require("notes")
     for number in range(int(times)):
         edit_file(brain.db, notes, "log.md", lambda old: (old or "") + f"- {who} {number}\\n",
                   now=brain.now(), new_uuid=brain.new_uuid, progress=brain.progress)
@@ -43,7 +43,7 @@ with Brain(Settings(db, cwd, cwd)) as brain:
 def notes(brain: Brain, tmp_path: Path) -> Collection:
     (tmp_path / "notes").mkdir()
     attach_folder(brain, "notes", str(tmp_path / "notes"), kind="notebook")
-    return collections.require(brain.db, "notes")
+    return Collections(brain.db).require("notes")
 
 
 def edit(

@@ -15,6 +15,7 @@ from quaid.errors import FileTrouble
 from quaid.folders import importer, indexer, sync
 from quaid.folders.indexer import Spool
 from quaid.storage import collections
+from quaid.storage.collections import Collections
 from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
@@ -103,7 +104,7 @@ def bring(db: Database, folder: Path, progress: Any = lambda *_: None) -> Any:
 
 def follow(db: Database, folder: Path) -> Any:
     db.write(lambda tx: collections.add(tx, "notes", "markdown", str(folder), True, NOW))
-    collection = collections.require(db, "notes")
+    collection = Collections(db).require("notes")
     return sync.sync_collection(db, collection, now=NOW, new_uuid=numbered(), progress=lambda *_: None)
 
 

@@ -20,6 +20,7 @@ from quaid.app import Brain
 from quaid.folders import sync
 from quaid.folders.sync import SyncReport
 from quaid.storage import collections
+from quaid.storage.collections import Collections
 
 PAGES = 30
 WITHOUT_PRIVILEGE = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner")
@@ -36,7 +37,7 @@ class Stage(NamedTuple):
     def sync(self, progress: Callable[..., None] | None = None) -> SyncReport:
         return sync.sync_collection(
             self.brain.db,
-            collections.require(self.brain.db, "notes"),
+            Collections(self.brain.db).require("notes"),
             now=self.brain.now(),
             new_uuid=self.brain.new_uuid,
             progress=progress or self.brain.progress,
@@ -157,7 +158,7 @@ def a_link_to_itself(stage: Stage) -> Mend:
 
 
 def a_path_that_is_too_long(stage: Stage) -> Mend:
-    collection = collections.require(stage.brain.db, "notes")
+    collection = Collections(stage.brain.db).require("notes")
 
     def put(root: str) -> None:
         stage.brain.db.write(lambda tx: collection.update(tx, root_path=root))
@@ -167,7 +168,7 @@ def a_path_that_is_too_long(stage: Stage) -> Mend:
 
 
 def no_path_at_all(stage: Stage) -> Mend:
-    collection = collections.require(stage.brain.db, "notes")
+    collection = Collections(stage.brain.db).require("notes")
 
     def put(root: str) -> None:
         stage.brain.db.write(lambda tx: collection.update(tx, root_path=root))
@@ -373,7 +374,7 @@ def is_well(stage: Stage, before: list[Any]) -> None:
     assert (report.halted, report.removed, report.new) == ("", 0, 1)
     after = stage.pages()
     assert [row for row in after if row[1] != "later"] == before
-    assert collections.require(stage.brain.db, "notes").halted_at is None
+    assert Collections(stage.brain.db).require("notes").halted_at is None
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda each: each.__name__)
@@ -385,7 +386,7 @@ def test_a_folder_that_cannot_be_trusted_loses_no_page(stage: Stage, broken: Cal
         assert BROKEN[broken] in report.halted
         assert (report.removed, report.hidden, report.exit_status) == (0, 0, 1)
         assert [row for row in stage.pages() if row in before] == before
-    collection = collections.require(stage.brain.db, "notes")
+    collection = Collections(stage.brain.db).require("notes")
     assert BROKEN[broken] in str(collection.halt_reason)
     mend()
     if broken is a_folder_of_somebody_else:  # their pages came in; they go as any other

@@ -17,7 +17,7 @@ from quaid.config import Settings
 from quaid.errors import Busy
 from quaid.folders import sync as syncing
 from quaid.folders.watcher import ADDED, MAX_HINTS, ChangeHints, WatchBegan
-from quaid.storage import collections
+from quaid.storage.collections import Collections
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_folder_that_vanishes_is_reported_and_nothing_goes(watched: Watched, tmp
         (watched.root / "a.md").write_text("# a\n\nBack again.\n")
         watched.wait(lambda: watched.says("a", "Back again"))
         assert ids(watched) == {slug: uuid for slug, (uuid, _) in before.items()}
-    assert collections.require(watched.brain.db, "notes").halt_reason is None
+    assert Collections(watched.brain.db).require("notes").halt_reason is None
 
 
 def test_a_folder_that_is_deleted_file_by_file_keeps_its_pages(watched: Watched) -> None:
@@ -180,7 +180,7 @@ def test_collections_that_come_and_go_are_noticed(watched: Watched, tmp_path: Pa
         watched.wait(lambda: "m" in watched.pages())
         (tmp_path / "more" / "m.md").write_text("# m\n\nWatched too.\n")
         watched.wait(lambda: watched.says("m", "Watched too"))
-        watched.brain.db.write(lambda tx: collections.require(tx, "more").update(tx, state="detached"))
+        watched.brain.db.write(lambda tx: Collections(tx).require("more").update(tx, state="detached"))
         time.sleep(3 * PACE.look)
         (tmp_path / "more" / "m.md").write_text("# m\n\nNot any more.\n")
         time.sleep(3 * PACE.debounce)

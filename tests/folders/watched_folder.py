@@ -12,6 +12,7 @@ from quaid.app import Brain
 from quaid.folders import sync as syncing, watcher
 from quaid.folders.watcher import ChangeHints, SystemHints, Watcher, WatchPace, WatchSynced
 from quaid.storage import collections
+from quaid.storage.collections import Collections
 
 PACE = WatchPace(debounce=0.15, longest=1.0, look=0.1, rescan=60.0, poll=0.2, retry=0.1, step=0.03)
 PATIENCE = 60.0
@@ -41,7 +42,7 @@ class Watched:
     def sync(self, **how: Any) -> syncing.SyncReport:
         return syncing.sync_collection(
             self.brain.db,
-            collections.require(self.brain.db, self.name),
+            Collections(self.brain.db).require(self.name),
             now=self.brain.now(),
             new_uuid=self.brain.new_uuid,
             progress=self.brain.progress,
@@ -57,7 +58,7 @@ class Watched:
     ) -> Iterator[None]:
         """Watch with a separate connection, as a process would. Return after the first sync, or after `until`."""
         self.stop.clear()
-        self.chosen = frozenset(item.id for item in collections.list_all(self.brain.db) if item.root)
+        self.chosen = frozenset(item.id for item in Collections(self.brain.db).all() if item.root)
 
         def work() -> None:
             with Brain(self.brain.settings) as brain:

@@ -25,7 +25,8 @@ from quaid.hub.store import SqliteHubStore
 from quaid.operations import dispatch, spaces as operations
 from quaid.spaces.protocol import Caller, InvitationLink, Push
 from quaid.spaces.replica import Replica, SyncedSpace
-from quaid.storage import collections, spaces
+from quaid.storage.collections import Collections
+from quaid.storage.spaces import Spaces
 from quaid.storage.sqlite.connection import Database
 
 LONG = os.environ.get("QUAID_LONG") == "1"
@@ -148,9 +149,9 @@ class Device:
     def sync(self, hub: Any, fault: Fault | None = None) -> SyncedSpace | None:
         """Sync; return None if the hub could not be reached or the device was killed."""
         brain = self.brain
-        space = spaces.require_space(brain.db, "team")
+        space = Spaces(brain.db).require("team")
         replica = Replica(
-            *(brain.db, hub, collections.require(brain.db, "team"), space),
+            *(brain.db, hub, Collections(brain.db).require("team"), space),
             now=brain.now,
             new_uuid=brain.new_uuid,
             progress=brain.progress,
@@ -165,7 +166,7 @@ class Device:
             return None
 
     def bundles(self) -> dict[str, Any]:
-        space = spaces.require_space(self.brain.db, "team")
+        space = Spaces(self.brain.db).require("team")
         uuids = space.all_revisions(self.brain.db)
         pages = {uuid: space.read_page(self.brain.db, uuid).bundle for uuid in uuids}
         return {uuid: bundle for uuid, bundle in pages.items() if bundle is not None}
@@ -272,7 +273,7 @@ class World:
             assert None not in reports
             assert not [report.problems for report in reports if report and report.problems]
             last = self.devices[0].hub.spaces()[0].last_seq
-            rows = [spaces.require_space(device.brain.db, "team") for device in self.devices]
+            rows = [Spaces(device.brain.db).require("team") for device in self.devices]
             if all(row.cursor == last for row in rows) and not any(r.waiting for r in reports if r):
                 return
         raise AssertionError("the devices do not converge")

@@ -14,7 +14,8 @@ from tests.mcp.pipes import PATIENCE, ROOT, SOURCE, Pipes, content_of
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch
-from quaid.storage import collections, leases
+from quaid.storage import leases
+from quaid.storage.collections import Collections
 
 Start = Callable[..., Pipes]
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks the system about processes")
@@ -45,7 +46,7 @@ def owner(settings: Settings) -> int:
     """Return the process that watches now, or 0."""
     path = os.path.realpath(settings.db_path)
     with Brain(settings) as brain:
-        names = [row.watch_lease for row in collections.list_all(brain.db) if row.is_attached]
+        names = [row.watch_lease for row in Collections(brain.db).all() if row.is_attached]
     held = [name for name in names if leases.is_leased(path, name)]
     return leases.read_state(path, held[0]).get("pid", 0) if held else 0
 

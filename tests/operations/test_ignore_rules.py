@@ -9,6 +9,7 @@ from quaid.app import Brain
 from quaid.errors import CollectionReadOnly, FileTrouble, InvalidArgument, NotFound
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
+from quaid.storage.collections import Collections
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
@@ -110,10 +111,9 @@ def test_a_page_that_is_ignored_is_not_restored_over_its_file(brain: Brain, note
 def test_a_file_in_an_ignored_folder_cannot_be_let_in_alone(brain: Brain, notes: Path) -> None:
     """As with git: what is in a folder that is left out is not looked at, by a sync of some files either."""
     from quaid.folders.sync import sync_collection
-    from quaid.storage import collections
 
     (notes / ".quaidignore").write_text("drafts/\n!drafts/one.md\n")
-    collection = collections.require(brain.db, "notes")
+    collection = Collections(brain.db).require("notes")
 
     def again(only: list[str] | None) -> None:
         sync_collection(

@@ -18,7 +18,7 @@ from quaid.errors import (
 )
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
-from quaid.storage import collections
+from quaid.storage.collections import Collections
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def test_a_notebook_is_laid_out_once_and_what_is_there_stays(brain: Brain, tmp_p
     again = run(brain, "notebook init", path="mine")
     assert (again["created"], again["folders"]) == (False, [])
     assert (root / "reference/contacts.md").read_text() == "## Ann\n- 555\n"
-    collection = collections.require(brain.db, "notebook")
+    collection = Collections(brain.db).require("notebook")
     assert (collection.kind, collection.root, collection.writable) == ("notebook", str(root), True)
 
 

@@ -18,6 +18,7 @@ from quaid.config import Settings
 from quaid.errors import DamagedDatabase, MissingDatabase, NotFound
 from quaid.operations import dispatch
 from quaid.storage import checks, collections, pages
+from quaid.storage.collections import Collections
 
 SRC = str(Path(__file__).resolve().parents[2] / "src")
 
@@ -59,7 +60,7 @@ def delete(brain: Brain) -> None:
 def attached(brain: Brain) -> list[tuple[Any, ...]]:
     return [
         (item.name, item.kind, item.root, item.writable, item.is_write_target)
-        for item in collections.list_all(brain.db)
+        for item in Collections(brain.db).all()
     ]
 
 

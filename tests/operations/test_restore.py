@@ -15,7 +15,7 @@ from quaid.app import Brain
 from quaid.errors import AlreadyExists, CollectionReadOnly, FileTrouble, IdsStopped, InvalidArgument, NotFound
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
-from quaid.storage import collections
+from quaid.storage.collections import Collections
 
 FILES = {
     "README.md": b"# Read me\n",
@@ -68,7 +68,7 @@ def test_a_lost_folder_is_written_back_byte_for_byte(brain: Brain, notes: Path, 
     result = run(brain, "collection restore", name="notes", target=str(target))
     assert (result["files"], result["without_bytes"]) == (len(FILES), [])
     assert tree(target) == FILES
-    collection = collections.require(brain.db, "notes")
+    collection = Collections(brain.db).require("notes")
     assert (collection.root, collection.state, collection.halted_at) == (str(target), "active", None)
     synced = run(brain, "collection sync")["syncs"][0]
     assert (synced["halted"], synced["new"], synced["changed"], synced["removed"]) == ("", 0, 0, 0)
@@ -88,7 +88,7 @@ def test_a_detached_collection_comes_back(brain: Brain, notes: Path, tmp_path: P
     shutil.rmtree(notes)
     run(brain, "collection restore", name="notes", target=str(tmp_path / "again"))
     assert tree(tmp_path / "again") == FILES
-    assert collections.require(brain.db, "notes").state == "active"
+    assert Collections(brain.db).require("notes").state == "active"
 
 
 def test_restore_writes_the_current_text_of_edited_pages(brain: Brain, notes: Path, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_place_that_is_taken_is_refused(brain: Brain, notes: Path, tmp_path: P
     run(brain, "collection add", name="other", path=str(tmp_path / "other"))
     with pytest.raises((AlreadyExists, FileTrouble)):
         run(brain, "collection restore", name="notes", target=str(tmp_path / where))
-    collection = collections.require(brain.db, "notes")
+    collection = Collections(brain.db).require("notes")
     assert (collection.root, collection.state) == (str(notes), "active")
     assert tree(notes) == FILES
 
@@ -122,7 +122,7 @@ def test_a_restore_that_fails_leaves_everything_as_it_was(brain: Brain, notes: P
     brain.progress = stop
     with pytest.raises(Exception, match="Stopped on request"):
         run(brain, "collection restore", name="notes", target=str(tmp_path / "again"))
-    collection = collections.require(brain.db, "notes")
+    collection = Collections(brain.db).require("notes")
     assert (collection.root, collection.state) == (str(notes), "active")
     assert not (tmp_path / "again").exists()
     assert not [name for name in os.listdir(tmp_path) if "quaid-" in name]
@@ -135,17 +135,17 @@ def test_bytes_that_are_damaged_are_not_put_in_place(brain: Brain, notes: Path, 
     with pytest.raises(FileTrouble, match="does not read as it was written"):
         run(brain, "collection restore", name="notes", target=str(tmp_path / "again"))
     assert not (tmp_path / "again").exists()
-    assert collections.require(brain.db, "notes").state == "active"
+    assert Collections(brain.db).require("notes").state == "active"
 
 
 def test_a_restore_that_was_killed_at_its_last_step_is_taken_up(
     brain: Brain, notes: Path, tmp_path: Path
 ) -> None:
     target = fill(tmp_path / "again")
-    collection = collections.require(brain.db, "notes")
+    collection = Collections(brain.db).require("notes")
     brain.db.write(lambda tx: collection.update(tx, state="restoring"))
     run(brain, "collection restore", name="notes", target=str(target))
-    assert collections.require(brain.db, "notes")[3:5] == (str(target), "active")
+    assert Collections(brain.db).require("notes")[3:5] == (str(target), "active")
 
 
 def test_pages_without_a_folder_cannot_be_restored(brain: Brain) -> None:

@@ -15,7 +15,8 @@ from quaid.operations import dispatch, spaces
 from quaid.operations.dispatch import json_value
 from quaid.spaces.protocol import InvitationLink
 from quaid.spaces.replica import SyncedSpace
-from quaid.storage import collections, spaces as store
+from quaid.storage.collections import Collections
+from quaid.storage.spaces import Spaces
 
 URL = "http://localhost:8765"
 NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z
@@ -53,7 +54,7 @@ class Laptop(Memory):
         space = self.hub.create_space(name, options.get("kind", "team"), bool(options.get("key")))
         if options.get("key"):
             spaces.keep_key(self.brain, space.id, options["key"])
-        spaces.attach_space(self.brain, self.hub, URL, space, collections.require(self.brain.db, collection))
+        spaces.attach_space(self.brain, self.hub, URL, space, Collections(self.brain.db).require(collection))
         return self.sync(collection)
 
     def join(
@@ -67,7 +68,7 @@ class Laptop(Memory):
         spaces.join_space(self.brain, self.hub, InvitationLink(URL, "", key), space, as_)
 
     def sync(self, collection: str = "team") -> SyncedSpace:
-        return spaces.sync_space(self.brain, store.require_space(self.brain.db, collection), self.hub)
+        return spaces.sync_space(self.brain, Spaces(self.brain.db).require(collection), self.hub)
 
     def put(self, slug: str, content: str, **arguments: Any) -> Any:
         return self.run("put", slug=slug, content=content, **arguments)
@@ -91,7 +92,7 @@ def settle_all(owner: Laptop, *others: Laptop) -> None:
 
 def bundles(laptop: Laptop, collection: str = "team") -> dict[str, Any]:
     """Return all pages of a shared collection as they would be pushed, by uuid."""
-    space = store.require_space(laptop.brain.db, collection)
+    space = Spaces(laptop.brain.db).require(collection)
     revisions = space.all_revisions(laptop.brain.db)
     pages = {uuid: space.read_page(laptop.brain.db, uuid).bundle for uuid in revisions}
     # The rows of a bundle have no order; the bytes have one.

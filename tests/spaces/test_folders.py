@@ -7,7 +7,7 @@ import pytest
 from tests.spaces.laptops import Laptop, bundles
 
 from quaid.errors import PageNotFound
-from quaid.storage import spaces as store
+from quaid.storage.spaces import Spaces
 
 Make = Callable[[str, str], Laptop]
 ADA = "---\ntags: [math]   # hers\n---\n# Ada\n\nLives in London.\n"
@@ -155,7 +155,7 @@ def test_headings_of_org_files_are_not_shared_and_do_not_wait(laptop: Make, tmp_
     mira.run("collection add", name="org", path=str(root))
     report = mira.share("org")
     assert (report.problem, report.pushed, report.waiting) == ("", 1, 0)
-    assert store.require_space(mira.brain.db, "org").outbox_counts(mira.brain.db) == {}
+    assert Spaces(mira.brain.db).require("org").outbox_counts(mira.brain.db) == {}
     assert [space["waiting"] for space in mira.run("status")["spaces"]] == [0]
 
 

@@ -33,9 +33,8 @@ from quaid.operations import dispatch, spaces
 from quaid.spaces import replica
 from quaid.spaces.protocol import Caller, Push, Space, SpaceKind
 from quaid.spaces.replica import SyncedSpace, new_key
-from quaid.storage import spaces as store
 from quaid.storage.leases import is_leased
-from quaid.storage.spaces import LEASE
+from quaid.storage.spaces import LEASE, Spaces
 from quaid.worker import Supervisor
 
 Make = Callable[[str], Memory]
@@ -159,12 +158,12 @@ def test_a_memory_without_its_credentials_joins_again_with_a_new_invitation(
     assert "There is no token" in noor.run("sync")["spaces"][0]["problem"]
     with pytest.raises(AlreadyExists, match="The person noor"):  # an owner cannot act as another person
         noor.run("join", link=invite(mira, person="noor"))
-    space = store.require_space(noor.brain.db, "team").space_id
+    space = Spaces(noor.brain.db).require("team").space_id
     code = StoreHub(hub.store, OPERATOR).invite(space, "write", "noor").code
     record = noor.run("join", link=f"{hub.url}/join#{code}", as_="team")
     assert (record["sync"]["pushed"], record["sync"]["problem"]) == (1, "")
     devices = {row["id"] for row in mira.run("devices", space="team")["devices"] if row["person"] == "noor"}
-    assert store.require_space(noor.brain.db, "team").device in devices
+    assert Spaces(noor.brain.db).require("team").device in devices
     assert len(devices) == 2
     with pytest.raises(AlreadyExists, match="It is the collection team"):
         noor.run("join", link="team")

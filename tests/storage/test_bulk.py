@@ -5,7 +5,8 @@ from typing import Any
 
 from quaid.model import page as page_model
 from quaid.model.page import Page
-from quaid.storage import chunks, collections, links, page_edits
+from quaid.storage import chunks, links, page_edits
+from quaid.storage.collections import Collections
 from quaid.storage.page_edits import NewPage
 from quaid.storage.sqlite.connection import Database
 
@@ -54,7 +55,7 @@ def test_together_is_as_one_by_one(tmp_path: Path) -> None:
 
     def together(tx: Any) -> None:
         new = [NewPage(item, uuid) for item, uuid in zip(TOGETHER, uuids, strict=True)]
-        assert page_edits.add_pages(tx, collections.require(tx, "default"), new, NOW) == [
+        assert page_edits.add_pages(tx, Collections(tx).require("default"), new, NOW) == [
             2,
             3,
             4,
@@ -88,7 +89,7 @@ def test_slugs_that_a_user_has_or_had_are_taken(tmp_path: Path) -> None:
             wanted = {
                 f"{slug}.md": slug for slug in ("notes/waits", "notes/before", "notes/free", "notes/wait")
             }
-            default = collections.require(tx, "default")
+            default = Collections(tx).require("default")
             assert default._replace(id=2).taken_slugs(tx, wanted) == set()
             return default.taken_slugs(tx, wanted)
 
@@ -99,6 +100,6 @@ def test_bulk_insert_of_no_pages_writes_nothing(tmp_path: Path) -> None:
     with Database.create(str(tmp_path / "a.db"), NOW) as db:
         before = rows(db)
         assert (
-            db.write(lambda tx: page_edits.add_pages(tx, collections.require(tx, "default"), [], NOW)) == []
+            db.write(lambda tx: page_edits.add_pages(tx, Collections(tx).require("default"), [], NOW)) == []
         )
         assert rows(db) == before

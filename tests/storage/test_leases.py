@@ -13,6 +13,7 @@ from quaid.app import Brain
 from quaid.errors import FileTrouble, ReadOnly
 from quaid.operations.collections import WatchOwner, take_watch_leases
 from quaid.storage import collections, embedding_queue, leases
+from quaid.storage.collections import Collections
 from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun, failure_state, record_state
 from quaid.storage.leases import Lease
 
@@ -219,7 +220,7 @@ def test_new_folder_is_taken_and_a_detached_one_released(folders: Brain) -> None
     id = add(folders, "more")
     take_watch_leases(folders, held, None)
     assert set(held) == before | {id}
-    folders.db.write(lambda tx: collections.require(tx, "more").update(tx, state="detached"))
+    folders.db.write(lambda tx: Collections(tx).require("more").update(tx, state="detached"))
     take_watch_leases(folders, held, None)
     assert set(held) == before
     assert not leases.is_leased(folders.db.path, f"watch-{id}")

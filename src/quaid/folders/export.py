@@ -46,7 +46,7 @@ from quaid.storage import (
     page_edits,
     pages,
 )
-from quaid.storage.collections import DEFAULT_COLLECTION, Collection
+from quaid.storage.collections import DEFAULT_COLLECTION, Collection, Collections
 from quaid.storage.conversations import Conversations
 from quaid.storage.facts import FactRow
 from quaid.storage.history import Imports
@@ -514,7 +514,7 @@ def export_pages(
     that cannot be read is reported and skipped, so that the rest of a damaged database can be saved.
     """
     if collection is not None:
-        collections.require(db, collection)
+        Collections(db).require(collection)
     with FolderWriter(target, force=force) as writer:
         run = _PageExport(db, writer, to or "markdown", collection)
         run.run(progress)
@@ -532,7 +532,7 @@ class _PageExport:
         """Collection, type and slug of each page to export."""
         self.unread = [f"number {page_id}" for page_id in lost]
         self.folders = {collection: ""} if collection else _collection_folders(self.addresses)
-        self.roots = {row.name: row.root for row in collections.list_all(db)}
+        self.roots = {row.name: row.root for row in Collections(db).all()}
         self.written: dict[str, PagesByType] = {name: {} for name in self.folders}
         self.with_data: list[str] = []
         self.places: dict[str, str] = {}
@@ -895,8 +895,8 @@ def _count_written(
 
 def _count_quarantined(db: Database, collection: str | None) -> int:
     try:
-        hidden = collections.page_counts(db)
-        chosen = [candidate for candidate in collections.list_all(db) if collection in (None, candidate.name)]
+        hidden = Collections(db).page_counts()
+        chosen = [candidate for candidate in Collections(db).all() if collection in (None, candidate.name)]
     except errors.DamagedDatabase:
         return 0
     return sum(hidden.get(candidate.id, (0, 0))[1] for candidate in chosen)

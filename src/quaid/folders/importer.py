@@ -38,6 +38,7 @@ from quaid.model.dates import timestamp
 from quaid.model.page import IMPORTED, Page
 from quaid.model.sync_plan import FileSignature, ScannedFile, SkippedEntry, path_key
 from quaid.storage import collections, history, page_edits, pages, trust
+from quaid.storage.collections import Collections
 from quaid.storage.history import ImportedFile, Imports
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
@@ -548,7 +549,7 @@ class ImportRun(FolderRun):
         created: Mapping[str, str] | None = None,
         remedy: str = "",
     ) -> None:
-        super().__init__(db, collections.require(db, IMPORT_COLLECTION), now, new_uuid, progress)
+        super().__init__(db, Collections(db).require(IMPORT_COLLECTION), now, new_uuid, progress)
         self.folder = folder
         self.root = printable(folder.root)
         self.import_id = import_id

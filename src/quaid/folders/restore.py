@@ -30,7 +30,7 @@ from quaid.storage import (
     page_edits,
     pages,
 )
-from quaid.storage.collections import Collection, CollectionState, PageFile
+from quaid.storage.collections import Collection, Collections, CollectionState, PageFile
 from quaid.storage.erase import QuarantinedPage
 from quaid.storage.facts import FactRow
 from quaid.storage.links import AddedLink, added_links
@@ -164,7 +164,7 @@ def restore_quarantined_page(
 
     In a collection without a folder, such as a shared space, only the page is restored.
     """
-    collection = collections.require(db, hidden.collection)
+    collection = Collections(db).require(hidden.collection)
     if collection.root is None and collection.state == "active":
         version = db.write(lambda tx: _unhide_without_file(db, tx, hidden, now))
         return QuarantineRestoreRecord(hidden.slug, collection.name, hidden.slug, version)
@@ -440,7 +440,7 @@ class AuditRun:
         """Compare the files with the pages in the index."""
         troubles = {
             file.path: file.problem
-            for files in collections.file_problems(self.db, self.collection.id).values()
+            for files in Collections(self.db).file_problems(self.collection.id).values()
             for file in files
         }
         by_path = {file.path: file for file in page_files if file.path is not None}

@@ -15,8 +15,7 @@ from quaid.errors import Busy, Cancelled, QuaidError
 from quaid.folders import indexer, scanner, sync
 from quaid.folders.scanner import FileNote
 from quaid.folders.sync import SyncReport
-from quaid.storage import collections
-from quaid.storage.collections import Collection
+from quaid.storage.collections import Collection, Collections
 from quaid.storage.sqlite.connection import Database
 
 MAX_HINTS = 100
@@ -203,7 +202,7 @@ class Watcher:
         """Update the watched folders to the active ones of the chosen collections. Return the new collections."""
         present = {
             collection.id: collection
-            for collection in collections.list_all(self.db)
+            for collection in Collections(self.db).all()
             if collection.id in chosen and collection.is_attached
         }
         for id, folder in list(self._folders.items()):
@@ -311,7 +310,7 @@ class Watcher:
         self.tell(WatchTrouble(folder.collection.name, problem, "it is tried again"))
 
     def _synced(self, folder: _WatchedFolder, only: list[str] | None) -> SyncReport | None:
-        collection = collections.find(self.db, folder.collection.name)
+        collection = Collections(self.db).find(folder.collection.name)
         if collection is None or collection.id != folder.collection.id or collection.root != folder.root:
             return None  # the collection was removed or moved in the meantime
         folder.collection = collection

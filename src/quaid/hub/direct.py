@@ -43,8 +43,8 @@ from quaid.spaces.protocol import (
     hash_code,
     new_code,
 )
-from quaid.storage import spaces as space_table
-from quaid.storage.collections import DEFAULT_COLLECTION, require
+from quaid.storage.collections import DEFAULT_COLLECTION, Collections
+from quaid.storage.spaces import Spaces
 
 INVITATION_HOURS = 24
 NOBODY = Caller("", "", "", "read")
@@ -218,9 +218,9 @@ class SpaceCopy:
         if not os.path.exists(path):
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             self._brain.create(path)
-        row = space_table.find_space(self._brain.db, DEFAULT_COLLECTION)
+        row = Spaces(self._brain.db).find(DEFAULT_COLLECTION)
         if row is None:
-            collection = require(self._brain.db, DEFAULT_COLLECTION)
+            collection = Collections(self._brain.db).require(DEFAULT_COLLECTION)
             row = operations.attach_space(self._brain, self._hub, "", space, collection)
         if row.cursor != space.last_seq:
             synced = operations.sync_space(self._brain, row, self._hub)

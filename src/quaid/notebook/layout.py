@@ -18,8 +18,7 @@ from quaid.model import dates
 from quaid.model.page import ALL_BY_PERSON, PERSON, LineTrust, escape_delimiters
 from quaid.model.plain_text import count_tokens
 from quaid.model.sync_plan import ScannedFile, SkippedEntry
-from quaid.storage import collections
-from quaid.storage.collections import Collection
+from quaid.storage.collections import Collection, Collections
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
@@ -32,7 +31,7 @@ def find_notebook(db: "Database") -> Collection | None:
     """Return the active notebook: the collection named "notebook", else the first notebook, else None."""
     notebooks = [
         collection
-        for collection in collections.list_all(db)
+        for collection in Collections(db).all()
         if collection.kind == NOTEBOOK_KIND and collection.state == "active"
     ]
     return min(notebooks, key=lambda notebook: notebook.name != NOTEBOOK_NAME, default=None)

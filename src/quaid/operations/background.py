@@ -12,7 +12,7 @@ from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.folders.sync import sync_collection
 from quaid.model.plain_text import count_noun
 from quaid.storage import briefing, collections, embedding_queue, files as durable_files, vectors
-from quaid.storage.collections import AttachedFolder, FolderList
+from quaid.storage.collections import AttachedFolder, Collections, FolderList
 from quaid.storage.embedding_queue import EmbeddingFailure
 from quaid.storage.questions import Gaps
 from quaid.storage.sqlite import backup as backups
@@ -224,10 +224,10 @@ def _rebuild_memory(brain: Brain, path: str, folder_list: FolderList) -> str:
                         missing.append(f"{folder.name} ({problem})")
                     else:
                         taken_in.append(folder.name)
-                shown = collections.page_counts(other.db)
+                shown = Collections(other.db).page_counts()
                 pages = {
                     collection.name: shown.get(collection.id, (0, 0))[0]
-                    for collection in collections.list_all(other.db)
+                    for collection in Collections(other.db).all()
                 }
             durable_files.rename_durably(unfinished, path)
         finally:
@@ -246,12 +246,12 @@ def _attach_listed_folder(brain: Brain, folder: AttachedFolder) -> str:
     def work(tx: Transaction) -> None:
         collections.add(tx, folder.name, folder.kind, folder.root, folder.writable, now)
         if folder.is_write_target:
-            collections.require(tx, folder.name).update(tx, is_write_target=True)
+            Collections(tx).require(folder.name).update(tx, is_write_target=True)
 
     brain.db.write(work)
     if not os.path.isdir(folder.root):
         return f"{folder.root} is not there"
-    collection = collections.require(brain.db, folder.name)
+    collection = Collections(brain.db).require(folder.name)
     try:
         sync_collection(brain.db, collection, now=now, new_uuid=brain.new_uuid, progress=brain.progress)
     except QuaidError as error:

@@ -23,12 +23,14 @@ from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.search.answer import build_answer
 from quaid.search.candidates import WORDS_ONLY, rank_question
-from quaid.storage import collections, erase as erasure, expiry, page_edits, pages, spaces as shared, vectors
+from quaid.storage import erase as erasure, expiry, page_edits, pages, vectors
+from quaid.storage.collections import Collections
 from quaid.storage.erase import EraseTarget, Erasure, TextErasure
 from quaid.storage.expiry import ExpiredRow
 from quaid.storage.files import scan_files_in_subprocess
 from quaid.storage.page_edits import MergedRows
 from quaid.storage.pages import TEXTS_PER_QUERY, Duplicates, PageHead, PageRow, StoredPair
+from quaid.storage.spaces import Spaces
 from quaid.storage.sqlite import backup
 from quaid.storage.sqlite.backup import DatabaseCopy
 from quaid.storage.sqlite.connection import Transaction
@@ -265,7 +267,7 @@ def merge(
         _check_version(target, gone, expected_version, other_version)
         editing.refuse_page_of_folder(brain, target.slug, target.collection, "Change")
         made = _merged_page(target, gone)
-        collection = collections.require(brain.db, target.collection)
+        collection = Collections(brain.db).require(target.collection)
         page_writer.keep_old_version(tx, collection.id, target, now, brain.new_uuid())
         version, moved = page_edits.merge_pages(tx, target, gone, made, now)
         return _merge_record(target, gone, made, moved)._replace(done=True, version=version)
@@ -524,7 +526,7 @@ def delete_page(brain: Brain, target: EraseTarget, expected_version: int | None 
     db = brain.db
     page = Erasure(db, target, _sidecar_paths(target))
     before = page.count_layers()
-    collection = collections.require(db, target.collection)
+    collection = Collections(db).require(target.collection)
     db.write(lambda tx: page_edits.require_write_right(tx, collection.id))
     images = _images_of(target)
     page.run(expected_version)
@@ -580,7 +582,7 @@ def _images_of(target: EraseTarget) -> list[str]:
 
 def _purge_on_hub(brain: Brain, collection: str) -> str:
     """Sync an erasure to the hub if the collection is shared. Return a sentence about the outcome, or ""."""
-    space = next((row for row in shared.list_spaces(brain.db) if row.collection == collection), None)
+    space = next((row for row in Spaces(brain.db).all() if row.collection == collection), None)
     if space is None:
         return ""
     from quaid.operations import spaces  # imported late, because few collections are shared
@@ -808,7 +810,7 @@ def _keep_item(brain: Brain, row: ExpiredRow, moment: str | None) -> str:
     address, at, token = slugs.address(row.collection, row.slug), brain.now(), brain.new_uuid()
 
     def work(tx: Transaction) -> None:
-        collection = collections.require(brain.db, row.collection)
+        collection = Collections(brain.db).require(row.collection)
         if row.kind == "page":
             row.show_page(tx)
         old = pages.require(brain.db, row.slug, row.collection)
@@ -886,7 +888,7 @@ def erase_rows(brain: Brain, rows: list[ExpiredRow]) -> tuple[list[ForgetRecord]
 
 def _delete_page(brain: Brain, row: ExpiredRow) -> DeletedPage:
     """Delete the file of an expired page, if it has one, and then the page."""
-    collection = collections.require(brain.db, row.collection)
+    collection = Collections(brain.db).require(row.collection)
     target = erasure.find_target(brain.db, row.slug, row.collection)
     if target is None:
         raise NotFound(what="page", name=row.slug, hint="")
@@ -897,7 +899,7 @@ def _delete_page(brain: Brain, row: ExpiredRow) -> DeletedPage:
 
 def _delete_part(brain: Brain, row: ExpiredRow) -> None:
     """Delete an expired line or fact from the memory, and a line also from the page's file."""
-    collection = collections.require(brain.db, row.collection)
+    collection = Collections(brain.db).require(row.collection)
     if row.kind == "line" and collection.root is not None and row.file:
 
         def change(old: str | None) -> str:

@@ -37,7 +37,7 @@ from quaid.model.sync_plan import SkippedEntry
 from quaid.operations import golden
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import chunks, collections, erase as erasure, leases
-from quaid.storage.collections import Collection, FileProblem
+from quaid.storage.collections import Collection, Collections, FileProblem
 from quaid.storage.erase import QuarantinedPage
 from quaid.storage.history import ImportBatch, Imports
 from quaid.storage.leases import Lease
@@ -160,7 +160,7 @@ def collection_add(
         force=force,
     )
     if write_ids:
-        write_collection_ids(brain, collections.require(brain.db, name))
+        write_collection_ids(brain, Collections(brain.db).require(name))
     return added
 
 
@@ -171,7 +171,7 @@ def attach_folder(
     root = os.path.realpath(brain.settings.path(path))
     _check_new_collection(brain, name, root)
     now = brain.now()
-    existing = collections.find(brain.db, name)
+    existing = Collections(brain.db).find(name)
 
     def work(tx: "Transaction") -> None:
         if existing is None:
@@ -190,8 +190,8 @@ def attach_folder(
         raise errors.FileTrouble(path=path, problem="is not a folder; name the folder that holds your files")
     brain.db.write(work)
     collections.write_folder_list(brain.db)
-    report = _sync(brain, collections.require(brain.db, name), retry=True)
-    made = collections.require(brain.db, name)
+    report = _sync(brain, Collections(brain.db).require(name), retry=True)
+    made = Collections(brain.db).require(name)
     if report.halted:
         return CollectionAddRecord(_collection_record(brain, made), report)
     return CollectionAddRecord(
@@ -210,18 +210,18 @@ def attach_folder(
 )
 def collection_list(brain: Brain) -> Named[tuple[CollectionRecord, ...]]:
     """List the collections with their folders and state."""
-    rows = collections.list_all(brain.db)
+    rows = Collections(brain.db).all()
     return Named("collections", tuple(_collection_record(brain, collection) for collection in rows))
 
 
 @op("owner", command="collection info", examples=("quaid collection info notes",))
 def collection_info(brain: Brain, name: CollectionName) -> CollectionInfoRecord:
     """Show the state of a collection: files with problems, ignored files, pending decisions."""
-    collection = collections.require(brain.db, name)
+    collection = Collections(brain.db).require(name)
     away = erasure.quarantined_pages(brain.db, collection.id)
     return CollectionInfoRecord(
         _collection_record(brain, collection),
-        tuple(collections.file_problems(brain.db, collection.id).get(collection.name, ())),
+        tuple(Collections(brain.db).file_problems(collection.id).get(collection.name, ())),
         collection.ignore_patterns,
         tuple(page.slug for page in away if page.is_only_here),
         collection.is_attached and not os.path.isdir(collection.root or ""),
@@ -239,7 +239,7 @@ def collection_sync(
     confirm_deletes: Annotated[bool, Arg("Remove pages whose files are missing, however many.")] = False,
 ) -> Named[tuple[SyncReport, ...]]:
     """Sync collections with their folders now. Exits 1 if one needs a decision."""
-    chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
+    chosen = [Collections(brain.db).require(name)] if name else Collections(brain.db).all()
     folders = [collection for collection in chosen if collection.is_attached]
     if name and not folders:
         raise errors.InvalidArgument(name="name", problem=f"{name} has no folder that could be synced")
@@ -263,7 +263,7 @@ def collection_remove(
 
     Shows how many pages would be removed, and asks. Pages with links, facts or data that no file contains stay in
     quarantine for 30 days."""
-    shared = collections.require(brain.db, name).kind == "shared"
+    shared = Collections(brain.db).require(name).kind == "shared"
     remedy = f"is a shared space; `quaid leave {name}` removes it" if shared else "cannot be removed"
     collection = _require_folder(brain, name, f"lives in the database and {remedy}")
     now, root = brain.now(), collection.root or ""
@@ -271,7 +271,7 @@ def collection_remove(
     def work(tx: "Transaction") -> CollectionRemoveRecord:
         collection.update(tx, state="detached", updated_at=now)
         if collection.is_write_target:
-            default = collections.require(brain.db, collections.DEFAULT_COLLECTION)
+            default = Collections(brain.db).require(collections.DEFAULT_COLLECTION)
             default.update(tx, is_write_target=True)
         if keep_pages:
             return CollectionRemoveRecord(name, root, 0, 0)
@@ -322,7 +322,7 @@ def collection_folders(
     Shows only the home folder, attached folders and what is below them. Hidden folders, node_modules and symlinks
     are left out.
     """
-    attached = [row for row in collections.list_all(brain.db) if row.is_attached]
+    attached = [row for row in Collections(brain.db).all() if row.is_attached]
     roots = tuple(dict.fromkeys([brain.settings.user_home, *(row.root or "" for row in attached)]))
     path = os.path.normpath(brain.settings.path(under)) if under else roots[0]
     root = max((root for root in roots if (path + os.sep).startswith(root + os.sep)), key=len, default="")
@@ -351,7 +351,7 @@ def collection_folders(
 @op("owner", command="collection target", examples=("quaid collection target notes",))
 def collection_target(brain: Brain, name: CollectionName) -> Named[tuple[CollectionRecord, ...]]:
     """Set the collection for new pages whose address names none."""
-    collection = collections.require(brain.db, name)
+    collection = Collections(brain.db).require(name)
     if collection.root is not None and (not collection.writable or collection.state != "active"):
         raise errors.InvalidArgument(
             name="name", problem=f"{name} is {collection.state if collection.writable else 'read-only'}"
@@ -392,7 +392,7 @@ def check_collection_name(name: str) -> None:
 
 def _check_new_collection(brain: Brain, name: str, root: str) -> None:
     check_collection_name(name)
-    for collection in collections.list_all(brain.db):
+    for collection in Collections(brain.db).all():
         if collection.name == name and (collection.state != "detached" or collection.root is None):
             raise errors.AlreadyExists(path=f"The collection {name}", hint="Choose another name.")
         if collection.root and collection.name != name and folders_overlap(collection.root, root):
@@ -404,7 +404,7 @@ def _check_new_collection(brain: Brain, name: str, root: str) -> None:
 
 def _require_folder(brain: Brain, name: str, problem: str) -> Collection:
     """Return the collection `name`. Raise InvalidArgument with `problem` if it has no folder."""
-    collection = collections.require(brain.db, name)
+    collection = Collections(brain.db).require(name)
     if collection.root is None:
         raise errors.InvalidArgument(name="name", problem=f"{name} {problem}")
     return collection
@@ -417,8 +417,8 @@ def folders_overlap(one: str, other: str) -> bool:
 
 
 def _collection_record(brain: Brain, row: Collection) -> CollectionRecord:
-    shown, hidden = collections.page_counts(brain.db).get(row.id, (0, 0))
-    problems = collections.file_problems(brain.db)
+    shown, hidden = Collections(brain.db).page_counts().get(row.id, (0, 0))
+    problems = Collections(brain.db).file_problems()
     return CollectionRecord(
         *(
             row.name,
@@ -501,7 +501,7 @@ def take_watch_leases(brain: Brain, held: dict[int, Lease], name: str | None) ->
     """
     watched = {
         collection.id: collection
-        for collection in collections.list_all(brain.db)
+        for collection in Collections(brain.db).all()
         if collection.is_attached and name in (None, collection.name)
     }
     for id in [id for id, lease in held.items() if id not in watched or not lease.is_held()]:
@@ -522,7 +522,7 @@ def take_watch_leases(brain: Brain, held: dict[int, Lease], name: str | None) ->
 
 def record_watch_failure(brain: Brain, problem: str) -> None:
     """Record that the watcher process failed, for every attached folder whose sync is not already halted."""
-    for collection in collections.list_all(brain.db):
+    for collection in Collections(brain.db).all():
         if collection.is_attached and not collection.halt_reason:
             watcher.record_sync_failure(brain.db, collection, problem, brain.now())
 
@@ -538,10 +538,10 @@ def watchable_collections(brain: Brain, name: str | None) -> frozenset[int]:
     Raise an error if there are no such collections.
     """
     if name:
-        collections.require(brain.db, name)
+        Collections(brain.db).require(name)
     ids = frozenset(
         collection.id
-        for collection in collections.list_all(brain.db)
+        for collection in Collections(brain.db).all()
         if collection.is_attached and name in (None, collection.name)
     )
     if not ids and name:
@@ -723,7 +723,7 @@ def quarantine_list(
     brain: Brain, name: Annotated[str | None, Arg("The collection [all].", positional=True)] = None
 ) -> Named[tuple[WaitingRecord, ...]]:
     """List pages whose file is deleted or ignored, with dates and the data that no file contains."""
-    chosen = None if name is None else collections.require(brain.db, name).id
+    chosen = None if name is None else Collections(brain.db).require(name).id
     pages = tuple(map(_waiting_record, erasure.quarantined_pages(brain.db, chosen)))
     return Named("pages", pages, "No page is in quarantine.")
 
@@ -807,7 +807,7 @@ def _require_quarantined(brain: Brain, address: str) -> QuarantinedPage:
     """Return the quarantined page with exactly this address."""
     named, name = slugs.split_address(address)
     if named:
-        collections.require(brain.db, named)
+        Collections(brain.db).require(named)
     matches = [
         page
         for page in erasure.quarantined_pages(brain.db, slug=slugs.check(name))
@@ -843,7 +843,7 @@ def collection_restore(
     Works if the old folder is missing. Images and other files were never stored."""
     collection = _require_folder(brain, name, EXPORT_HINT)
     place = os.path.realpath(brain.settings.path(target))
-    for row in collections.list_all(brain.db):
+    for row in Collections(brain.db).all():
         if row.root and folders_overlap(row.root, place) and not (row.name == name and row.root == place):
             hint = f"It lies in the folder of {row.name} ({row.root}), or around it; choose another."
             raise errors.AlreadyExists(path=target, hint=hint)
@@ -1144,7 +1144,7 @@ def sample_add(brain: Brain) -> CollectionAddRecord:
 def sample_remove(brain: Brain) -> SampleRemoveRecord:
     """Remove the sample pages, their history and their files. Files that you added to their folder are kept."""
     folder = _sample_folder(brain)
-    attached = collections.find(brain.db, SAMPLE)
+    attached = Collections(brain.db).find(SAMPLE)
     if attached is None or attached.state == "detached" or attached.root != folder:
         raise errors.NotFound(what="collection", name=SAMPLE, hint="`quaid sample add` adds it.")
     removed = collection_remove(brain, SAMPLE, yes=True)

@@ -18,8 +18,8 @@ from quaid.model.sync_plan import copied_path
 from quaid.operations import history, pages
 from quaid.operations.collections import collection_sync
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections as store, files as durable_files
-from quaid.storage.collections import Collection
+from quaid.storage import files as durable_files
+from quaid.storage.collections import Collection, Collections
 from quaid.storage.pages import PageRow
 
 DRIVER = "quaid"
@@ -217,7 +217,7 @@ def collection_conflicts(
     With --merge, a copy is removed once the file of the page has its content. The page made from the copy stays in
     quarantine for 30 days. Exits 1 if a copy could not be merged.
     """
-    chosen = [store.require(brain.db, name)] if name else store.list_all(brain.db)
+    chosen = [Collections(brain.db).require(name)] if name else Collections(brain.db).all()
     copies: list[ConflictCopy] = []
     for collection in chosen:
         if collection.root is None or collection.state != "active":

@@ -24,13 +24,13 @@ from quaid.operations.facts import ReplacedStatement
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.storage import (
-    collections,
     erase as erasure,
     facts as fact_store,
     history,
     page_edits,
     pages as page_store,
 )
+from quaid.storage.collections import Collections
 from quaid.storage.facts import FactRow
 from quaid.storage.pages import PageName, PageRow
 from quaid.storage.sqlite.connection import Transaction
@@ -753,7 +753,7 @@ class Correction:
             closed = self._closed(text, place)
             return closed or model.strike_in_notebook(text, place, self.plan.new, self.today)
 
-        notebook = collections.require(self.brain.db, line.page.collection)
+        notebook = Collections(self.brain.db).require(line.page.collection)
         edited = notebooks.edit_file(self.brain, notebook, line.file, change)
         return edited.path, edited.version
 
@@ -878,7 +878,7 @@ def statements_near(
     brain: Brain, query: str, book: list[StoredStatement], *, closed: bool = False
 ) -> list[StoredStatement]:
     """Return the statements of the pages that match a query best, including sources, and those in `book`."""
-    kinds = {collection.name: collection.kind for collection in collections.list_all(brain.db)}
+    kinds = {collection.name: collection.kind for collection in Collections(brain.db).all()}
     lines: list[StoredStatement] = []
     for hit in text_search.search_pages(brain.db, query, limit=MAX_PAGES_SEARCHED):
         if kinds.get(hit.collection) in (None, "kb", layout.NOTEBOOK_KIND):
@@ -894,7 +894,7 @@ def _statement_with_id(
     """Return the statement with an id such as line:5d41ab:people/alice, or None."""
     collection, slug = slugs.split_address(id.split(":", 2)[-1])
     page = (
-        page_store.find(brain.db, slug, collection or collections.home_name(brain.db))
+        page_store.find(brain.db, slug, collection or Collections(brain.db).home_name())
         if id.count(":") > 1
         else None
     )

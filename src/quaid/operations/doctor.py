@@ -22,11 +22,12 @@ from quaid.operations.maintenance import status, validate
 from quaid.operations.models import model_check
 from quaid.operations.registry import Arg, op
 from quaid.operations.service import daemon_status, owner_token_path, token_list
-from quaid.storage import SCHEMA_VERSION, collections, expiry, spaces as shared_spaces
+from quaid.storage import SCHEMA_VERSION, collections, expiry
 from quaid.storage.briefing import open_counts
 from quaid.storage.checks import Violation, is_text_index_damage
-from quaid.storage.collections import Collection
+from quaid.storage.collections import Collection, Collections
 from quaid.storage.history import Imports
+from quaid.storage.spaces import Spaces
 from quaid.storage.sqlite import backup, connection
 from quaid.storage.sqlite.connection import is_safe_sqlite
 
@@ -83,7 +84,7 @@ def plan_recovery(brain: Brain, *, reads: bool) -> tuple[str, str, tuple[str, ..
 def _attached_collections(brain: Brain) -> list[Collection]:
     """Return the collections other than the default one, or [] if they cannot be read."""
     with suppress(errors.QuaidError):
-        return [row for row in collections.list_all(brain.db) if row.name != collections.DEFAULT_COLLECTION]
+        return [row for row in Collections(brain.db).all() if row.name != collections.DEFAULT_COLLECTION]
     return []
 
 
@@ -517,7 +518,7 @@ def _model(brain: Brain) -> Iterator[DoctorFinding]:
 
 def _folders(brain: Brain) -> Iterator[DoctorFinding]:
     attached = [collection for collection in collection_list(brain).value if collection.root]
-    problems = collections.file_problems(brain.db)
+    problems = Collections(brain.db).file_problems()
     for folder in attached:
         name, command = f"folder {folder.name}", "info"
         details: tuple[str, ...] = ()
@@ -558,7 +559,7 @@ def _expiry(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _spaces(brain: Brain) -> Iterator[DoctorFinding]:
-    for space in shared_spaces.list_spaces(brain.db):
+    for space in Spaces(brain.db).all():
         name = f"space {space.collection}"
         problems = space.outbox_problems(brain.db)
         waiting = space.count_waiting(brain.db)

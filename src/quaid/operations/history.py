@@ -16,6 +16,7 @@ from quaid.operations.pages import Slug
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, expiry, history as store, pages as page_store, trust
 from quaid.storage.agents import AgentCalls
+from quaid.storage.collections import Collections
 from quaid.storage.facts import PastTexts
 from quaid.storage.history import PageVersion, VersionAuthor
 from quaid.storage.pages import PageRow
@@ -337,7 +338,7 @@ def change_of_version(brain: Brain, slug: str, first: int, with_diff: bool) -> V
 def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
     """Return the versions of a page without duplicates, starting with the current version."""
     rows = store.versions_of_page(brain.db, stored.id)
-    collection = collections.require(brain.db, stored.collection)
+    collection = Collections(brain.db).require(stored.collection)
     if collection.root is not None:
         versions = _versions_of_file(rows, stored)
     else:

@@ -25,6 +25,7 @@ from quaid.operations.dispatch import MAX_TEXT
 from quaid.operations.facts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import chunks, collections, links, page_edits, pages as page_store, trust
+from quaid.storage.collections import Collections
 from quaid.storage.facts import FactChange
 from quaid.storage.history import EarlierIngest, Imports, IngestSource
 from quaid.storage.page_edits import SaveResult
@@ -166,7 +167,7 @@ class Ingestion:
             *(self.source.kind, self.source.ref, True, None, self.import_id),
             *(tuple(asked), addresses, (), own_page),
             version=0 if place is None else outcomes[place].version,
-            collection=slugs.split_address(own_page)[0] or collections.home_name(self.brain.db),
+            collection=slugs.split_address(own_page)[0] or Collections(self.brain.db).home_name(),
         )
 
     def _write(self) -> tuple[list[PageOutcome], list[SaveResult]]:
@@ -215,7 +216,7 @@ class Ingestion:
             front["title"] = title
         front |= {"date": self.date} if self.date else {}
         entry = EntryInput(self.date or "", title, self.source.kind, "")
-        home = collections.home_name(db)
+        home = Collections(db).home_name()
         taken = {change.slug for change in self.changes if _collection_name(change) == home}
         for address in _slug_candidates(self.source.ref):
             old = None if address in taken else page_store.find(db, address, home)
@@ -333,7 +334,7 @@ class Ingestion:
         return page_writer.save_page(
             self.brain.db,
             self.tx,
-            collections.require(self.brain.db, _collection_name(change)),
+            Collections(self.brain.db).require(_collection_name(change)),
             old,
             draft[0],
             source=self.source.ref,

@@ -9,7 +9,7 @@ from quaid.errors import QuaidError
 from quaid.model.plain_text import count_noun, shorten
 from quaid.operations import index
 from quaid.operations.registry import Named, op
-from quaid.storage import collections
+from quaid.storage.collections import Collections
 
 MAX_NAMES = 5
 """At most this many wings, types and collections are named."""
@@ -97,7 +97,7 @@ def _state(brain: Brain) -> str:
             return start  # the first call upgrades it
         with brain.db.reading():
             wings, types = (briefing.count_pages_by(brain.db, column) for column in ("wing", "type"))
-            names = [collection.name for collection in collections.list_all(brain.db)]
+            names = [collection.name for collection in Collections(brain.db).all()]
             done, total = embedding_queue.ChunkQueue(brain.db, brain.model_name).coverage()
     except QuaidError:
         return start  # the first call reports what is wrong

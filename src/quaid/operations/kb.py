@@ -37,8 +37,8 @@ from quaid.kb.setup import KbCheck, KbInitReport, KbTimerReport
 from quaid.kb.transaction import ChangeResult, StoreChange
 from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import chunks, collections
-from quaid.storage.collections import Collection
+from quaid.storage import chunks
+from quaid.storage.collections import Collection, Collections
 from quaid.storage.text_index import SearchFilters
 
 
@@ -399,7 +399,7 @@ def _index_as_agent(brain: Brain, paths: list[str]) -> None:
     from quaid.operations import notebook
 
     root = os.path.realpath(kb_root(brain))
-    for collection in collections.list_all(brain.db):
+    for collection in Collections(brain.db).all():
         if collection.kind == KB_COLLECTION_KIND and collection.root == root:
             notebook.sync_folder(brain, collection, paths, authored=True)
 
@@ -504,18 +504,18 @@ def synced_collection(brain: Brain) -> Collection:
     path = os.path.realpath(kb_root(brain))
     held = {
         collection.root: collection
-        for collection in collections.list_all(brain.db)
+        for collection in Collections(brain.db).all()
         if collection.kind == KB_COLLECTION_KIND
     }
     if path not in held:
-        names = {collection.name for collection in collections.list_all(brain.db)}
+        names = {collection.name for collection in Collections(brain.db).all()}
         name = next(
             collection
             for collection in (KB_COLLECTION, *(f"{KB_COLLECTION}-{number}" for number in range(2, 1000)))
             if collection not in names
         )
         attach_folder(brain, name, path, kind=KB_COLLECTION_KIND)
-        return collections.require(brain.db, name)
+        return Collections(brain.db).require(name)
     # Imported late, because it loads SQLite, which `kb query` does not need.
     from quaid.operations import notebook
 

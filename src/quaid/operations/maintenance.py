@@ -38,11 +38,12 @@ from quaid.storage import (
 from quaid.storage.agents import Proposals
 from quaid.storage.briefing import Stats, open_counts
 from quaid.storage.checks import Violation, rebuild_derived_rows as rebuilt, recut_pages
+from quaid.storage.collections import Collections
 from quaid.storage.conversations import Conversations
 from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun, TurnQueue
 from quaid.storage.pages import count as count_pages
 from quaid.storage.questions import OpenedResults
-from quaid.storage.spaces import SharedState, shared_states
+from quaid.storage.spaces import SharedState, Spaces
 from quaid.storage.sqlite import backup as backups, encryption
 from quaid.storage.sqlite.backup import BackedUp, Compacted
 from quaid.storage.sqlite.connection import Transaction, cipher_header
@@ -147,16 +148,16 @@ def status(brain: Brain) -> StatusRecord:
         next_steps=(),
         conversations=turns,
         files_not_taken_in=sum(
-            not file.taken_in for files in collections.file_problems(db).values() for file in files
+            not file.taken_in for files in Collections(db).file_problems().values() for file in files
         ),
         folders_halted=tuple(
             collection.name
-            for collection in collections.list_all(db)
+            for collection in Collections(db).all()
             if collection.state == "active" and collection.halt_reason
         ),
         resident=server_socket.is_listening(brain.settings.home, db.path),
         proposals=Proposals(db).count_open(),
-        spaces=shared_states(db),
+        spaces=Spaces(db).states(),
         expired=open_counts(db)["expired"],
         retention=tuple((rule.setting, rule.period) for rule in expiry.retention_rules(db)),
     )
@@ -501,7 +502,7 @@ def _refuse_fixed(brain: Brain, key: str) -> None:
             problem = "needs a collection or a type, as in retention.collection.work or retention.type.source"
             raise errors.InvalidArgument(name=key, problem=problem)
         if key.startswith(("agent_writes.collection.", "retention.collection.")):
-            collections.require(brain.db, key.split(".", 2)[2])
+            Collections(brain.db).require(key.split(".", 2)[2])
         return
     name = canonical_name(key)
     if key in MODEL_SETTINGS or name == "embedding.plugin":
@@ -593,7 +594,7 @@ def indexed_files(brain: Brain) -> dict[str, Any]:
             "mtime": dates.timestamp(file.stat.mtime_ns // 10**9),
             "indexed_at": dates.timestamp(file.seen_ns // 10**9),
         }
-        for collection in collections.list_all(brain.db)
+        for collection in Collections(brain.db).all()
         for file in collection.known_files(brain.db)
     ]
     return {"files": sorted(files, key=lambda file: (file["collection"], file["path"]))}

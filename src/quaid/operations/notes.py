@@ -35,8 +35,8 @@ from quaid.operations.facts import (
 from quaid.operations.notebook import edit_file
 from quaid.operations.pages import ExpiryDay, ForPeriod, requested_moment
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, facts as fact_store
-from quaid.storage.collections import Collection
+from quaid.storage import facts as fact_store
+from quaid.storage.collections import Collection, Collections
 
 MAX_NOTE = 10_000
 """Maximum characters of a note. A longer text should be ingested as a source."""
@@ -417,7 +417,7 @@ def _with_subject(brain: Brain, record: RememberRecord, sentence: str) -> Rememb
     text = changes.strip_correction(" ".join(sentence.split()))[: changes.MAX_SENTENCE]
     with brain.db.reading():
         subject, rest = corrections.named_page(brain, text, leads=True)
-        if subject is None or collections.require(brain.db, subject.collection).kind == layout.NOTEBOOK_KIND:
+        if subject is None or Collections(brain.db).require(subject.collection).kind == layout.NOTEBOOK_KIND:
             return record
         statement = changes.ended_statement(text)
         facts = corrections.current_facts(brain, subject)

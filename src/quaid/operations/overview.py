@@ -19,7 +19,7 @@ from quaid.operations.registry import Arg, Named, op
 from quaid.storage import briefing as store, collections, links
 from quaid.storage.agents import Proposals
 from quaid.storage.briefing import BriefingLine, BriefingPart, DatedFilter, DatedItem, NameCount
-from quaid.storage.collections import Collection
+from quaid.storage.collections import Collection, Collections
 from quaid.storage.contradictions import Contradictions
 from quaid.storage.links import MapNode
 from quaid.storage.pages import PageHead, PageRow, count as count_pages, page_heads, pages_with_conflicts
@@ -750,7 +750,7 @@ def days(
         dates.check_date(until, "until") if until else "9999-12-31",
         page_model.check_type(type) if type else "",
         wing or "",
-        collections.require(brain.db, collection).name if collection else "",
+        Collections(brain.db).require(collection).name if collection else "",
         " ".join(text.split()),
     )
     kinds, most = (kind,) if kind else store.DATED_KINDS, offset + limit + 1
@@ -803,9 +803,7 @@ def wings(brain: Brain) -> WingsRecord:
     """List the wings and page types, each with its number of pages, and the collections."""
     with brain.db.reading():
         wings, types = (tuple(store.count_pages_by(brain.db, column)) for column in ("wing", "type"))
-        return WingsRecord(
-            wings, types, tuple(collection.name for collection in collections.list_all(brain.db))
-        )
+        return WingsRecord(wings, types, tuple(collection.name for collection in Collections(brain.db).all()))
 
 
 @op("read", examples=("quaid wing people", "quaid wing people --limit 500 --json"))

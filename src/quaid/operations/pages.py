@@ -13,7 +13,7 @@ from quaid.model.page import CLASSES, EntryInput, Page, TrustName
 from quaid.model.plain_text import close_fence
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, expiry, pages, trust
-from quaid.storage.collections import Collection
+from quaid.storage.collections import Collection, Collections
 from quaid.storage.history import Imports
 from quaid.storage.pages import Namesakes, PageListItem, PageRow
 from quaid.storage.questions import Gaps
@@ -55,16 +55,14 @@ def locate_page(brain: Brain, address: str) -> tuple[Collection, str]:
     if holder is None:
         # Return the collection for new pages. If none is set, this is the default collection, which is listed
         # first.
-        known = collections.list_all(brain.db) or [
-            collections.require(brain.db, collections.DEFAULT_COLLECTION)
-        ]
+        known = Collections(brain.db).all() or [Collections(brain.db).require(collections.DEFAULT_COLLECTION)]
         return max(known, key=lambda row: row.is_write_target), name
-    return collections.require(brain.db, holder), name
+    return Collections(brain.db).require(holder), name
 
 
 def require_page(brain: Brain, address: str) -> PageRow:
     named, name = _split_address(brain, address)
-    holder = named or pages.single_collection_with(brain.db, name) or collections.home_name(brain.db)
+    holder = named or pages.single_collection_with(brain.db, name) or Collections(brain.db).home_name()
     return pages.require(brain.db, name, holder)
 
 
@@ -233,7 +231,7 @@ def _sync_changed_file(brain: Brain, address: str, path: str) -> None:
 
 def refuse_page_of_folder(brain: Brain, address: str, collection: str, act: str) -> None:
     """Raise PageOfFolder if the collection has a folder. The user has to change the file instead."""
-    if collections.require(brain.db, collection).root is not None:
+    if Collections(brain.db).require(collection).root is not None:
         page = slugs.address(collection, slugs.split_address(address)[1])
         raise errors.PageOfFolder(slug=page, collection=collection, act=act)
 
@@ -511,7 +509,7 @@ def _page_of_file(brain: Brain, path: str) -> tuple[str, str] | None:
     named, path = slugs.split_address(path)
     first, _, rest = path.partition("/")
     found: list[tuple[str, str]] = []
-    for collection in collections.list_all(brain.db):
+    for collection in Collections(brain.db).all():
         if collection.root is None or named not in (None, collection.name):
             continue
         folder = os.path.basename(collection.root)
@@ -808,7 +806,7 @@ def list_(
         "type": page_model.check_type(type) if type else None,
         "tag": page_model.check_tag(tag) if tag else None,
         "wing": wing or None,
-        "collection": collections.require(brain.db, collection).name if collection else None,
+        "collection": Collections(brain.db).require(collection).name if collection else None,
     }
     with brain.db.reading():
         rows = pages.listing(brain.db, **filters, sort=sort, limit=limit, offset=offset)

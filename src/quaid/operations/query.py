@@ -32,8 +32,9 @@ from quaid.search.conversations import conversation_results
 from quaid.search.direct_answer import DirectAnswer, find_answer
 from quaid.search.facts import matching_facts
 from quaid.search.results import Entry
-from quaid.storage import chunks, collections, files as durable_files, pages as page_store
+from quaid.storage import chunks, files as durable_files, pages as page_store
 from quaid.storage.agents import Proposals
+from quaid.storage.collections import Collections
 from quaid.storage.questions import Gap, Gaps
 from quaid.storage.text_index import SearchFilters
 
@@ -361,7 +362,7 @@ def _sync_sources(brain: Brain) -> None:
     """Index changed files of the notebook and the knowledge base, and attach a new knowledge base."""
     if not brain.db.writable:
         return
-    attached = collections.list_all(brain.db)
+    attached = Collections(brain.db).all()
     active = [collection for collection in attached if collection.state == "active"]
     if any(collection.kind == layout.NOTEBOOK_KIND for collection in active):
         notebook.fresh_notebook(brain)
@@ -535,7 +536,7 @@ def _filters(
     trust: str | None = None,
 ) -> SearchFilters:
     return search_filters(brain, type=type, wing=wing, tag=tag, trust=trust)._replace(
-        collection=collections.require(brain.db, collection).name if collection else None,
+        collection=Collections(brain.db).require(collection).name if collection else None,
         since=dates.check_date(since, "since") if since else None,
         until=dates.check_date(until, "until") if until else None,
     )

@@ -19,6 +19,7 @@ from quaid.kb import layout as kb_layout
 from quaid.model.dates import Clock, timestamp
 from quaid.notebook import layout as notebook_layout
 from quaid.storage import collections, erase, expiry, pages
+from quaid.storage.collections import Collections
 from quaid.storage.conversations import Conversations
 from quaid.storage.sqlite.connection import Database
 
@@ -144,7 +145,7 @@ def _node_names(settings: Settings, start: str) -> list[str]:
 DATABASE_COMPLETERS: dict[str, Callable[[Database, str], list[str]]] = {
     "slugs": _slug_names,
     "quarantined": _quarantined_names,
-    "collections": lambda db, start: _with_prefix((row.name for row in collections.list_all(db)), start),
+    "collections": lambda db, start: _with_prefix((row.name for row in Collections(db).all()), start),
     "wings": lambda db, start: pages.names_beginning(db, "wing", start, MAX_NAMES + 1),
     "tags": lambda db, start: pages.names_beginning(db, "tag", start, MAX_NAMES + 1),
     "models": _model_names,

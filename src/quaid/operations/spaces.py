@@ -43,9 +43,9 @@ from quaid.spaces.replica import (
     write_credentials,
 )
 from quaid.storage import collections, erase as erasure, spaces as store, vectors
-from quaid.storage.collections import DEFAULT_COLLECTION, Collection
+from quaid.storage.collections import DEFAULT_COLLECTION, Collection, Collections
 from quaid.storage.leases import Lease
-from quaid.storage.spaces import SpaceRow
+from quaid.storage.spaces import SpaceRow, Spaces
 from quaid.storage.sqlite.connection import Transaction
 
 SHARED = "shared"
@@ -142,7 +142,7 @@ def connect_space(brain: Brain, space: SpaceRow) -> HubConnection:
 
 def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace:
     """Sync one shared collection. A problem, as with the hub, is recorded and returned; only a stop is raised."""
-    collection = collections.require(brain.db, space.collection)
+    collection = Collections(brain.db).require(space.collection)
     try:
         seal = _seal_of(brain, space)
         replica = Replica(
@@ -183,7 +183,7 @@ def _model(brain: Brain) -> tuple[str, int] | None:
 
 
 def _record(brain: Brain, space: SpaceRow) -> SpaceRecord:
-    pages = collections.page_counts(brain.db).get(space.collection_id, (0, 0))[0]
+    pages = Collections(brain.db).page_counts().get(space.collection_id, (0, 0))[0]
     problems = tuple(f"{slug}: {problem}" for slug, _, problem in space.outbox_problems(brain.db))
     return SpaceRecord(
         *(space.collection, space.name, space.hub_url, space.kind, space.sealed, space.right, space.person),
@@ -241,8 +241,8 @@ def share(
 
 
 def _shareable(brain: Brain, name: str) -> Collection:
-    collection = collections.require(brain.db, name)
-    shared = store.find_space(brain.db, collection.name)
+    collection = Collections(brain.db).require(name)
+    shared = Spaces(brain.db).find(collection.name)
     if shared is not None and shared.collection_id == collection.id:
         hint = (
             f"It is the space {shared.name} on {shared.hub_url}; `quaid sync {name}` exchanges changes,"
@@ -305,10 +305,10 @@ def join(
 
 def _refuse_own_pages(brain: Brain, name: str) -> None:
     """Raise InvalidArgument if a collection that is not shared yet has pages, which the join would share."""
-    collection = collections.find(brain.db, name)
-    if collection is None or store.find_space(brain.db, name) is not None:
+    collection = Collections(brain.db).find(name)
+    if collection is None or Spaces(brain.db).find(name) is not None:
         return
-    pages = collections.page_counts(brain.db).get(collection.id, (0, 0))[0]
+    pages = Collections(brain.db).page_counts().get(collection.id, (0, 0))[0]
     if pages:
         problem = (
             f"{name} has {count_noun(pages, 'page')}, which all members of the space would get: add --yes to share"
@@ -322,7 +322,7 @@ def _other_space(brain: Brain, hub: HubConnection, sealed: bool) -> Space | None
 
     With `sealed`, only sealed spaces are considered.
     """
-    here = {row.space_id for row in store.list_spaces(brain.db) if row.synced_at}
+    here = {row.space_id for row in Spaces(brain.db).all() if row.synced_at}
     others = [space for space in hub.spaces() if space.id not in here and space.sealed in (True, sealed)]
     return others[0] if len(others) == 1 else None
 
@@ -348,9 +348,7 @@ def join_space(
     known_key = read_credentials(brain.db.path).keys.get(space.id, "")
     if (link.key or known_key) and not space.sealed:  # pages would be sent without encryption
         raise errors.SealKey(space=space.name, problem="it has a key, but the hub says that it is not sealed")
-    here = [
-        row for row in store.list_spaces(brain.db) if (row.hub_id, row.space_id) == (hub.hub_id, space.id)
-    ]
+    here = [row for row in Spaces(brain.db).all() if (row.hub_id, row.space_id) == (hub.hub_id, space.id)]
     if link.key and known_key not in ("", link.key) and here and here[0].synced_at:
         problem = f"the link has another key than {credentials_path(brain.db.path)}"
         raise errors.SealKey(space=space.name, problem=problem)
@@ -362,13 +360,13 @@ def join_space(
         problem = "its key is missing; join it with an invitation link, which contains the key"
         raise errors.SealKey(space=space.name, problem=problem)
     name = as_ or _collection_name(space.name)
-    collection = collections.find(brain.db, name)
+    collection = Collections(brain.db).find(name)
     if collection is None:
         folders.check_collection_name(name)
         now = brain.now()
         brain.db.write(lambda tx: collections.add(tx, name, SHARED, None, True, now))
-        collection = collections.require(brain.db, name)
-    elif as_ is None and (collection.kind != SHARED or store.find_space(brain.db, name) is not None):
+        collection = Collections(brain.db).require(name)
+    elif as_ is None and (collection.kind != SHARED or Spaces(brain.db).find(name) is not None):
         hint = f"Choose another name with --as; `--as {name}` shares its pages too."
         raise errors.AlreadyExists(path=f"The collection {name}", hint=hint)
     else:
@@ -387,13 +385,13 @@ def _join_again(brain: Brain, hub: HubConnection, row: SpaceRow, as_: str | None
         raise errors.AlreadyExists(path=f"The space {row.name}", hint=hint)
     values = {"person": about.person, "device": about.device, "acknowledged": -1}
     brain.db.write(lambda tx: row.update(tx, **values))
-    return _first_sync(brain, hub, store.require_space(brain.db, row.collection))
+    return _first_sync(brain, hub, Spaces(brain.db).require(row.collection))
 
 
 def _first_sync(brain: Brain, hub: HubConnection, row: SpaceRow) -> JoinRecord:
     synced = sync_space(brain, row, hub)
-    is_new = collections.require(brain.db, row.collection).kind == SHARED
-    return JoinRecord(_record(brain, store.require_space(brain.db, row.collection)), is_new, synced)
+    is_new = Collections(brain.db).require(row.collection).kind == SHARED
+    return JoinRecord(_record(brain, Spaces(brain.db).require(row.collection)), is_new, synced)
 
 
 def _collection_name(space: str) -> str:
@@ -511,13 +509,13 @@ def sync(
 
     A running `quaid serve` or `quaid web` does this by itself."""
     if name is not None:
-        shared_space = None if collections.find(brain.db, name) else store.find_space(brain.db, name)
-        name = shared_space.collection if shared_space else collections.require(brain.db, name).name
-    chosen = [space for space in store.list_spaces(brain.db) if name in (None, space.collection)]
+        shared_space = None if Collections(brain.db).find(name) else Spaces(brain.db).find(name)
+        name = shared_space.collection if shared_space else Collections(brain.db).require(name).name
+    chosen = [space for space in Spaces(brain.db).all() if name in (None, space.collection)]
     shared = {space.collection for space in chosen}
     roots = [
         row.name
-        for row in collections.list_all(brain.db)
+        for row in Collections(brain.db).all()
         if row.is_attached and name in (None, row.name) and row.name not in shared
     ]
     if name is not None and not chosen and not roots:
@@ -589,7 +587,7 @@ def follow_spaces(
         while not stop.is_set() and lease.is_held():
             is_woken = wake.is_set()
             wake.clear()
-            for space in store.list_spaces(brain.db):
+            for space in Spaces(brain.db).all():
                 if name not in (None, space.collection):
                     continue
                 if space.collection_id not in waiters:
@@ -605,7 +603,7 @@ def follow_spaces(
                 tell(report)
                 pause = min(2 * pause, LONGEST_PAUSE) if report.problem else SYNC_SECONDS
                 due[space.collection_id] = time.monotonic() + pause, pause
-                current = store.find_space(brain.db, space.collection)
+                current = Spaces(brain.db).find(space.collection)
                 if current and space.collection_id in waiters:
                     waiters[space.collection_id].cursor = current.cursor
             stop.wait(POLL_SECONDS)
@@ -646,7 +644,7 @@ def purge_now(brain: Brain, space: SpaceRow) -> str:
 @op("owner", examples=("quaid spaces",))
 def spaces(brain: Brain) -> Named[tuple[SpaceRecord, ...]]:
     """List the shared collections: hub, your right, the last sync and what waits to be pushed."""
-    records = tuple(_record(brain, space) for space in store.list_spaces(brain.db))
+    records = tuple(_record(brain, space) for space in Spaces(brain.db).all())
     return Named("spaces", records, "No collection is shared. `quaid share` and `quaid join` share one.")
 
 
@@ -668,7 +666,7 @@ def members(
     agent: Annotated[str, Arg("An agent of the person, which gets its own right.")] = "",
 ) -> Named[tuple[Member, ...]]:
     """List the members of a shared space and their rights, or change one."""
-    row = store.require_space(brain.db, space)
+    row = Spaces(brain.db).require(space)
     if person is not None and remove == (right is not None):
         raise errors.InvalidArgument(
             name="right", problem="or --remove is needed to change a member, and not both"
@@ -697,7 +695,7 @@ def space_invite(
     agent: Annotated[str, Arg("An agent of the person, as in claude-code.")] = "",
 ) -> InviteRecord:
     """Invite a person, an agent or your next device to a shared space. The link works once, for 24 hours."""
-    row = store.require_space(brain.db, space)
+    row = Spaces(brain.db).require(space)
     key = read_credentials(brain.db.path).keys.get(row.space_id, "") if row.sealed else ""
     with closing(connect_space(brain, row)) as hub:
         code = hub.invite(row.space_id, right, person, agent)
@@ -712,7 +710,7 @@ def devices(
     revoke: Annotated[str | None, Arg("Revoke the token of this device, by its id or name.")] = None,
 ) -> Named[tuple[Device, ...]]:
     """List the devices of a shared space: owner, last contact, how far each has read; or revoke one."""
-    row = store.require_space(brain.db, space)
+    row = Spaces(brain.db).require(space)
     with closing(connect_space(brain, row)) as hub:
         listed = hub.devices(row.space_id)
         if revoke is not None:
@@ -767,7 +765,7 @@ def space_proposals(
     reject: Annotated[int | None, Arg("Reject the proposal with this number.", minimum=1)] = None,
 ) -> SpaceProposalsRecord:
     """List changes that members with the right `propose` or `append` propose, with their diffs, or decide one."""
-    row = store.require_space(brain.db, space)
+    row = Spaces(brain.db).require(space)
     if accept is not None and reject is not None:
         raise errors.InvalidArgument(name="reject", problem="cannot be combined with --accept")
     decided = ""
@@ -815,13 +813,13 @@ def leave(
     """Stop sharing a collection here. Pages of a joined space are removed without --keep-pages, your own are kept.
 
     Before pages are removed, changes that wait are pushed, if the hub can be reached."""
-    row = store.require_space(brain.db, space)
-    collection = collections.require(brain.db, row.collection)
+    row = Spaces(brain.db).require(space)
+    collection = Collections(brain.db).require(row.collection)
     keep = keep_pages or collection.kind != SHARED
     if yes and not (keep or dry_run) and row.count_waiting(brain.db):
         _sync_quietly(brain, row)
     waiting = row.count_waiting(brain.db)
-    pages = collections.page_counts(brain.db).get(collection.id, (0, 0))[0]
+    pages = Collections(brain.db).page_counts().get(collection.id, (0, 0))[0]
     record = LeaveRecord(collection.name, row.name, pages, waiting, keep)
     if dry_run or not (yes or keep):
         return record._replace(done=False, ask=not dry_run)
@@ -833,7 +831,7 @@ def leave(
         elif collection.kind == SHARED:
             collection.update(tx, kind="pages")
         if collection.is_write_target and not keep:
-            default = collections.require(brain.db, DEFAULT_COLLECTION)
+            default = Collections(brain.db).require(DEFAULT_COLLECTION)
             default.update(tx, is_write_target=True)
 
     brain.db.write(work)

@@ -41,7 +41,7 @@ from quaid.storage import (
 from quaid.storage.collections import Collection
 from quaid.storage.erase import Erasure
 from quaid.storage.page_edits import NewPage
-from quaid.storage.spaces import OutboxRow, PageState, SpaceRow
+from quaid.storage.spaces import OutboxRow, PageState, SpaceRow, Spaces
 from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import os_error, translate_os_errors
 
@@ -252,7 +252,7 @@ class Replica:
             self._reload()
 
     def _reload(self) -> None:
-        self.space = spaces.require_space(self.db, self.collection.name)
+        self.space = Spaces(self.db).require(self.collection.name)
 
     def _sync_folder(self, only: list[str] | None = None) -> None:
         """Index changed files of the attached folder before changes from the hub are merged into them."""

@@ -398,34 +398,58 @@ _COLLECTION_COLUMNS = (
 )
 
 
-def list_all(db: "Database | Transaction") -> list[Collection]:
-    """Return all collections, starting with the default collection."""
-    rows = db.rows(f"SELECT {_COLLECTION_COLUMNS} FROM collections ORDER BY id")  # noqa: S608 (fixed columns)
-    return [_collection_of_row(row) for row in rows]
+class Collections:
+    """Reads the collections of a memory."""
 
+    def __init__(self, db: "Database | Transaction") -> None:
+        self._db = db
 
-def find(db: "Database | Transaction", name: str) -> Collection | None:
-    row = db.one(f"SELECT {_COLLECTION_COLUMNS} FROM collections WHERE name = ?", (name,))  # noqa: S608 (fixed columns)
-    return None if row is None else _collection_of_row(row)
+    def all(self) -> list[Collection]:
+        """Return all collections, starting with the default collection."""
+        rows = self._db.rows(f"SELECT {_COLLECTION_COLUMNS} FROM collections ORDER BY id")  # noqa: S608 (fixed columns)
+        return [_collection_of_row(row) for row in rows]
 
+    def find(self, name: str) -> Collection | None:
+        row = self._db.one(f"SELECT {_COLLECTION_COLUMNS} FROM collections WHERE name = ?", (name,))  # noqa: S608
+        return None if row is None else _collection_of_row(row)
 
-def require(db: "Database | Transaction", name: str) -> Collection:
-    """Return the collection with this name. Raise NotFound, listing all names, if there is none."""
-    collection = find(db, name)
-    if collection is None:
-        names = ", ".join(row.name for row in list_all(db))
-        raise NotFound(what="collection", name=name, hint=f" Collections: {names}.")
-    return collection
+    def require(self, name: str) -> Collection:
+        """Return the collection with this name. Raise NotFound, listing all names, if there is none."""
+        collection = self.find(name)
+        if collection is None:
+            names = ", ".join(row.name for row in self.all())
+            raise NotFound(what="collection", name=name, hint=f" Collections: {names}.")
+        return collection
 
+    def home_name(self) -> str:
+        """Return the name of the collection that is used if none is given.
 
-def home_name(db: "Database") -> str:
-    """Return the name of the collection that is used if none is given.
+        This is the default collection or, for a caller restricted to some collections, the write target.
+        """
+        if not self._db.scope:
+            return DEFAULT_COLLECTION
+        return next((row.name for row in self.all() if row.is_write_target), DEFAULT_COLLECTION)
 
-    This is the default collection or, for a caller restricted to some collections, the write target.
-    """
-    if not db.only:
-        return DEFAULT_COLLECTION
-    return next((row.name for row in list_all(db) if row.is_write_target), DEFAULT_COLLECTION)
+    def page_counts(self) -> dict[int, tuple[int, int]]:
+        """Return the numbers of visible and quarantined pages by collection id. Expired pages are not counted."""
+        rows = self._db.rows(
+            "SELECT collection_id, count(*) FILTER (WHERE quarantined_at IS NULL),"
+            " count(*) FILTER (WHERE quarantined_at IS NOT NULL AND id NOT IN"
+            " (SELECT page_id FROM expired WHERE kind = 'page')) FROM pages GROUP BY collection_id"
+        )
+        return {row[0]: (row[1], row[2]) for row in rows}
+
+    def file_problems(self, collection_id: int | None = None) -> dict[str, list[FileProblem]]:
+        """Return the files with problems of one collection, or of all active collections, by collection name."""
+        problems: dict[str, list[FileProblem]] = {}
+        for name, path, problem, is_indexed in self._db.rows(
+            "SELECT c.name, f.relative_path, f.problem, f.content_hash <> '' FROM file_state f"
+            " JOIN collections c ON c.id = f.collection_id WHERE f.problem IS NOT NULL"
+            " AND iif(?1 IS NULL, c.state = 'active', c.id = ?1) ORDER BY 1, 2",
+            (collection_id,),
+        ):
+            problems.setdefault(name, []).append(FileProblem(path, problem, bool(is_indexed)))
+        return problems
 
 
 def add(tx: "Transaction", name: str, kind: str, root: str | None, writable: bool, now: str) -> int:
@@ -436,16 +460,6 @@ def add(tx: "Transaction", name: str, kind: str, root: str | None, writable: boo
         (name, kind, root, writable, now, now),
     )
     return tx.last_insert_rowid()
-
-
-def page_counts(db: "Database") -> dict[int, tuple[int, int]]:
-    """Return the numbers of visible and quarantined pages by collection id. Expired pages are not counted."""
-    rows = db.rows(
-        "SELECT collection_id, count(*) FILTER (WHERE quarantined_at IS NULL),"
-        " count(*) FILTER (WHERE quarantined_at IS NOT NULL AND id NOT IN"
-        " (SELECT page_id FROM expired WHERE kind = 'page')) FROM pages GROUP BY collection_id"
-    )
-    return {row[0]: (row[1], row[2]) for row in rows}
 
 
 def _collection_of_row(row: tuple[object, ...]) -> Collection:
@@ -496,7 +510,7 @@ def write_folder_list(db: "Database") -> None:
     """
     if db.rehearsal is not None:
         return
-    rows = [row for row in list_all(db) if row.is_attached]
+    rows = [row for row in Collections(db).all() if row.is_attached]
     folders = [
         AttachedFolder(row.name, row.kind, row.root or "", row.writable, row.is_write_target)._asdict()
         for row in rows
@@ -555,19 +569,6 @@ def paths_of_pages(db: "Database", page_ids: "Iterable[int]") -> dict[int, str]:
         (str(list(page_ids)),),
     )
     return dict(rows)
-
-
-def file_problems(db: "Database", collection_id: int | None = None) -> dict[str, list[FileProblem]]:
-    """Return the files with problems of one collection, or of all active collections, by collection name."""
-    problems: dict[str, list[FileProblem]] = {}
-    for name, path, problem, is_indexed in db.rows(
-        "SELECT c.name, f.relative_path, f.problem, f.content_hash <> '' FROM file_state f"
-        " JOIN collections c ON c.id = f.collection_id WHERE f.problem IS NOT NULL"
-        " AND iif(?1 IS NULL, c.state = 'active', c.id = ?1) ORDER BY 1, 2",
-        (collection_id,),
-    ):
-        problems.setdefault(name, []).append(FileProblem(path, problem, bool(is_indexed)))
-    return problems
 
 
 def _timestamp_seconds(timestamp: str) -> int:

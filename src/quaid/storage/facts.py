@@ -31,6 +31,7 @@ from quaid.model.page import CLASSES, DERIVED, IMPORTED, PERSON, TrustName
 from quaid.model.plain_text import replace_wiki_links
 from quaid.model.slug import aliases, fold_name
 from quaid.storage import collections, links, pages, trust
+from quaid.storage.collections import Collections
 
 if TYPE_CHECKING:
     from quaid.storage.links import LinkRow
@@ -685,7 +686,7 @@ def _find_subject(db: "Database", text: str) -> FactSubject:
 def _page_by_address(db: "Database", text: str) -> tuple[int, str, str] | None:
     collection, name = slugs.split_address(text)
     try:
-        stored = pages.find(db, slugs.check(name), collection or collections.home_name(db))
+        stored = pages.find(db, slugs.check(name), collection or Collections(db).home_name())
     except QuaidError:
         return None
     return (stored.id, stored.slug, stored.title) if stored else None

@@ -299,28 +299,6 @@ _SPACE_SQL = (
 )
 
 
-def list_spaces(db: "Database") -> list[SpaceRow]:
-    """Return all shared collections."""
-    return [_space(row) for row in db.rows(f"{_SPACE_SQL} ORDER BY s.collection_id")]
-
-
-def find_space(db: "Database | Transaction", name: str) -> SpaceRow | None:
-    """Return the shared collection with this name, or the only one whose space has this name, or None."""
-    rows = db.rows(f"{_SPACE_SQL} WHERE c.name = ?1", (name,)) or db.rows(
-        f"{_SPACE_SQL} WHERE s.name = ?1", (name,)
-    )
-    return _space(rows[0]) if len(rows) == 1 else None
-
-
-def require_space(db: "Database", name: str) -> SpaceRow:
-    """Return the shared collection with this name. Raise NotFound, which lists all names, if it does not exist."""
-    space = find_space(db, name)
-    if space is None:
-        names = ", ".join(row.collection for row in list_spaces(db)) or "none yet"
-        raise NotFound(what="shared space", name=name, hint=f" Shared collections: {names}.")
-    return space
-
-
 def _space(row: tuple[Any, ...]) -> SpaceRow:
     return SpaceRow._make((*row[:7], bool(row[7]), *row[8:]))
 
@@ -336,15 +314,40 @@ class SharedState(NamedTuple):
     problem: str | None
 
 
-def shared_states(db: "Database") -> tuple[SharedState, ...]:
-    """Return the state of each shared collection."""
-    return tuple(
-        SharedState(
-            *(space.collection, space.right, space.count_waiting(db)),
-            *(space.synced_at, space.problem),
+class Spaces:
+    """Reads the shared collections of a memory."""
+
+    def __init__(self, db: "Database") -> None:
+        self._db = db
+
+    def all(self) -> list[SpaceRow]:
+        """Return all shared collections."""
+        return [_space(row) for row in self._db.rows(f"{_SPACE_SQL} ORDER BY s.collection_id")]
+
+    def find(self, name: str) -> SpaceRow | None:
+        """Return the shared collection with this name, or the only one whose space has this name, or None."""
+        rows = self._db.rows(f"{_SPACE_SQL} WHERE c.name = ?1", (name,)) or self._db.rows(
+            f"{_SPACE_SQL} WHERE s.name = ?1", (name,)
         )
-        for space in list_spaces(db)
-    )
+        return _space(rows[0]) if len(rows) == 1 else None
+
+    def require(self, name: str) -> SpaceRow:
+        """Return the shared collection with this name. Raise NotFound, listing all names, if there is none."""
+        space = self.find(name)
+        if space is None:
+            names = ", ".join(row.collection for row in self.all()) or "none yet"
+            raise NotFound(what="shared space", name=name, hint=f" Shared collections: {names}.")
+        return space
+
+    def states(self) -> tuple[SharedState, ...]:
+        """Return the sync state of each shared collection."""
+        return tuple(
+            SharedState(
+                *(space.collection, space.right, space.count_waiting(self._db)),
+                *(space.synced_at, space.problem),
+            )
+            for space in self.all()
+        )
 
 
 _OUTBOX = (

@@ -758,6 +758,11 @@ class Database:
         """The cipher header of an encrypted memory, or None."""
         return cipher_header(self.path)
 
+    @property
+    def scope(self) -> str:
+        """The restriction of the caller as JSON (see restriction.Only); "" for the whole memory."""
+        return self.connection.scope
+
     def change_stamp(self) -> tuple[int, int]:
         """Return a value that changes with every write, by other connections or by this one."""
         with self.reading():
