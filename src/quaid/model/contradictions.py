@@ -62,8 +62,9 @@ class Citation(NamedTuple):
     needles: tuple[str, ...] = ()
     """Strings by which the position in the page can be found."""
     fact: int | None = None
+    """The id of the fact; None if this side is a link or text."""
     link: int | None = None
-    """`fact` or `link` is the id of the fact or link. Both are None if this side is text."""
+    """The id of the link; None if this side is a fact or text."""
     says: str = ""
     """The statement of the fact or link, such as lives_in Oslo."""
     since: str | None = None
@@ -359,7 +360,7 @@ class OpenRelation(NamedTuple):
 
 
 class _OpenRelations:
-    """Current facts and links, grouped by page."""
+    """The current facts and links that a departure may end, by page."""
 
     def __init__(self, world: Snapshot, all_claims: list[ResolvedFact]) -> None:
         self._world = world
