@@ -79,8 +79,9 @@ class MeaningLane(NamedTuple):
     compared: int
     """Number of vectors. A chunk has more than one if its entries have vectors too."""
     embedded: int
+    """Number of chunks or turns (messages) that have a vector."""
     total: int
-    """Number of chunks or turns (messages). `embedded` is the number of those that have a vector."""
+    """Number of all chunks or turns."""
     familiarity: float
     """The share of the question, from 0 to 1, that is in words of the model's language."""
     centred: Any  # numpy.ndarray

@@ -52,7 +52,7 @@ class AnswerFact(NamedTuple):
     since: str
     until: str
     slug: str
-    """The slug of the page that contains the fact."""
+    """The slug of the page that contains the fact; for an answer read from a page, its address."""
     quote: str
     author: str
     """The client that recorded the fact, "owner" for a person, or "" if unknown."""

@@ -500,7 +500,7 @@ def _unknown_words(db: Database, question: str) -> list[str]:
 
 
 def _english_words() -> str:
-    """Return English words, one per line, or "" if the built-in model's package is not installed."""
+    """Return English words, one per line, or "" if the package of the built-in model is missing or unreadable."""
     folder = built_in_folder()
     if not folder:
         return ""

@@ -177,14 +177,13 @@ class LaneTrace(NamedTuple):
     slug: str
     start_line: int
     words: float
-    """BM25 of the chunk.
-
-    `words_place` is the rank of the chunk in full-text search, or 0 if full-text search did not find it.
-    """
+    """BM25 of the chunk."""
     words_place: int
+    """The rank of the chunk in full-text search, or 0 if full-text search did not find it."""
     page_words: float
     cosine: float | None
     meaning_place: int
+    """The rank of the chunk in vector search, or 0 if vector search did not find it."""
     favour: float
 
 
@@ -867,7 +866,7 @@ class ResultBuilder:
         return word_share(self._held(shown), self._weights)
 
     def strength(self) -> Strength:
-        """Return the strength of the answer: the highest strength among its first results."""
+        """Return the strength of the answer: the highest of its first results, or strong for the name of a page."""
         if self._ranked.candidates.named.exact:
             return "strong"
         return strongest([*(self._own(page)[0] for page in self._shown[:RESULTS_JUDGED]), "none"])
