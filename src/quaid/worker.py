@@ -359,7 +359,7 @@ class OperationProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process id, or None if no process was started."""
+        """The process id, or None if there is no process."""
         return self._process.pid if self._process else None
 
     def run(self, call: OperationCall, brain: Brain, repeatable: bool) -> Any:

@@ -161,15 +161,15 @@ class HttpEmbedder:
     def _unavailable(self, problem: str, detail: str = "") -> EmbedderUnavailable:
         """Return the error to raise.
 
-        The server's response may quote the text that was sent. It is therefore part of the message, but not
-        of `noted`, which background work logs instead.
+        `detail` is a part of the server's response, which may quote the text that was sent. The message contains it,
+        but `noted`, which background work logs instead, does not.
         """
         message = f"{problem} ({detail})" if detail else problem
         return EmbedderUnavailable(name=self.name, problem=message, noted=problem, remedy=REMEDY)
 
 
 def pack_numbers(numbers: Sequence[float]) -> bytes:
-    """Normalize numbers and pack them as little-endian float32."""
+    """Normalize numbers and pack them as little-endian float32. Raise ValueError if that is not possible."""
     if not numbers or not all(type(number) in (int, float) for number in numbers):
         raise ValueError("not numbers")
     length = math.sqrt(math.fsum(number * number for number in numbers))
