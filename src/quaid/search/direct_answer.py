@@ -6,7 +6,7 @@ than none.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -95,10 +95,13 @@ def claim_text(claim: AnswerFact) -> str:
     return f"claimed{author} ({claim.trust}): {claim.value}"
 
 
+_Wants = Literal["value", "former", "subjects", "begin", "end"]
+
+
 class Question(NamedTuple):
     """A parsed question: it asks for values or subjects of predicates, or when a relation began or ended."""
 
-    wants: Literal["value", "former", "subjects", "begin", "end"]
+    wants: _Wants
     predicates: tuple[str, ...]
     subject: str = ""
     object: str = ""
@@ -147,118 +150,97 @@ _NO_NOUNS = frozenset(
 """Nouns that do not name a predicate, as in "what is the point of X"."""
 
 
+_LIVE, _YEAR = r"(?P<verb>live|reside|work)", r"(?: in (?P<year>(?:19|20)\d\d))?"
+_EMPLOYER = r"(?:who|(?:what|which) company)"
+_FORMS: tuple[tuple[str, _Wants, tuple[str, ...]], ...] = (
+    (rf"where (?:does|do) (?P<x>.+?) {_LIVE}", "value", ()),
+    (r"where(?: is|'s) (?P<x>.+?) (?P<verb>living|residing|working)", "value", ()),
+    (r"(?:what|which) (?:city|town|place|country) does (?P<x>.+?) live in", "value", _LIVES),
+    (rf"{_EMPLOYER} does (?P<x>.+?) work (?:for|at)", "value", _WORKS),
+    (rf"where did (?P<x>.+?) {_LIVE} (?:before|previously|earlier)", "former", ()),
+    (rf"where did (?P<x>.+?) {_LIVE} in (?P<year>(?:19|20)\d\d)", "former", ()),
+    (rf"where did (?P<x>.+?) use to {_LIVE}", "former", ()),
+    (
+        rf"{_EMPLOYER} did (?P<x>.+?) (?:use to )?(?P<verb>work) (?:for|at)(?: before| previously)?",
+        "former",
+        (),
+    ),
+    (r"(?:how|where) (?:can|do) (?:I|we|you) (?:call|phone|ring) (?P<x>.+)", "value", ("phone",)),
+    (
+        r"how (?:can|do) (?:I|we|you) (?:reach|contact) (?P<x>.+?) (?:by|on the|over the) "
+        r"(?P<p>phone|telephone|mobile|e-?mail)",
+        "value",
+        (),
+    ),
+    (
+        r"(?:when|what day) (?:does|do|will) (?P<x>.+?) (?P<verb>start|begin|open|take place|end|close|finish)",
+        "value",
+        (),
+    ),
+    (r"(?:how much|what) (?:does|do|will) (?P<x>.+?) cost", "value", _COSTS),
+    (
+        r"(?:how much|how high)(?: is|'s) the (?P<p>rent|price|budget|cost) (?:of|for) (?P<x>.+)",
+        "value",
+        (),
+    ),
+    (r"what does (?P<x>.+?) do(?: for a living| for work)?", "value", ("role",)),
+    (r"who (?:lives|is living) in (?P<y>.+)", "subjects", _LIVES),
+    (r"who (?:works|is working) (?:at|for) (?P<y>.+)", "subjects", _WORKS),
+    (
+        r"when did (?P<x>.+?) (?:join|start (?:working )?(?:at|for)|begin at) (?P<y>.+)",
+        "begin",
+        _WORKS,
+    ),
+    (r"when did (?P<x>.+?) move to (?P<y>.+)", "begin", _LIVES),
+    (r"when did (?P<x>.+?) (?:leave|quit) (?P<y>.+)", "end", (*_WORKS, *_LIVES)),
+    (
+        r"since when (?:does|has|did) (?P<x>.+?) (?:been )?"
+        r"(?:(?:live|lived|reside|living) in|(?:work|worked|working) (?:at|for)) (?P<y>.+)",
+        "begin",
+        (*_WORKS, *_LIVES),
+    ),
+    (r"who founded (?P<x>.+)", "value", _NOUNS["founder"]),
+    (r"when was (?P<x>.+?) founded", "value", ("founded_on",)),
+    (r"when was (?P<x>.+?) born", "value", ("born_on", "birthday")),
+    (r"where was (?P<x>.+?) born", "value", ("born_in",)),
+    (r"who(?: is|'s) (?P<x>.+?) married to", "value", ("married_to",)),
+    (r"who(?: is|'s) married to (?P<x>.+)", "value", ("married_to",)),
+    (
+        r"where(?: is|'s) (?P<x>.+?) (?:based|headquartered|located)",
+        "value",
+        ("headquartered_in", "location"),
+    ),
+    (r"when(?: is|'s) (?P<x>.+?) due", "value", ("due_on", "deadline")),
+    (r"who owns (?P<x>.+)", "value", ("owner", "owned_by")),
+    (r"who does (?P<x>.+?) report to", "value", ("reports_to",)),
+    (r"who reports to (?P<y>.+)", "subjects", ("reports_to",)),
+    (r"what does (?P<x>.+?) prefer", "value", ("prefers",)),
+    (r"who (?P<verb>advises|manages|leads|runs|chairs) (?P<y>.+)", "subjects", ()),
+    (rf"(?:what|who|where|when)(?: is|'s) (?P<x>.+?)(?:'s|(?<=s)') (?P<p>[\w -]+?){_YEAR}", "value", ()),
+    (r"(?:what|who|where|when)(?: is|'s) the (?P<p>[\w -]+?) (?:of|for) (?P<x>.+)", "value", ()),
+    (r"what was (?P<x>.+?)(?:'s|(?<=s)') (?:old|former|previous) (?P<p>[\w -]+)", "former", ()),
+)
+"""The known forms of questions, each with what it asks for and its predicates.
+
+If there are none, the predicates are those of the verb or of the noun `p`. `x` is the subject, `y` the object.
+"""
+
+
 @cache
-def _forms() -> "tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Question]], ...]":
-    """Return the known forms of questions, each with a function that parses a match. Compiled on first use."""
-    live = r"(?P<verb>live|reside|work)"
-    year = r"(?: in (?P<year>(?:19|20)\d\d))?"
-    forms: list[tuple[str, Callable[[re.Match[str]], Question]]] = [
-        (
-            rf"where (?:does|do) (?P<x>.+?) {live}",
-            lambda m: Question("value", _VERBS[m["verb"].lower()], m["x"]),
-        ),
-        (
-            r"where(?: is|'s) (?P<x>.+?) (?P<verb>living|residing|working)",
-            lambda m: Question("value", _VERBS[m["verb"].lower()], m["x"]),
-        ),
-        (
-            r"(?:what|which) (?:city|town|place|country) does (?P<x>.+?) live in",
-            lambda m: Question("value", _LIVES, m["x"]),
-        ),
-        (
-            r"(?:who|(?:what|which) company) does (?P<x>.+?) work (?:for|at)",
-            lambda m: Question("value", _WORKS, m["x"]),
-        ),
-        (rf"where did (?P<x>.+?) {live} (?:before|previously|earlier)", _former),
-        (rf"where did (?P<x>.+?) {live} in (?P<year>(?:19|20)\d\d)", _former),
-        (rf"where did (?P<x>.+?) use to {live}", _former),
-        (
-            r"(?:who|(?:what|which) company) did (?P<x>.+?) (?:use to )?(?P<verb>work) (?:for|at)"
-            r"(?: before| previously)?",
-            _former,
-        ),
-        (
-            r"(?:how|where) (?:can|do) (?:I|we|you) (?P<verb>call|phone|ring) (?P<x>.+)",
-            lambda m: Question("value", ("phone",), m["x"]),
-        ),
-        (
-            r"how (?:can|do) (?:I|we|you) (?:reach|contact) (?P<x>.+?) (?:by|on the|over the) "
-            r"(?P<p>phone|telephone|mobile|e-?mail)",
-            _noun,
-        ),
-        (
-            r"(?:when|what day) (?:does|do|will) (?P<x>.+?) (?P<verb>start|begin|open|take place|end|close|finish)",
-            lambda m: Question("value", _VERBS[m["verb"].lower()], m["x"]),
-        ),
-        (
-            r"(?:how much|what) (?:does|do|will) (?P<x>.+?) cost",
-            lambda m: Question("value", _COSTS, m["x"]),
-        ),
-        (r"(?:how much|how high)(?: is|'s) the (?P<p>rent|price|budget|cost) (?:of|for) (?P<x>.+)", _noun),
-        (
-            r"what does (?P<x>.+?) do(?: for a living| for work)?",
-            lambda m: Question("value", ("role",), m["x"]),
-        ),
-        (r"who (?:lives|is living) in (?P<y>.+)", lambda m: Question("subjects", _LIVES, "", m["y"])),
-        (
-            r"who (?:works|is working) (?:at|for) (?P<y>.+)",
-            lambda m: Question("subjects", _WORKS, "", m["y"]),
-        ),
-        (
-            r"when did (?P<x>.+?) (?:join|start (?:working )?(?:at|for)|begin at) (?P<y>.+)",
-            lambda m: Question("begin", _WORKS, m["x"], m["y"]),
-        ),
-        (r"when did (?P<x>.+?) move to (?P<y>.+)", lambda m: Question("begin", _LIVES, m["x"], m["y"])),
-        (
-            r"when did (?P<x>.+?) (?:leave|quit) (?P<y>.+)",
-            lambda m: Question("end", (*_WORKS, *_LIVES), m["x"], m["y"]),
-        ),
-        (
-            r"since when (?:does|has|did) (?P<x>.+?) (?:been )?"
-            r"(?:(?:live|lived|reside|living) in|(?:work|worked|working) (?:at|for)) (?P<y>.+)",
-            lambda m: Question("begin", (*_WORKS, *_LIVES), m["x"], m["y"]),
-        ),
-        (r"who founded (?P<x>.+)", lambda m: Question("value", _NOUNS["founder"], m["x"])),
-        (r"when was (?P<x>.+?) founded", lambda m: Question("value", ("founded_on",), m["x"])),
-        (r"when was (?P<x>.+?) born", lambda m: Question("value", ("born_on", "birthday"), m["x"])),
-        (r"where was (?P<x>.+?) born", lambda m: Question("value", ("born_in",), m["x"])),
-        (r"who(?: is|'s) (?P<x>.+?) married to", lambda m: Question("value", ("married_to",), m["x"])),
-        (r"who(?: is|'s) married to (?P<x>.+)", lambda m: Question("value", ("married_to",), m["x"])),
-        (
-            r"where(?: is|'s) (?P<x>.+?) (?:based|headquartered|located)",
-            lambda m: Question("value", ("headquartered_in", "location"), m["x"]),
-        ),
-        (r"when(?: is|'s) (?P<x>.+?) due", lambda m: Question("value", ("due_on", "deadline"), m["x"])),
-        (r"who owns (?P<x>.+)", lambda m: Question("value", ("owner", "owned_by"), m["x"])),
-        (r"who does (?P<x>.+?) report to", lambda m: Question("value", ("reports_to",), m["x"])),
-        (r"who reports to (?P<y>.+)", lambda m: Question("subjects", ("reports_to",), "", m["y"])),
-        (r"what does (?P<x>.+?) prefer", lambda m: Question("value", ("prefers",), m["x"])),
-        (r"who (?P<verb>advises|manages|leads|runs|chairs) (?P<y>.+)", _who_does),
-        (rf"(?:what|who|where|when)(?: is|'s) (?P<x>.+?)(?:'s|(?<=s)') (?P<p>[\w -]+?){year}", _noun),
-        (r"(?:what|who|where|when)(?: is|'s) the (?P<p>[\w -]+?) (?:of|for) (?P<x>.+)", _noun),
-        (r"what was (?P<x>.+?)(?:'s|(?<=s)') (?:old|former|previous) (?P<p>[\w -]+)", _former_noun),
-    ]
-    return tuple((re.compile(form, re.IGNORECASE), read) for form, read in forms)
+def _forms() -> list[tuple[re.Pattern[str], _Wants, tuple[str, ...]]]:
+    """Return the forms of questions, compiled at first use."""
+    return [(re.compile(form, re.IGNORECASE), wants, predicates) for form, wants, predicates in _FORMS]
 
 
-def _former(match: "re.Match[str]") -> Question:
-    year = match.groupdict().get("year") or ""
-    return Question("former", _VERBS[match["verb"].lower()], match["x"], "", year)
-
-
-def _who_does(match: "re.Match[str]") -> Question:
-    return Question("subjects", (canonical_predicate(match["verb"].lower()),), "", match["y"])
-
-
-def _noun(match: "re.Match[str]") -> Question:
-    noun = re.sub(r"^(?:current|present) ", "", match["p"].lower().strip())
-    if noun in _NO_NOUNS or match.groupdict().get("year"):
-        return Question("value", ())
-    return Question("value", _NOUNS.get(noun) or (canonical_predicate(noun),), match["x"])
-
-
-def _former_noun(match: "re.Match[str]") -> Question:
-    return _noun(match)._replace(wants="former")
+def _predicates_of(parts: dict[str, str]) -> tuple[str, ...]:
+    """Return the predicates that the verb or the noun of a question names; () if there are none."""
+    if "verb" in parts:
+        verb = parts["verb"].lower()
+        return _VERBS.get(verb) or (canonical_predicate(verb),)
+    noun = re.sub(r"^(?:current|present) ", "", parts["p"].lower().strip())
+    if noun in _NO_NOUNS or parts.get("year"):
+        return ()
+    return _NOUNS.get(noun) or (canonical_predicate(noun),)
 
 
 _LEAD = re.compile(
@@ -277,10 +259,12 @@ def read_question(text: str) -> Question | None:
     if not text or len(text) > LONGEST_QUESTION:
         return None
     text = _CURRENTLY.sub("", _NOW.sub("", _LEAD.sub("", text)))
-    for form, read in _forms():
+    for form, wants, named in _forms():
         if match := form.fullmatch(text):
-            question = read(match)
-            return question if question.predicates else None
+            parts = match.groupdict("")
+            predicates = named or _predicates_of(parts)
+            whom = (parts.get(name, "") for name in ("x", "y", "year"))
+            return Question(wants, predicates, *whom) if predicates else None
     return None
 
 
