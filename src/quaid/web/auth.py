@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope as AsgiScope, Send
@@ -206,10 +206,6 @@ def required_scope(routes: Sequence[BaseRoute], asgi_scope: AsgiScope) -> str:
     return partial
 
 
-class ClientDisconnected(Exception):
-    """The client closed the connection before the request was complete."""
-
-
 class WebCaller(NamedTuple):
     scope: str  # read, write or owner; empty without credentials
     csrf: str = ""  # token of the browser's session
@@ -274,7 +270,7 @@ class AuthMiddleware:
             with ExitStack() as stack:
                 body = await self._admitted(request, receive, stack)
                 await _run_until_disconnect(self._app, asgi_scope, body, receive, send_with_headers)
-        except ClientDisconnected:
+        except ClientDisconnect:
             pass
         except Exception as error:
             if has_begun:  # an error page cannot be sent any more; close the connection
@@ -446,7 +442,7 @@ async def _read_body(headers: Headers, receive: Receive, most: int, reserve: Cal
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
-                    raise ClientDisconnected
+                    raise ClientDisconnect
                 received += message.get("body", b"")
                 reserve(len(received))
                 if len(received) > most:
