@@ -599,7 +599,7 @@ def _prepare(settings: Settings, options: ServerOptions) -> list[socket.socket]:
 
 
 def open_listeners(bind: str, port: int) -> list[socket.socket]:
-    """Return sockets that listen on an address. For a loopback address, also listen on the other IP version's.
+    """Return sockets that listen on an address and, if it is a loopback address, on that of the other IP version.
 
     Browsers try both for a name that ends in .localhost, often ::1 first. A program of another user that
     listens there would receive the cookie.

@@ -42,7 +42,7 @@ QUESTION_PROCESSES = 2
 
 MAX_QUEUED = 500
 MAX_OF_CALLER, MAX_JOBS_OF_CALLER = 64, 2
-"""Tasks of one caller that may wait in a queue, and in the queue of long jobs."""
+"""Maximum number of waiting tasks of one caller: in each queue, but in the queue of long jobs the second number."""
 
 MOST_JOBS = 20
 """The states of this many jobs are kept."""
@@ -51,7 +51,7 @@ LEAST_COST = 0.005
 """A task that starts is charged at least this many seconds until its time is known."""
 
 RECENT_SECONDS = 10.0
-"""A caller counts as present for this time after the last request."""
+"""A caller counts as active (see FairQueue) for this time after the last request."""
 
 IDLE_SECONDS = 60.0
 """An additional process for questions ends after this many seconds without a question."""

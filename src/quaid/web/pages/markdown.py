@@ -431,7 +431,10 @@ STOP_WORDS = frozenset(
 
 
 def query_words(question: str) -> list[str]:
-    """Return the first words of a question to highlight, without stop words unless there are no other words."""
+    """Return the words of a question to highlight, at most MAX_QUERY_WORDS.
+
+    Stop words are left out, unless there are no other words.
+    """
     words = list(dict.fromkeys(word.casefold() for word in _WORD.findall(question)))
     content = [word for word in words if word not in STOP_WORDS and (len(word) > 1 or not word.isascii())]
     return (content or words)[:MAX_QUERY_WORDS]

@@ -1,6 +1,7 @@
-"""Show and edit a page: text, timeline, links, facts, history; also show a node of the knowledge base.
+"""Show, create and edit a page: text, timeline, links, facts, history and images.
 
-Saving over a version that is no longer current writes nothing and shows both versions side by side.
+An edit of a version that is no longer current is merged with the current one. If both changed the same text, nothing
+is written, and both versions are shown side by side.
 """
 
 import asyncio

@@ -55,7 +55,7 @@ PERIODS = (
     ("90d", "after 90 days"),
     ("52w", "after a year"),
 )
-"""The times after which an access may expire."""
+"""The periods after which a token or the access of a program may expire, with their labels."""
 NEW_TOKEN = {"name": "", "scope": "read", "expires": "90d", "only": ""}
 STATE_NOTES = {
     "detached": "Its folder is no longer watched. The pages are kept.",
