@@ -135,7 +135,7 @@ def listen_options(settings: Settings, arguments: dict[str, Any]) -> dict[str, A
 
 
 def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
-    """Run `quaid web`, or `quaid serve --http`, which can also serve other machines."""
+    """Run `quaid web`, `quaid open` or `quaid serve --http`."""
     # This is set before numpy is imported, because OpenBLAS threads would keep spinning after each small
     # matrix product.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -168,7 +168,7 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
 
 
 def _page_address(settings: Settings, name: str) -> str:
-    """Return the address of a page. Fail if there is no such page."""
+    """Return the address of a page. Raise PageNotFound if there is none."""
     with Brain(settings, notice=print_notice) as brain:
         return _address(_read_page(brain, name))
 
