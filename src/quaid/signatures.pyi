@@ -365,7 +365,7 @@ class Operations:
     def query(self, query: str, *, depth: Literal["auto", "summary", "section", "full"] = "auto", token_budget: int | None = None, wing: str | None = None, type: str | None = None, tag: str | None = None, collection: str | None = None, since: str | None = None, until: str | None = None, trust: Literal["person", "observed", "imported", "derived"] | None = None, limit: int = 10, explain: bool = False) -> Answer:
         """Answer a question from pages, notebook, logs, conversations and knowledge base, within a token budget.
 
-        `origin` says where a result is stored, `strength` how well it answers: strong, weak or none. What has ended is marked superseded, and `trust` what the user did not write. Filters other than dates and trust search only pages.
+        `origin` says where a result is stored, `strength` how well it answers: strong, weak or none. What has ended is marked superseded; `trust` marks what the user did not write. Filters other than dates and trust search only pages.
 
         Command: `quaid query`.
 
@@ -506,7 +506,7 @@ class Operations:
     def check(self, slug: str | None = None, *, all: bool = False, type: Literal["temporal", "cross_page", "stale"] | None = None, resolve: int | None = None, keep: Literal["left", "right", "both"] | None = None, note: str = "", limit: int = 50) -> CheckRecord:
         """List contradictions with both quotes, or resolve one.
 
-        Each contradiction is stored once, stays resolved, and is removed when its cause is gone.
+        Each contradiction is stored once. Once resolved, it stays resolved; it is removed when its cause is gone.
 
         Command: `quaid check`.
 
@@ -1574,7 +1574,7 @@ class Operations:
     def golden_suggest(self, *, limit: int = 20) -> Named[tuple[GoldenSuggestion, ...]]:
         """Propose golden questions from what you asked.
 
-        These are pages that you opened from the results of a question in the dashboard (recorded, encrypted, only while `quaid config set log_opened words` is in force), and questions whose words are stored and that a page answers since.
+        These are pages that you opened from the results of a question in the dashboard (recorded, encrypted, only while `quaid config set log_opened words` is in force), and questions whose words are stored and that a page has since answered.
 
         Command: `quaid golden suggest`.
 

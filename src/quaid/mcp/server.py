@@ -143,7 +143,7 @@ def log_failure(error: Exception, logged: set[str]) -> None:
 
 
 def needs_no_memory(request: Request) -> bool:
-    """Return True if the request can be answered at once, even while a call is using the connection's memory."""
+    """Return True if the request can be answered at once, even while a call is using the memory."""
     return request.method not in METHODS_USING_MEMORY
 
 

@@ -233,8 +233,8 @@ def _annotations(operation: Operation) -> dict[str, bool]:
     """Return only the hints that differ from the protocol's defaults, because the list takes up context."""
     if operation.scope == "read":
         return {"readOnlyHint": True, "openWorldHint": False}
-    # A write is idempotent, because it sends the version it was based on, and a repeated write is rejected as
-    # a conflict.
+    # Writes are idempotent: the same text is added only once, and a replacement sends the version that it is based
+    # on, so that a repeated one is rejected as a conflict.
     return {"destructiveHint": not operation.adds_only, "idempotentHint": True, "openWorldHint": False}
 
 
@@ -252,7 +252,7 @@ _CLAUSE_START = re.compile(r"(?:^|[.;:?!,]\s)$")
 _VERB = re.compile(r" (?=[a-z]+s\b)")  # the space before a verb, as in "`quaid embed` makes the others"
 
 _TOOL_OF = {operation: tool for tool, operation in index.TOOLS.items()}
-# Only a person may erase or merge pages directly; these tools propose it.
+# Unless the setting agents_may grants it, agents can only propose to erase or merge pages, with these tools.
 _PROPOSING_TOOLS = {"forget": "memory_forget", "merge": "memory_merge"}
 
 _FOR_A_PERSON = frozenset(

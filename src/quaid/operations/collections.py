@@ -302,7 +302,7 @@ class FoldersRecord(NamedTuple):
     notes: int
     """Number of markdown and org files directly in the folder."""
     collection: str
-    """The collection that has this folder, or ""."""
+    """The collection whose folder is this one or contains it, or ""."""
 
 
 MAX_FOLDERS_LISTED = 500

@@ -498,7 +498,10 @@ class _Finder:
         return model.states_fact(line.text, row.predicate, fact_operations.spellings(self.brain, row.object))
 
     def _plan_fact(self, facts: list[StoredFact], line: StoredStatement | None) -> CorrectionPlan:
-        """Plan the correction of equal facts, and of the line on the subject's page that states them."""
+        """Plan the correction of facts with one predicate and value, and of the line that states them.
+
+        The line is searched for on the subject's page unless it is given.
+        """
         wording, row = self.wording, facts[0].row
         value = model.new_value(wording, row.subject, row.predicate, row.object) if wording.now else None
         own = self.lines if self.subject is not None else []
@@ -584,8 +587,9 @@ class _Finder:
     def still_saying(self, plan: CorrectionPlan) -> "list[StoredFact | StoredStatement]":
         """Return lines that still state the old value, on the subject's page or on pages that name it.
 
-        A line counts if it has the old value and also a word of the fact's predicate, or another word of the
-        changed line. Facts whose value was in the old line but is not in the new one are returned too.
+        A line counts if it has the old value together with a word of the fact's predicate or another word of the
+        changed line; an old value of more than two words is enough. Facts whose value was in the old line but is
+        not in the new one are returned too.
         """
         line, was = plan.line, plan.wording.was
         page = self.subject or plan.page or (line.page if line else None)

@@ -402,7 +402,7 @@ class _Dream:
         self._save(log_day=self._brain.local()[:10])
 
     def _new_turns(self, place: str) -> Iterator[list[Turn]]:
-        """Yield batches of the user's turns after the turn that the state has as `place`, and update it."""
+        """Yield batches of the user's turns that are newer than self._state[place], and update that entry."""
         while rows := Conversations(self._brain.db).turns_of_people(self._state.get(place, 0), TURNS_AT_ONCE):
             for start in range(0, len(rows), MODEL_TURNS):
                 batch = rows[start : start + MODEL_TURNS]
@@ -545,7 +545,7 @@ NO_STATEMENT = re.compile(
     r"\W*(?:translate|rewrite|rephrase|proofread|summari[sz]e|ignore|disregard|pretend|imagine|suppose|store|say)\b",
     re.IGNORECASE,
 )
-"""Matches the start of a turn that is a request, such as "Translate ...", so that it states no facts."""
+"""Matches the start of a turn that is a request, such as "Translate ...". No facts are read from such a turn."""
 
 FACTS_TASK = (
     "List durable facts about named people, companies and projects that the numbered notes state. Answer with a JSON"

@@ -99,7 +99,7 @@ def add_facts(
 def receipt(
     brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChange] = (), *, similar: Sequence[int] = ()
 ) -> Receipt:
-    """Return the receipt of a write: the facts that it replaced, contradicts or left open.
+    """Return the receipt of a write: the facts that it replaced or contradicts, and other facts that still hold.
 
     `similar` has the pages for which similar pages are searched. New contradictions are stored, so that they
     have ids. After an error the receipt is empty, but the write is not undone.
@@ -558,7 +558,7 @@ def check(
 ) -> CheckRecord:
     """List contradictions with both quotes, or resolve one.
 
-    Each contradiction is stored once, stays resolved, and is removed when its cause is gone."""
+    Each contradiction is stored once. Once resolved, it stays resolved; it is removed when its cause is gone."""
     if resolve is not None:
         return _resolve_finding(brain, resolve, keep, note)
     if note or keep:

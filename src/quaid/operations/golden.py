@@ -297,8 +297,8 @@ def golden_suggest(
     """Propose golden questions from what you asked.
 
     These are pages that you opened from the results of a question in the dashboard (recorded, encrypted, only while
-    `quaid config set log_opened words` is in force), and questions whose words are stored and that a page answers
-    since."""
+    `quaid config set log_opened words` is in force), and questions whose words are stored and that a page has since
+    answered."""
     known = {question_hash(row.question) for row in GoldenQuestions(brain.db).all()}
     proposals: dict[tuple[str, str], GoldenSuggestion] = {}
     for question, slug, times, reason in (*_opened_questions(brain), *_answered_gaps(brain)):

@@ -96,7 +96,8 @@ def history(brain: Brain, slug: Slug) -> HistoryRecord:
         stored = pages.require_page(brain, slug)
         versions = _versions(brain, stored)
         by_version = AgentCalls(brain.db).sessions_of_page(stored.id)
-    # Versions with equal text share one stored row: the last of them or, for a page with a file, the first.
+    # Versions with equal text share one stored row, which has the number of the last of them or, for a page with a
+    # file, of the first.
     records = []
     for version, older in zip(versions, [*versions[1:], None], strict=True):
         first = _first_version(version, older)

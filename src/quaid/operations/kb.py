@@ -414,7 +414,7 @@ def open_store(brain: Brain) -> Git:
 
 
 def load_catalog(brain: Brain) -> Catalog:
-    """Load all nodes without running git."""
+    """Load all nodes. Git is run only if the contract is missing, to check whose repository it is."""
     return catalogs.load_catalog(existing_root(brain))
 
 

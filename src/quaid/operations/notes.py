@@ -397,7 +397,7 @@ def _shown_line(line: StoredStatement, *, written: bool) -> RememberedLine:
 
 
 def _with_note(record: RememberRecord, before: RememberRecord) -> RememberRecord:
-    """Add a note about contradictions to a record. `before` is the record before `_with_subject`."""
+    """Add a note about contradictions to a record. `before` is the record that `_with_subject` was given."""
     is_new = record.contradicts != before.contradicts
     note = "" if is_new or record.replaced != before.replaced else before.note
     if record.contradicts:

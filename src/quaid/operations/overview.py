@@ -356,7 +356,7 @@ class DueItem(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The text without its due date, as in "(due 2026-11-20)"."""
+        """The text without the mark that gives its due date, such as "(due 2026-11-20)"."""
         return dates.without_due_mark(self.text)
 
 

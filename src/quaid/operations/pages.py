@@ -697,7 +697,7 @@ def put(
 def receipt_of(
     brain: Brain, saved: "SaveResult", changes: "list[FactChange] | None" = None, *, similar: bool = False
 ) -> "Receipt":
-    """Return the facts that a write replaced, contradicts or left open; empty if the page is unchanged."""
+    """Return the receipt of a write (see facts.receipt); an empty one if the page is unchanged."""
     from quaid.operations import facts  # imported late, because it is not needed to read pages
 
     if not saved.changed:

@@ -331,7 +331,8 @@ def query(
     """Answer a question from pages, notebook, logs, conversations and knowledge base, within a token budget.
 
     `origin` says where a result is stored, `strength` how well it answers: strong, weak or none. What has ended is
-    marked superseded, and `trust` what the user did not write. Filters other than dates and trust search only pages.
+    marked superseded; `trust` marks what the user did not write. Filters other than dates and trust search only
+    pages.
     """
     background.rebuild_if_deleted(brain)
     filters = _filters(brain, type, wing, tag, collection, since, until, trust)

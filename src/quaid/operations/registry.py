@@ -159,7 +159,7 @@ class Operation(NamedTuple):
     def is_tool(self) -> bool:
         """Return True if agents may call the operation.
 
-        Owner operations such as import, export and settings are command-line only.
+        Operations of the owner, such as import, export and settings, are not offered to agents.
         """
         return self.scope != "owner"
 

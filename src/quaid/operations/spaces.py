@@ -141,7 +141,10 @@ def connect_space(brain: Brain, space: SpaceRow) -> HubConnection:
 
 
 def sync_space(brain: Brain, space: SpaceRow, hub: HubConnection) -> SyncedSpace:
-    """Sync one shared collection. A problem, as with the hub, is recorded and returned; only a stop is raised."""
+    """Sync one shared collection. Record and return a problem, such as a hub that cannot be reached.
+
+    Raise SpaceSyncStopped if the user stops the sync.
+    """
     collection = Collections(brain.db).require(space.collection)
     try:
         seal = _seal_of(brain, space)
