@@ -283,7 +283,7 @@ def proposal_results(db: Database, author: str, question: str, limit: int) -> li
 
 
 def _trusted_first(entries: list[Entry]) -> list[Entry]:
-    """Move each entry before less trusted entries that do not have much more evidence.
+    """Move each entry that matches the question before less trusted entries that do not have much more evidence.
 
     Entries of the same trust class keep their order.
     """

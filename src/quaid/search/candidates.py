@@ -264,7 +264,7 @@ class Evidence(NamedTuple):
     lanes: Sequence[Sequence[int]] = ()
     """The chunks found by vector search, and the chunks found by full-text search, each best first.
 
-    The other candidates are neighbours of these chunks, or were found by a name or a date.
+    The other candidates are neighbours of these chunks, were found by a name or a date, or state an instruction.
     """
     favours: Mapping[int, float] = {}
     """Additional scores of chunks, such as for a matching date or a mentioned page."""

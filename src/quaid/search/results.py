@@ -687,7 +687,10 @@ class ResultBuilder:
         return is_struck(entry) or bool("~~" in entry and _BOOKKEEPING.fullmatch(without_struck(entry)))
 
     def _matches_struck(self, statement: str) -> bool:
-        """Return True if the struck words of a statement match the question at least as well as its other words."""
+        """Return True if the struck words of a statement match the question at least as well as its other words.
+
+        They must also have more than LEAST_STRUCK of the question's words.
+        """
         if "~~" not in statement:
             return False
         held, left = self._words_in(statement), self._words_in(without_struck(statement))
