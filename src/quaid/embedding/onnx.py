@@ -360,7 +360,7 @@ class OnnxEmbedder:
 
 
 def find_model_file(folder: str) -> str | None:
-    """Return the ONNX file in a folder: full precision first, then quantised, then any other model*.onnx."""
+    """Return the ONNX file in a folder: full precision, else quantised, else any other model*.onnx, else None."""
     for name in MODEL_FILES:
         path = os.path.join(folder, *name.split("/"))
         if os.path.isfile(path):
