@@ -561,8 +561,8 @@ def shortest_path(
 ) -> tuple[list[GraphLink], bool]:
     """Return the edges of the shortest path between two nodes, and True if the search was complete.
 
-    If there are no edges and the search was complete, there is no path. The search starts from both ends, and
-    each step expands the smaller frontier.
+    If there are no edges and the search was complete, there is no path, unless a step met `most_edges` edges and
+    ignored the rest. The search starts from both ends, and each step expands the smaller frontier.
     """
     sides: tuple[dict[int, GraphLink | None], dict[int, GraphLink | None]] = ({start: None}, {end: None})
     rings = [[start], [end]]
