@@ -55,7 +55,7 @@ STOP_TIMEOUT = 0.7  # time in which a watcher must finish its sync; less than EX
 REPORT_INTERVAL = 0.1  # minimum time between two progress reports of an operation
 TRIM_SECONDS = 60.0
 ANSWER_SECONDS = 120.0  # a process that does not answer a query in this time is killed
-CANCEL_SECONDS = 10.0  # the same, after the query was cancelled
+CANCEL_SECONDS = 10.0  # a process that does not end a cancelled query in this time is killed
 
 CACHE_KIB = 8 * 1024
 """Size of the page cache of each connection of a server, in KiB."""
