@@ -77,6 +77,21 @@ def test_a_search_beyond_its_limit_is_reported() -> None:
     assert found == ([], False)
 
 
+def test_a_path_search_that_ignores_links_of_a_step_is_reported() -> None:
+    stars = [(1, node) for node in range(2, 50)] + [(100, node) for node in range(51, 99)] + [(49, 98)]
+    assert links.shortest_path(1, 100, touching(stars), longest=9, most_nodes=1000, most_edges=5) == (
+        [],
+        False,
+    )
+    path, is_complete = links.shortest_path(
+        1, 100, touching(stars), longest=9, most_nodes=1000, most_edges=200
+    )
+    assert ([(edge.from_id, edge.to_id) for edge in path], is_complete) == (
+        [(1, 49), (49, 98), (100, 98)],
+        True,
+    )
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), max_size=30),
     st.integers(1, 12),

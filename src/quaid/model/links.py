@@ -561,19 +561,21 @@ def shortest_path(
 ) -> tuple[list[GraphLink], bool]:
     """Return the edges of the shortest path between two nodes, and True if the search was complete.
 
-    If there are no edges and the search was complete, there is no path, unless a step met `most_edges` edges and
-    ignored the rest. The search starts from both ends, and each step expands the smaller frontier.
+    If there are no edges and the search was complete, there is no path. A search is not complete if a limit was
+    reached. It starts from both ends, and each step expands the smaller frontier.
     """
     sides: tuple[dict[int, GraphLink | None], dict[int, GraphLink | None]] = ({start: None}, {end: None})
-    rings = [[start], [end]]
+    rings, complete = [[start], [end]], True
     for _ in range(longest):
         side = 0 if len(rings[0]) <= len(rings[1]) else 1
         if not rings[side]:
-            return [], True
+            return [], complete
         mine, other = sides[side], sides[1 - side]
         outer: list[int] = []
         met: int | None = None
-        for edge in touching(rings[side], most_edges):
+        nearby_edges = touching(rings[side], most_edges + 1)
+        complete = complete and len(nearby_edges) <= most_edges
+        for edge in nearby_edges[:most_edges]:
             for node, before in ((edge.to_id, edge.from_id), (edge.from_id, edge.to_id)):
                 if before in mine and node not in mine:
                     mine[node] = edge
@@ -581,11 +583,11 @@ def shortest_path(
                     if node in other:
                         met = node if met is None else met
         if met is not None:
-            return [*_path_back(met, sides[0])[::-1], *_path_back(met, sides[1])], True
+            return [*_path_back(met, sides[0])[::-1], *_path_back(met, sides[1])], complete
         if len(sides[0]) + len(sides[1]) > most_nodes:
             return [], False
         rings[side] = outer
-    return [], not all(rings)
+    return [], complete and not all(rings)
 
 
 def _path_back(node: int, side: dict[int, GraphLink | None]) -> list[GraphLink]:

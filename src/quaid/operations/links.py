@@ -270,7 +270,7 @@ class PathRecord(NamedTuple):
     steps: tuple[GraphEdge, ...]
     pages: tuple[str, ...]
     complete: bool
-    """False if the search reached a limit, so that a longer path may exist."""
+    """False if the search reached a limit, so that there may be a path, or a shorter one."""
 
     @property
     def exit_status(self) -> int:
@@ -349,7 +349,9 @@ def path(
     pages = [start.id]
     for edge in edges:
         pages.append(edge.to_id if edge.from_id == pages[-1] else edge.from_id)
-    return PathRecord(start.slug, end.slug, True, steps, tuple(_address(heads[page]) for page in pages), True)
+    return PathRecord(
+        start.slug, end.slug, True, steps, tuple(_address(heads[page]) for page in pages), is_complete
+    )
 
 
 def _day(
