@@ -313,7 +313,10 @@ def _marker_path(settings: Settings, event: HookEvent, what: str) -> str:
 
 
 def _mark_once(settings: Settings, event: HookEvent, what: str) -> bool:
-    """Return True if the message was not shown in this session yet, and mark it as shown."""
+    """Return True if the message was not shown in this session yet, and mark it as shown.
+
+    Return False if it cannot be marked.
+    """
     path = _marker_path(settings, event, what)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)

@@ -733,5 +733,5 @@ def _briefing_line(item: Any) -> str:
 
 
 def _escape_mark(text: str, mark: str) -> str:
-    """Escape opening and closing tags of this name, so that the text cannot end or reopen its block."""
+    """Escape opening and closing tags named `mark`, so that the text cannot end or reopen its block."""
     return re.sub(rf"<(?=\s*/?\s*{mark})", "&lt;", text, flags=re.IGNORECASE)
