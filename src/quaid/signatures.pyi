@@ -205,7 +205,7 @@ class Operations:
         replace_timeline: Remove timeline entries that `content` omits.
         """
     def list(self, *, type: str | None = None, tag: str | None = None, wing: str | None = None, collection: str | None = None, limit: int = 50, offset: int = 0, sort: Literal["updated", "created", "title"] = "updated") -> ListRecord:
-        """List pages, newest first.
+        """List pages, newest first or by title.
 
         Command: `quaid list`.
 
@@ -1111,7 +1111,7 @@ class Operations:
         Command: `quaid collection list`.
         """
     def collection_info(self, name: str) -> CollectionInfoRecord:
-        """Show the state of a collection: files with problems, ignored files, pending decisions.
+        """Show the state of a collection: files with problems, ignore patterns, pending decisions.
 
         Command: `quaid collection info`.
 
@@ -1200,7 +1200,7 @@ class Operations:
         force: Write into a folder that is not empty.
         """
     def quarantine_discard(self, slug: str | None = None, *, expired: bool = False, yes: bool = False, dry_run: bool = False, force: bool = False) -> QuarantineDiscardRecord:
-        """Delete quarantined pages permanently. Data that no file contains must be exported first.
+        """Delete quarantined pages permanently. Without --force, data that no file contains must be exported first.
 
         Command: `quaid collection quarantine discard`.
 
@@ -1519,7 +1519,7 @@ class Operations:
     def rekey(self, *, key_file: str | PathLike[str] | None = None, passphrase: bool = False, environment: bool = False) -> EncryptionRecord:
         """Give an encrypted memory and its backups a new key, or keep the key in another place.
 
-        Without an option, the new key is in the same place as the old one. Older copies elsewhere still need the old key, so it is not deleted from the keyring or the key file. Stop all servers first.
+        Without an option, you are asked for a new passphrase if the old key comes from one. Otherwise the new key is in the key file if the old one is there, else in the keyring. Older copies elsewhere still need the old key, so it is not deleted from the keyring or the key file. Stop all servers first.
 
         Command: `quaid rekey`.
 
@@ -1980,7 +1980,7 @@ class AsyncOperations:
     async def put(self, slug: str, content: str | None = None, *, compiled_truth: str | None = None, append: str | None = None, section: str | None = None, timeline_append: str | None = None, frontmatter: dict[str, Any] | None = None, expected_version: int | None = None, content_hash: str | None = None, assertions: Sequence[dict[str, Any]] | None = None, replace_timeline: bool = False) -> PutRecord:
         """Write a page of your own, about a person, project or idea: whole (`content`) or in parts."""
     async def list(self, *, type: str | None = None, tag: str | None = None, wing: str | None = None, collection: str | None = None, limit: int = 50, offset: int = 0, sort: Literal["updated", "created", "title"] = "updated") -> ListRecord:
-        """List pages, newest first."""
+        """List pages, newest first or by title."""
     async def tags(self, slug: str) -> TagsRecord:
         """List the tags of a page."""
     async def tag(self, slug: str, tag: str, *, remove: bool = False, expected_version: int | None = None) -> TagsRecord:
@@ -2162,7 +2162,7 @@ class AsyncOperations:
     async def collection_list(self) -> Named[tuple[CollectionRecord, ...]]:
         """List the collections with their folders and state."""
     async def collection_info(self, name: str) -> CollectionInfoRecord:
-        """Show the state of a collection: files with problems, ignored files, pending decisions."""
+        """Show the state of a collection: files with problems, ignore patterns, pending decisions."""
     async def collection_sync(self, name: str | None = None, *, confirm_deletes: bool = False) -> Named[tuple[SyncReport, ...]]:
         """Sync collections with their folders now. Exits 1 if one needs a decision."""
     async def collection_remove(self, name: str, *, keep_pages: bool = False, yes: bool = False, dry_run: bool = False) -> CollectionRemoveRecord:
@@ -2184,7 +2184,7 @@ class AsyncOperations:
     async def quarantine_export(self, path: str | PathLike[str], slug: str | None = None, *, force: bool = False) -> QuarantineExportRecord:
         """Export quarantined pages as their original files, with links, facts and raw data as JSON."""
     async def quarantine_discard(self, slug: str | None = None, *, expired: bool = False, yes: bool = False, dry_run: bool = False, force: bool = False) -> QuarantineDiscardRecord:
-        """Delete quarantined pages permanently. Data that no file contains must be exported first."""
+        """Delete quarantined pages permanently. Without --force, data that no file contains must be exported first."""
     async def quarantine_restore(self, slug: str) -> QuarantineRestoreRecord:
         """Restore a page's file at its old path. The page keeps its links and facts."""
     async def collection_restore(self, name: str, target: str | PathLike[str]) -> RestoreRecord:

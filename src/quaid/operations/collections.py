@@ -216,7 +216,7 @@ def collection_list(brain: Brain) -> Named[tuple[CollectionRecord, ...]]:
 
 @op("owner", command="collection info", examples=("quaid collection info notes",))
 def collection_info(brain: Brain, name: CollectionName) -> CollectionInfoRecord:
-    """Show the state of a collection: files with problems, ignored files, pending decisions."""
+    """Show the state of a collection: files with problems, ignore patterns, pending decisions."""
     collection = Collections(brain.db).require(name)
     away = erasure.quarantined_pages(brain.db, collection.id)
     return CollectionInfoRecord(
@@ -765,7 +765,7 @@ def quarantine_discard(
     dry_run: Annotated[bool, Arg("Only show what would be deleted.")] = False,
     force: Annotated[bool, Arg("Also delete data that no file contains and that was not exported.")] = False,
 ) -> QuarantineDiscardRecord:
-    """Delete quarantined pages permanently. Data that no file contains must be exported first."""
+    """Delete quarantined pages permanently. Without --force, data that no file contains must be exported first."""
     if expired == bool(slug):
         raise errors.InvalidArgument(name="slug", problem="is required, or --expired, and not both")
     today = brain.now()[:10]

@@ -724,7 +724,7 @@ class Correction:
         return pages.build_checked_page(old.slug, front, truth, lines, old)
 
     def _changed_entry(self, lines: str, line: StoredStatement) -> str:
-        """Return a timeline with one entry struck or removed, and the corrected entry added."""
+        """Return a timeline with one entry struck or removed, and the corrected entry, if there is one, added."""
         place, new = _find_again(lines, line), self.plan.new
         begin = lines.rfind("\n", 0, place.start) + 1
         day = ISO_DAY.search(lines, begin, place.start)
@@ -895,7 +895,7 @@ def statements_near(
 def _statement_with_id(
     brain: Brain, id: str, book: list[StoredStatement], *, closed: bool = False
 ) -> StoredStatement | None:
-    """Return the statement with an id such as line:5d41ab:people/alice, or None."""
+    """Return the statement in `book`, or on the page that the id names, that has this id, or None."""
     collection, slug = slugs.split_address(id.split(":", 2)[-1])
     page = (
         page_store.find(brain.db, slug, collection or Collections(brain.db).home_name())

@@ -101,8 +101,8 @@ def receipt(
 ) -> Receipt:
     """Return the receipt of a write: the facts that it replaced or contradicts, and other facts that still hold.
 
-    `similar` has the pages for which similar pages are searched. New contradictions are stored, so that they
-    have ids. After an error the receipt is empty, but the write is not undone.
+    `similar` has the ids of the pages for which similar pages are searched. New contradictions are stored, so that
+    they have ids. After an error the receipt is empty, but the write is not undone.
     """
     try:
         with brain.db.reading():

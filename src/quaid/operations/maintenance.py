@@ -952,8 +952,9 @@ def rekey(
 ) -> EncryptionRecord:
     """Give an encrypted memory and its backups a new key, or keep the key in another place.
 
-    Without an option, the new key is in the same place as the old one. Older copies elsewhere still need the old key,
-    so it is not deleted from the keyring or the key file. Stop all servers first."""
+    Without an option, you are asked for a new passphrase if the old key comes from one. Otherwise the new key is in
+    the key file if the old one is there, else in the keyring. Older copies elsewhere still need the old key, so it is
+    not deleted from the keyring or the key file. Stop all servers first."""
     path = os.path.realpath(brain.settings.db_path)
     _check_choice(key_file, passphrase, environment)
     old = _require_encrypted(path, "rekey")

@@ -801,7 +801,7 @@ def list_(
         Literal["updated", "created", "title"], Arg("Order: newest first, or by title.")
     ] = "updated",
 ) -> ListRecord:
-    """List pages, newest first."""
+    """List pages, newest first or by title."""
     filters: dict[str, Any] = {
         "type": page_model.check_type(type) if type else None,
         "tag": page_model.check_tag(tag) if tag else None,

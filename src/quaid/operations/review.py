@@ -166,7 +166,7 @@ def write_or_propose(brain: Brain, operation: Operation, arguments: dict[str, An
 def _write_or_propose_change(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
     """Run a write of an agent, or store it as a proposal if it would change text or end facts of the user.
 
-    The mode `direct`, of the memory or of the client, allows such changes.
+    The mode `direct` of the client, or of the memory if the client has no mode, allows such changes.
     """
     if not os.path.exists(brain.settings.db_path) or brain.db.rehearsal is not None:
         return operation.function(brain, **arguments)

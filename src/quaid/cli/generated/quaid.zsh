@@ -22,7 +22,7 @@ version	@command	Show versions and where the memory is
 --tools-json	-	Print the tools as MCP lists them
 get	@command	Read pages: current truth, timeline, front matter, and the version to send with a change
 put	@command	Write a page of your own, about a person, project or idea: whole (FILE) or in parts
-list	@command	List pages, newest first
+list	@command	List pages, newest first or by title
 tags	@command	List the tags of a page
 tag	@command	Add a tag to a page, or remove one
 untag	@command	The same as tag --remove
@@ -1015,7 +1015,7 @@ status	@command	Show whether results are reranked, and by what
 --help	-	help on a command' ;;
     'collection') printf '%s\n' 'add	@command	Attach a folder of markdown, org or other files
 list	@command	List the collections with their folders and state
-info	@command	Show the state of a collection: files with problems, ignored files, pending decisions
+info	@command	Show the state of a collection: files with problems, ignore patterns, pending decisions
 sync	@command	Sync collections with their folders now
 remove	@command	Detach a folder
 folders	@command	List the folders in a folder, to choose one for a collection
@@ -1791,7 +1791,7 @@ demo	@command	Create a sample memory in a separate folder, and walk through ten 
 version	@command	Show versions and where the memory is
 get	@command	Read pages: current truth, timeline, front matter, and the version to send with a change
 put	@command	Write a page of your own, about a person, project or idea: whole (FILE) or in parts
-list	@command	List pages, newest first
+list	@command	List pages, newest first or by title
 tags	@command	List the tags of a page
 tag	@command	Add a tag to a page, or remove one
 untag	@command	The same as tag --remove
@@ -1928,7 +1928,7 @@ off	@command	Turn reranking off
 status	@command	Show whether results are reranked, and by what' ;;
     'help collection') printf '%s\n' 'add	@command	Attach a folder of markdown, org or other files
 list	@command	List the collections with their folders and state
-info	@command	Show the state of a collection: files with problems, ignored files, pending decisions
+info	@command	Show the state of a collection: files with problems, ignore patterns, pending decisions
 sync	@command	Sync collections with their folders now
 remove	@command	Detach a folder
 folders	@command	List the folders in a folder, to choose one for a collection
