@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from quaid.config import OPTIONS, Settings, check_option
 from quaid.embedding import registry as embedders
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelCache as ModelCache
-from quaid.errors import AlreadyExists, Busy, DiskFull, EmbeddingsOff, InvalidArgument
+from quaid.errors import AlreadyExists, EmbeddingsOff, InvalidArgument
 from quaid.model import dates, slug as slugs
 from quaid.model.dates import LONGEST_PERIOD, Clock, retention_seconds
 from quaid.model.page import DERIVED, PERSON
@@ -45,12 +45,6 @@ if TYPE_CHECKING:
 
 RERANKER_SETTING = "reranker"
 """Key of the stored setting that describes the reranker (a cross-encoder)."""
-
-HIDE_PATIENCE = 1.0
-"""Seconds that a read waits for the writer lock to hide expired rows.
-
-After that, the rows are hidden from this connection only.
-"""
 
 CLIENT_ONLY = "client_only"
 """Prefix of the settings that restrict a client to parts of the memory, as in client_only.codex."""
@@ -183,21 +177,8 @@ class Brain:
 
         If the memory cannot be written, they are hidden from this connection only.
         """
-        db = self._db
-        if db is None or db.is_in_transaction():
-            return
-        if not expiry.is_due(db, self.clock):
-            return
-        if db.writable:
-            patience, db.lock.patience = db.lock.patience, HIDE_PATIENCE
-            try:
-                db.write(lambda _tx: None)
-                return
-            except (Busy, DiskFull):
-                pass
-            finally:
-                db.lock.patience = patience
-        expiry.shadow(db, self.clock)
+        if self._db is not None and not self._db.is_in_transaction():
+            expiry.hide_expired(self._db, self.clock)
 
     def has_past_grace(self) -> bool:
         """Return True if expired pages or facts are past their grace period and can be erased."""
@@ -212,9 +193,7 @@ class Brain:
         return self.now(-(retention_seconds(str(self.option(expiry.GRACE_SETTING))) or LONGEST_PERIOD))
 
     def _hide_before_commit(self, tx: "Transaction") -> None:
-        clock = self.clock
-        if expiry.is_due(tx, clock):
-            expiry.hide_due(tx, clock)
+        expiry.hide_due(tx, self.clock)
 
     @property
     def rehearsal(self) -> "Rehearsal | None":

@@ -175,8 +175,7 @@ def _names_in_database(settings: Settings, kind: str, start: str) -> list[str]:
     with db:
         seconds = time.time()
         clock = Clock(timestamp(seconds), timestamp(seconds + local_offset(seconds))[:10])
-        if expiry.is_due(db, clock):
-            expiry.shadow(db, clock)
+        expiry.hide_expired(db, clock)
         return DATABASE_COMPLETERS[kind](db, start)
 
 

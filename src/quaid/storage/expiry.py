@@ -7,11 +7,18 @@ needed. A hidden page is quarantined. A hidden line or fact is moved to the tabl
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.model import dates
+from quaid.errors import Busy, DiskFull
+from quaid.model import dates, page as page_model
 from quaid.model.dates import Clock
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction
+
+HIDE_PATIENCE = 1.0
+"""Seconds that a read waits for the writer lock to hide expired rows.
+
+After that, the rows are hidden from this connection only.
+"""
 
 RETENTION = "retention."
 GRACE_SETTING = "expiry_grace"
@@ -60,7 +67,7 @@ def _pages_past_retention(rule: RetentionRule, limit: str = "") -> str:
     )
 
 
-def is_due(db: "Database | Transaction", clock: Clock) -> bool:
+def _is_due(db: "Database | Transaction", clock: Clock) -> bool:
     """Return True if a page, line or fact has expired but is not hidden yet."""
     row = db.one(
         f"SELECT EXISTS (SELECT 1 FROM expirations WHERE {_PAST})"  # noqa: S608 (fixed parts)
@@ -76,8 +83,29 @@ def is_due(db: "Database | Transaction", clock: Clock) -> bool:
     )
 
 
+def hide_expired(db: "Database", clock: Clock) -> None:
+    """Hide all pages, lines and facts that have expired.
+
+    If the memory cannot be written, they are hidden from this connection only.
+    """
+    if not _is_due(db, clock):
+        return
+    if db.writable:
+        patience, db.lock.patience = db.lock.patience, HIDE_PATIENCE
+        try:
+            db.write(lambda tx: hide_due(tx, clock))
+            return
+        except (Busy, DiskFull):
+            pass
+        finally:
+            db.lock.patience = patience
+    _shadow(db, clock)
+
+
 def hide_due(tx: "Transaction", clock: Clock) -> None:
-    """Hide all pages, lines and facts that have expired."""
+    """Hide all pages, lines and facts that have expired, in this transaction."""
+    if not _is_due(tx, clock):
+        return
     for page_id, reason in _due_pages(tx, clock).items():
         _hide_page(tx, page_id, reason, clock.now)
     lines = tx.rows(f"SELECT DISTINCT page_id FROM expirations WHERE kind = 'line' AND {_PAST}", clock)  # noqa: S608
@@ -154,8 +182,7 @@ def _set_text(
     timeline: str,
 ) -> None:
     """Replace the text of a page without creating a new version."""
-    from quaid.model import page as page_model  # imported late, because most reads hide nothing
-    from quaid.storage import page_edits
+    from quaid.storage import page_edits  # imported late, because most reads hide nothing
 
     page = page_model.build_page(slug, front, truth, timeline, fallback_title=title)
     tx.execute(
@@ -368,7 +395,7 @@ def expired_page(
 _TEXTS = {"compiled_truth", "timeline", "summary", "chunk_text", "detail"}
 
 
-def shadow(db: "Database", clock: Clock) -> None:
+def _shadow(db: "Database", clock: Clock) -> None:
     """Shadow tables with temporary views of the same names that leave out expired pages, lines and facts."""
     db.set_views({})
     pages = json.dumps(list(_due_pages(db, clock)))

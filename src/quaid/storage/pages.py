@@ -4,6 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousSlug, DamagedDatabase, NotFound, PageNotFound
+from quaid.model.page import CLOSED_STATUSES
 from quaid.model.slug import (
     COMPANY_SUFFIXES,
     NAME_KINDS,
@@ -256,10 +257,6 @@ def _count_due(db: "Database", today: str) -> int:
         " AND frontmatter ->> '$.due' GLOB '[0-9][0-9][0-9][0-9]-*' AND substr(frontmatter ->> '$.due', 1, 10) <= ?",
         (today,),
     )
-    if not rows:
-        return 0
-    from quaid.model.page import CLOSED_STATUSES  # imported late, because most memories have no due items
-
     return sum(status not in CLOSED_STATUSES[type] for type, status in rows)
 
 
