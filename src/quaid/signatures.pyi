@@ -116,14 +116,14 @@ from quaid.operations.overview import TickRecord as TickRecord
 from quaid.operations.overview import TodayRecord as TodayRecord
 from quaid.operations.overview import WingRecord as WingRecord
 from quaid.operations.overview import WingsRecord as WingsRecord
+from quaid.operations.page_changes import PutRecord as PutRecord
+from quaid.operations.page_changes import RawRecord as RawRecord
+from quaid.operations.page_changes import TimelineAddRecord as TimelineAddRecord
 from quaid.operations.pages import LinesRecord as LinesRecord
 from quaid.operations.pages import ListRecord as ListRecord
 from quaid.operations.pages import PageRecord as PageRecord
 from quaid.operations.pages import PagesRecord as PagesRecord
-from quaid.operations.pages import PutRecord as PutRecord
-from quaid.operations.pages import RawRecord as RawRecord
 from quaid.operations.pages import TagsRecord as TagsRecord
-from quaid.operations.pages import TimelineAddRecord as TimelineAddRecord
 from quaid.operations.pages import TimelineRecord as TimelineRecord
 from quaid.operations.query import GapRecord as GapRecord
 from quaid.operations.query import GapsClearRecord as GapsClearRecord
@@ -185,25 +185,6 @@ class Operations:
         slug: One page or several, each by slug, title, alias or file path.
         lines: Only lines 10-40, or timeline 2-5.
         """
-    def put(self, slug: str, content: str | None = None, *, compiled_truth: str | None = None, append: str | None = None, section: str | None = None, timeline_append: str | None = None, frontmatter: dict[str, Any] | None = None, expected_version: int | None = None, content_hash: str | None = None, assertions: Sequence[dict[str, Any]] | None = None, replace_timeline: bool = False) -> PutRecord:
-        """Write a page of your own, about a person, project or idea: whole (`content`) or in parts.
-
-        Adding needs no version. If the page has changed since you read it, nothing is written and the error has its text. Timeline entries that `content` omits are kept; keys and tags are removed.
-
-        Command: `quaid put`.
-
-        slug: The page, as in people/alice.
-        content: The whole page as markdown: front matter, truth, '---', timeline. Known types are person, company, deal, yc, civic, project, area, resource, archive, concept, original, source, media, decision, commitment, action_item, journal, meeting, paper, note; any other is kept.
-        compiled_truth: New text above the line.
-        append: Text to add above the line.
-        section: Heading to append under.
-        timeline_append: Markdown to add to the timeline.
-        frontmatter: Front-matter keys to set; null removes a key.
-        expected_version: The version you read; only to replace text.
-        content_hash: The hash you read, instead of the version.
-        assertions: Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id.
-        replace_timeline: Remove timeline entries that `content` omits.
-        """
     def list(self, *, type: str | None = None, tag: str | None = None, wing: str | None = None, collection: str | None = None, limit: int = 50, offset: int = 0, sort: Literal["updated", "created", "title"] = "updated") -> ListRecord:
         """List pages, newest first or by title.
 
@@ -224,6 +205,33 @@ class Operations:
 
         slug: The page, as in people/alice.
         """
+    def timeline(self, slug: str, *, limit: int = 50) -> TimelineRecord:
+        """Show the dated entries of a page, newest first.
+
+        Command: `quaid timeline`.
+
+        slug: The page, as in people/alice.
+        limit: How many entries.
+        """
+    def put(self, slug: str, content: str | None = None, *, compiled_truth: str | None = None, append: str | None = None, section: str | None = None, timeline_append: str | None = None, frontmatter: dict[str, Any] | None = None, expected_version: int | None = None, content_hash: str | None = None, assertions: Sequence[dict[str, Any]] | None = None, replace_timeline: bool = False) -> PutRecord:
+        """Write a page of your own, about a person, project or idea: whole (`content`) or in parts.
+
+        Adding needs no version. If the page has changed since you read it, nothing is written and the error has its text. Timeline entries that `content` omits are kept; keys and tags are removed.
+
+        Command: `quaid put`.
+
+        slug: The page, as in people/alice.
+        content: The whole page as markdown: front matter, truth, '---', timeline. Known types are person, company, deal, yc, civic, project, area, resource, archive, concept, original, source, media, decision, commitment, action_item, journal, meeting, paper, note; any other is kept.
+        compiled_truth: New text above the line.
+        append: Text to add above the line.
+        section: Heading to append under.
+        timeline_append: Markdown to add to the timeline.
+        frontmatter: Front-matter keys to set; null removes a key.
+        expected_version: The version you read; only to replace text.
+        content_hash: The hash you read, instead of the version.
+        assertions: Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id.
+        replace_timeline: Remove timeline entries that `content` omits.
+        """
     def tag(self, slug: str, tag: str, *, remove: bool = False, expected_version: int | None = None) -> TagsRecord:
         """Add a tag to a page, or remove one.
 
@@ -233,14 +241,6 @@ class Operations:
         tag: The tag, as in founder.
         remove: Remove the tag instead.
         expected_version: Fail unless this is its version.
-        """
-    def timeline(self, slug: str, *, limit: int = 50) -> TimelineRecord:
-        """Show the dated entries of a page, newest first.
-
-        Command: `quaid timeline`.
-
-        slug: The page, as in people/alice.
-        limit: How many entries.
         """
     def timeline_add(self, slug: str, date: str, summary: str, *, source: str = "", detail: str = "", expected_version: int | None = None) -> TimelineAddRecord:
         """Add a dated entry to a page's timeline. Repeating the same day and summary changes nothing.
@@ -1977,16 +1977,16 @@ class AsyncOperations:
     @overload
     async def get(self, slug: Sequence[str], *, lines: str | None = None) -> PageRecord | LinesRecord | PagesRecord:
         """Read pages: current truth, timeline, front matter, and the version to send with a change."""
-    async def put(self, slug: str, content: str | None = None, *, compiled_truth: str | None = None, append: str | None = None, section: str | None = None, timeline_append: str | None = None, frontmatter: dict[str, Any] | None = None, expected_version: int | None = None, content_hash: str | None = None, assertions: Sequence[dict[str, Any]] | None = None, replace_timeline: bool = False) -> PutRecord:
-        """Write a page of your own, about a person, project or idea: whole (`content`) or in parts."""
     async def list(self, *, type: str | None = None, tag: str | None = None, wing: str | None = None, collection: str | None = None, limit: int = 50, offset: int = 0, sort: Literal["updated", "created", "title"] = "updated") -> ListRecord:
         """List pages, newest first or by title."""
     async def tags(self, slug: str) -> TagsRecord:
         """List the tags of a page."""
-    async def tag(self, slug: str, tag: str, *, remove: bool = False, expected_version: int | None = None) -> TagsRecord:
-        """Add a tag to a page, or remove one."""
     async def timeline(self, slug: str, *, limit: int = 50) -> TimelineRecord:
         """Show the dated entries of a page, newest first."""
+    async def put(self, slug: str, content: str | None = None, *, compiled_truth: str | None = None, append: str | None = None, section: str | None = None, timeline_append: str | None = None, frontmatter: dict[str, Any] | None = None, expected_version: int | None = None, content_hash: str | None = None, assertions: Sequence[dict[str, Any]] | None = None, replace_timeline: bool = False) -> PutRecord:
+        """Write a page of your own, about a person, project or idea: whole (`content`) or in parts."""
+    async def tag(self, slug: str, tag: str, *, remove: bool = False, expected_version: int | None = None) -> TagsRecord:
+        """Add a tag to a page, or remove one."""
     async def timeline_add(self, slug: str, date: str, summary: str, *, source: str = "", detail: str = "", expected_version: int | None = None) -> TimelineAddRecord:
         """Add a dated entry to a page's timeline. Repeating the same day and summary changes nothing."""
     async def raw(self, slug: str, *, source: str | None = None, data: dict[str, Any] | None = None, expected_version: int | None = None) -> RawRecord:

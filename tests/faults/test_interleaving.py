@@ -140,11 +140,11 @@ def test_a_database_that_is_full_at_any_moment_leaves_file_and_page_as_they_were
 def test_file_that_a_user_changed_after_us_is_not_changed_back(brain: Brain, root: Path) -> None:
     def work(tx: Transaction) -> None:
         from quaid.folders import page_writer
-        from quaid.operations import pages as editing
+        from quaid.operations import page_changes
         from quaid.storage import pages
 
         old = pages.require(brain.db, "a", FOLDER)
-        new = editing.build_checked_page("a", {}, "Ours.", "", old)
+        new = page_changes.build_checked_page("a", {}, "Ours.", "", old)
         collection = Collections(brain.db).require(FOLDER)
         page_writer.save_page(
             brain.db, tx, collection, old, new, uuid=OURS, now=brain.now(), expected_version=1

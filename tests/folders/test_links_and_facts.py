@@ -26,7 +26,7 @@ from quaid.operations.collections import (
 )
 from quaid.operations.facts import assert_, facts
 from quaid.operations.links import link, link_close, links, unlink
-from quaid.operations.pages import put
+from quaid.operations.page_changes import put
 from quaid.storage import checks
 
 Bring = Callable[[Path], ImportReport]

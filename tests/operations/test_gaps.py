@@ -10,7 +10,7 @@ from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.errors import GapResolved, InvalidArgument, NotAllowed, NotFound, PageNotFound, WrongQuestion
 from quaid.model.plain_text import question_hash
-from quaid.operations import dispatch, pages
+from quaid.operations import dispatch, page_changes
 from quaid.operations.dispatch import json_value
 from quaid.operations.query import GapRecord
 from quaid.operations.registry import Scope
@@ -246,7 +246,7 @@ def test_a_reader_sees_gaps_and_changes_none(boats: Brain) -> None:
 
 def test_nothing_is_searched_when_no_gap_has_words(boats: Brain) -> None:
     call(boats, "gap", query_text=QUESTION)
-    assert pages.close_answered_gaps(boats, ["people/bo"]) == []
+    assert page_changes.close_answered_gaps(boats, ["people/bo"]) == []
 
 
 def test_a_redacted_approval_needs_no_raw_question_and_an_external_one_does(boats: Brain) -> None:

@@ -59,7 +59,7 @@ def test_any_text_is_a_search(talk: Brain, query: str) -> None:
 
 
 def test_pages_are_not_searched(talk: Brain) -> None:
-    from quaid.operations.pages import put
+    from quaid.operations.page_changes import put
 
     put(talk, "notes/sqlite", "# SQLite\n\nUnmistakable words.")
     assert found(talk, "unmistakable") == []

@@ -97,13 +97,11 @@ if TYPE_CHECKING:
         WingRecord,
         WingsRecord,
     )
+    from quaid.operations.page_changes import PutRecord, RawRecord, TimelineAddRecord
     from quaid.operations.pages import (
         ListRecord,
         PagesRecord,
-        PutRecord,
-        RawRecord,
         TagsRecord,
-        TimelineAddRecord,
         TimelineRecord,
     )
     from quaid.operations.query import GapRecord, GapsClearRecord, GapsRecord, GlanceRecord

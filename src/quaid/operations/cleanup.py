@@ -17,7 +17,7 @@ from quaid.model import (
 from quaid.model.links import rebase_relative_links
 from quaid.model.page import Page
 from quaid.model.plain_text import LEAST_THRESHOLD, TextSimilarity, close_fence, count_noun
-from quaid.operations import pages as editing
+from quaid.operations import page_changes, pages as editing
 from quaid.operations.pages import ExpiryDay, ForPeriod, PageVersion, Slug, requested_moment
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
@@ -265,7 +265,7 @@ def merge(
     def work(tx: Transaction) -> MergeRecord:
         target, gone = require_exact_slug(brain, into), require_exact_slug(brain, gone_slug)
         _check_version(target, gone, expected_version, other_version)
-        editing.refuse_page_of_folder(brain, target.slug, target.collection, "Change")
+        page_changes.refuse_page_of_folder(brain, target.slug, target.collection, "Change")
         made = _merged_page(target, gone)
         collection = Collections(brain.db).require(target.collection)
         page_writer.keep_old_version(tx, collection.id, target, now, brain.new_uuid())
@@ -355,7 +355,7 @@ def rename(
         old = require_exact_slug(brain, old_slug)
         if expected_version not in (None, old.version):
             raise VersionConflict(slug=old.slug, expected=expected_version, current_version=old.version)
-        editing.refuse_page_of_folder(brain, old.slug, old.collection, "Rename")
+        page_changes.refuse_page_of_folder(brain, old.slug, old.collection, "Rename")
         new = _renamed_page(old, new_slug)
         version = page_edits.rename_page(tx, old, new, now, redirect=not free_old_slug)
         return RenameRecord(new.slug, old.slug, version, new.title, new.wing, not free_old_slug)
@@ -485,7 +485,7 @@ def _erase_target(brain: Brain, address: str) -> EraseTarget:
         stored = pages.require(brain.db, name, collection)
         raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
     if not target.quarantined:  # a quarantined page has no file
-        editing.refuse_page_of_folder(brain, target.slug, target.collection, "Delete")
+        page_changes.refuse_page_of_folder(brain, target.slug, target.collection, "Delete")
     return target
 
 
@@ -672,7 +672,7 @@ def expire(
         front = {**old.frontmatter, dates.EXPIRY_KEY: moment or dates.NEVER}
         return editing.rebuild_page(old, frontmatter=front)
 
-    saved, page, collection = editing.edit_page(brain, slug, None, change)
+    saved, page, collection = page_changes.edit_page(brain, slug, None, change)
     return ExpireRecord(page.slug, saved.version, moment or dates.NEVER, saved.changed, collection)
 
 

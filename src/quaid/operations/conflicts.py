@@ -15,7 +15,7 @@ from quaid.model import merge as merging, slug as slugs, timeline
 from quaid.model.bundle import Bundle, json_text
 from quaid.model.page import Page
 from quaid.model.sync_plan import copied_path
-from quaid.operations import history, pages
+from quaid.operations import history, page_changes, pages
 from quaid.operations.collections import collection_sync
 from quaid.operations.registry import Arg, op
 from quaid.storage import files as durable_files
@@ -285,7 +285,7 @@ def _merge_into_page(brain: Brain, address: str, copy: markdown.MarkdownDocument
         conflicts = len(left)
         return pages.rebuild_page(old, frontmatter=new.frontmatter, truth=new.truth, lines=new.timeline)
 
-    pages.edit_page(brain, address, None, change)
+    page_changes.edit_page(brain, address, None, change)
     return conflicts, base
 
 

@@ -19,7 +19,7 @@ from quaid.model.english import split_sentences
 from quaid.model.page import Page
 from quaid.model.slug import fold_name
 from quaid.notebook import changes, layout
-from quaid.operations import facts as fact_operations, notebook as notebooks, pages
+from quaid.operations import facts as fact_operations, notebook as notebooks, page_changes, pages
 from quaid.operations.facts import ReplacedStatement
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
@@ -685,7 +685,9 @@ class Correction:
         if self.plan.line is not None or self.plan.page is not None:
             try:
                 address = address_of(page)
-                return pages.edit_page(self.brain, address, None, self._changed_page, also=also)[0].version
+                return page_changes.edit_page(self.brain, address, None, self._changed_page, also=also)[
+                    0
+                ].version
             except (CollectionReadOnly, PartOfOrgFile):
                 if self.plan.line is not None:
                     raise
@@ -721,7 +723,7 @@ class Correction:
         if plan.keeps_trace and is_noted:
             right = new or ("was wrong" if self.wording.never_held else f"ended on {self.today}")
             lines = timeline.add_entry_once(lines, self.today, f"~~{former}~~ {right}", "correction", "")
-        return pages.build_checked_page(old.slug, front, truth, lines, old)
+        return page_changes.build_checked_page(old.slug, front, truth, lines, old)
 
     def _changed_entry(self, lines: str, line: StoredStatement) -> str:
         """Return a timeline with one entry struck or removed, and the corrected entry, if there is one, added."""

@@ -22,6 +22,7 @@ from quaid.operations import (
     cleanup,
     facts as fact_operations,
     golden,
+    page_changes,
     pages as page_operations,
     review,
 )
@@ -675,7 +676,7 @@ def regroup(
 
     moved = [(address, page) for address, page in found if page.wing != wing]
     for address, page in moved:
-        page_operations.edit_page(brain, address, page.version, change)
+        page_changes.edit_page(brain, address, page.version, change)
     changed = tuple(address for address, _ in moved)
     return RegroupRecord(wing, changed, tuple(address for address, _ in found if address not in changed))
 

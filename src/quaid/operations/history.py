@@ -11,7 +11,7 @@ from quaid.folders import indexer
 from quaid.formats import markdown
 from quaid.model import dates, timeline
 from quaid.model.page import CLASSES, IMPORTED, PERSON, Page, TrustName
-from quaid.operations import pages
+from quaid.operations import page_changes, pages
 from quaid.operations.pages import Slug
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, expiry, history as store, pages as page_store, trust
@@ -249,7 +249,9 @@ def revert(
         removed[:] = timeline.describe_entries(timeline.missing_entries(old.timeline, earlier.timeline))
         return earlier
 
-    saved, new, collection = pages.edit_page(brain, slug, expected_version, change, exact=lambda: brought[-1])
+    saved, new, collection = page_changes.edit_page(
+        brain, slug, expected_version, change, exact=lambda: brought[-1]
+    )
     file, _ = collections.file_of_page(brain.db, saved.id)
     path = file.path if file else None
     return RevertRecord(*(new.slug, saved.version, saved.changed, to, path, tuple(removed), collection))

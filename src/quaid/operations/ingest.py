@@ -20,7 +20,7 @@ from quaid.formats.sections import one_line, without_controls
 from quaid.model import dates, page as page_model, slug as slugs, timeline
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange, class_of_source
 from quaid.model.plain_text import count_noun, shorten
-from quaid.operations import facts, pages
+from quaid.operations import facts, page_changes, pages
 from quaid.operations.dispatch import MAX_TEXT
 from quaid.operations.facts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, Named, op
@@ -264,9 +264,10 @@ class Ingestion:
             elif kind is not None:
                 conflicts.append(kind(**{**facts, "expected": change.content_hash or expected}))
         rows = {change.address: old for change, old in zip(self.changes, stored, strict=True)}
-        length = pages.MAX_CONFLICT_TEXT // max(1, len(conflicts))
+        length = page_changes.MAX_CONFLICT_TEXT // max(1, len(conflicts))
         conflicts = [
-            pages.with_current_text(conflict, rows[conflict.facts["slug"]], length) for conflict in conflicts
+            page_changes.with_current_text(conflict, rows[conflict.facts["slug"]], length)
+            for conflict in conflicts
         ]
         if len(conflicts) == 1:
             raise conflicts[0]
@@ -278,7 +279,7 @@ class Ingestion:
     def _draft(self, change: PageChange, old: PageRow | None) -> tuple[Page, PageOutcome]:
         """Build the new page, and count the entries and tags that the change adds."""
         try:
-            front, truth, lines = pages.page_text(
+            front, truth, lines = page_changes.page_text(
                 old,
                 *(change.content, change.compiled_truth, None, change.frontmatter),
                 prefix=f"{change.where}.",
@@ -306,17 +307,17 @@ class Ingestion:
         labels = page_model.frontmatter_tags(front)
         missing = [tag for tag in dict.fromkeys(change.tags) if tag not in labels]
         if missing:
-            front = pages.with_tags(front, [*labels, *missing])
+            front = page_changes.with_tags(front, [*labels, *missing])
         if not truth and not lines:
             problem = "has no text; a new page needs content, compiled_truth or timeline_entries"
             raise errors.InvalidArgument(name=change.where, problem=problem)
-        made = pages.build_checked_page(change.slug, front, truth, lines, old, change.title)
+        made = page_changes.build_checked_page(change.slug, front, truth, lines, old, change.title)
         fresh = timeline.entry_keys(lines) - timeline.entry_keys(old.timeline if old else "")
-        lost = ((), ()) if change.content is None else pages.removed_front(old, made)
+        lost = ((), ()) if change.content is None else page_changes.removed_front(old, made)
         tags_added = len(set(made.tags) - set(before))
         return made, PageOutcome(
             *(change.address, 0, "unchanged", outcome, len(fresh), tags_added, 0, 0, *lost),
-            notes=pages.new_type_notes(made, old),
+            notes=page_changes.new_type_notes(made, old),
         )
 
     def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
@@ -458,7 +459,7 @@ def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[s
         return front
     named = page_model.frontmatter_tags(old.frontmatter)
     more = [tag for tag in page_model.frontmatter_tags(front) if tag not in old.tags]
-    return pages.with_tags(old.frontmatter, [*named, *more]) if more else old.frontmatter
+    return page_changes.with_tags(old.frontmatter, [*named, *more]) if more else old.frontmatter
 
 
 def _conflict_kind(change: PageChange, old: PageRow | None) -> type[errors.VersionConflict] | None:
@@ -472,12 +473,12 @@ def _conflict_kind(change: PageChange, old: PageRow | None) -> type[errors.Versi
     if change.content_hash is not None:
         if old is None:
             return errors.NoSuchVersion
-        return None if pages.has_content_hash(old, change.content_hash) else errors.ContentChanged
+        return None if page_changes.has_content_hash(old, change.content_hash) else errors.ContentChanged
     if expected is not None or old is None:
         return None
-    front = pages.with_front_matter_keys(old.frontmatter, change.frontmatter or {})
+    front = page_changes.with_front_matter_keys(old.frontmatter, change.frontmatter or {})
     replaces = change.content is not None or change.compiled_truth is not None
-    return errors.PageExists if replaces or not pages.keeps_keys(old, front) else None
+    return errors.PageExists if replaces or not page_changes.keeps_keys(old, front) else None
 
 
 def _version_text(facts: dict[str, Any]) -> str:
@@ -851,7 +852,7 @@ def _run_ingestion(brain: Brain, work: Ingestion) -> IngestRecord:
         return IngestRecord(
             *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own or ""
         )
-    closed = pages.close_answered_gaps(brain, work.changed) if work.changed else []
+    closed = page_changes.close_answered_gaps(brain, work.changed) if work.changed else []
     receipt = facts.receipt(
         *(brain, [page_id for page_id, _ in work.written], work.facts),
         similar=[page_id for page_id, is_new in work.written if is_new],

@@ -14,7 +14,8 @@ from quaid.model.plain_text import count_noun
 from quaid.notebook import layout
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
 from quaid.operations.notebook import fresh_notebook
-from quaid.operations.pages import IfVersion, Slug, edit_page, type_notes
+from quaid.operations.page_changes import edit_page
+from quaid.operations.pages import IfVersion, Slug, type_notes
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import briefing as store, collections, links
 from quaid.storage.agents import Proposals

@@ -16,6 +16,7 @@ SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each scope includes th
 # folder.
 SUBJECTS = {
     "pages": "Pages",
+    "page_changes": "Pages",
     "history": "Pages",
     "search": "Search",
     "query": "Search",

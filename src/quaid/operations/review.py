@@ -17,7 +17,7 @@ from quaid.model.merge import ALL_SIDES
 from quaid.model.page import Page
 from quaid.model.slug import aliases, fold_name
 from quaid.notebook import layout
-from quaid.operations import cleanup, corrections, dispatch, golden, history, pages
+from quaid.operations import cleanup, corrections, dispatch, golden, history, page_changes, pages
 from quaid.operations.registry import Arg, Operation, op
 from quaid.storage import collections, pages as page_store
 from quaid.storage.agents import (
@@ -544,7 +544,7 @@ def _review_conflicts(
 
     if keep is not None:
         address, expected = _keep_slug(brain, address, number, keep, expected)
-        pages.edit_page(brain, address, expected, change)
+        page_changes.edit_page(brain, address, expected, change)
     left = _page_conflicts(pages.require_page(brain, address))
     if keep is None and number is not None:
         left = [conflict for conflict in left if conflict.number == number]
@@ -688,7 +688,7 @@ def _erasure(brain: Brain, slug: str, reason: str) -> _Change:
     Erasing is not rehearsed, as it cannot be rolled back.
     """
     stored = cleanup.require_exact_slug(brain, slug)
-    pages.refuse_page_of_folder(brain, stored.slug, stored.collection, "Delete")
+    page_changes.refuse_page_of_folder(brain, stored.slug, stored.collection, "Delete")
     text = markdown.render(stored.frontmatter, stored.truth, stored.timeline)
     address = slugs.address(stored.collection, stored.slug)
     diff = f"Erase {address}: {reason.strip()}\n{text_diff(address, text, '')}"

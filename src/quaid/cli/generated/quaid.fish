@@ -21,12 +21,12 @@ demo	@command	Create a sample memory in a separate folder, and walk through ten 
 version	@command	Show versions and where the memory is
 --tools-json	-	Print the tools as MCP lists them
 get	@command	Read pages: current truth, timeline, front matter, and the version to send with a change
-put	@command	Write a page of your own, about a person, project or idea: whole (FILE) or in parts
 list	@command	List pages, newest first or by title
 tags	@command	List the tags of a page
+timeline	@command	Show the dated entries of a page, newest first
+put	@command	Write a page of your own, about a person, project or idea: whole (FILE) or in parts
 tag	@command	Add a tag to a page, or remove one
 untag	@command	The same as tag --remove
-timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page\'s timeline
 raw	@command	Read the raw data stored with a page, or (with --source and --data) replace the data of one source
 history	@command	List the stored versions of a page: the last 10 within 90 days
@@ -220,7 +220,7 @@ login	@command	List the browsers that are logged in to the dashboard, the last u
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'call'
-        printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_attachment|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_activity|memory_regroup|memory_correct|memory_briefing|memory_today|memory_tick|memory_days|memory_titles|memory_wings|memory_wing|memory_map|memory_link_suggestions|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_list|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
+        printf '%s\n' '1	memory_get|memory_list|memory_tags|memory_timeline|memory_put|memory_tag|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_attachment|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_activity|memory_regroup|memory_correct|memory_briefing|memory_today|memory_tick|memory_days|memory_titles|memory_wings|memory_wing|memory_map|memory_link_suggestions|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_list|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
 2	@any	Its arguments as JSON
 --only	@any	Show only these collections, wing:NAME or project:NAME; nothing else exists for the caller
 --db	@files:db	the memory
@@ -259,22 +259,6 @@ login	@command	List the browsers that are logged in to the dashboard, the last u
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
-    case 'put'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
-2	@files	The whole page as markdown: front matter, truth, \'---\', timeline
---compiled-truth	@any	New text above the line
---append	@any	Text to add above the line
---section	@any	Heading to append under
---timeline-append	@any	Markdown to add to the timeline
---frontmatter	@any	Front-matter keys to set; null removes a key
---expected-version	@any	The version you read; only to replace text
---content-hash	@any	The hash you read, instead of the version
---assertions	@any	Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id
---replace-timeline	-	Remove timeline entries that FILE omits
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
     case 'list'
         printf '%s\n' '--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	Only pages of this type: person, company, deal, yc, civic, project, area, resource, archive, concept, original, source, media, decision, commitment, action_item, journal, meeting, paper, note, or one of your own
 --tag	@tags	Only pages with this tag
@@ -293,6 +277,29 @@ login	@command	List the browsers that are logged in to the dashboard, the last u
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
+    case 'timeline'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+--limit	@any	How many entries
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
+    case 'put'
+        printf '%s\n' '1	@slugs	The page, as in people/alice
+2	@files	The whole page as markdown: front matter, truth, \'---\', timeline
+--compiled-truth	@any	New text above the line
+--append	@any	Text to add above the line
+--section	@any	Heading to append under
+--timeline-append	@any	Markdown to add to the timeline
+--frontmatter	@any	Front-matter keys to set; null removes a key
+--expected-version	@any	The version you read; only to replace text
+--content-hash	@any	The hash you read, instead of the version
+--assertions	@any	Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id
+--replace-timeline	-	Remove timeline entries that FILE omits
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command'
     case 'tag'
         printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@tags	The tag, as in founder
@@ -306,13 +313,6 @@ login	@command	List the browsers that are logged in to the dashboard, the last u
         printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@tags	The tag, as in founder
 --expected-version	@any	Fail unless this is its version
---db	@files:db	the memory
---config	@files:yaml,yml	settings in YAML
---json	-	print JSON instead of text
---help	-	help on a command'
-    case 'timeline'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
---limit	@any	How many entries
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -2018,12 +2018,12 @@ completion	@command	Print a completion script for a shell: commands, options and
 demo	@command	Create a sample memory in a separate folder, and walk through ten questions
 version	@command	Show versions and where the memory is
 get	@command	Read pages: current truth, timeline, front matter, and the version to send with a change
-put	@command	Write a page of your own, about a person, project or idea: whole (FILE) or in parts
 list	@command	List pages, newest first or by title
 tags	@command	List the tags of a page
+timeline	@command	Show the dated entries of a page, newest first
+put	@command	Write a page of your own, about a person, project or idea: whole (FILE) or in parts
 tag	@command	Add a tag to a page, or remove one
 untag	@command	The same as tag --remove
-timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page\'s timeline
 raw	@command	Read the raw data stored with a page, or (with --source and --data) replace the data of one source
 history	@command	List the stored versions of a page: the last 10 within 90 days
