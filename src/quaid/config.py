@@ -81,6 +81,18 @@ class Settings(NamedTuple):
         return self.beside_config(chosen) if chosen else os.path.join(self.home, "models")
 
     @property
+    def kb_root(self) -> str:
+        """The folder of the knowledge base: kb.store, else $AI_KB_DIR, else ai-kb in the XDG data folder."""
+        chosen, _ = self.configured("kb.store")
+        if chosen:
+            return self.beside_config(chosen)
+        if self.environ.get("AI_KB_DIR"):
+            return self.path(self.environ["AI_KB_DIR"])
+        data = self.environ.get("XDG_DATA_HOME", "")
+        folder = data if os.path.isabs(data) else os.path.join(self.user_home, ".local", "share")
+        return self.path(os.path.join(folder, "ai-kb"))
+
+    @property
     def key_file(self) -> str:
         """The file with the keys of encrypted memories, or ""."""
         chosen, _ = self.configured("key_file")

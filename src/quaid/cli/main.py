@@ -16,6 +16,7 @@ from typing import Any
 from quaid import server_socket
 from quaid.app import Brain, Progress, no_progress
 from quaid.cli import parser
+from quaid.cli.render import names_kb_commands, render
 from quaid.errors import Cancelled, Defect, FileTrouble, InvalidArgument, InvalidDate, NeedsYes, QuaidError
 from quaid.operations import dispatch, index
 from quaid.operations.dispatch import json_value
@@ -135,9 +136,7 @@ def _dispatch(words: list[str], program: str, asks_server: bool) -> int:
         _write(_help_text(line, program), line.no_pager)
         return 0
     if line.command in index.NO_OPERATIONS:
-        from quaid.cli.commands import COMMANDS
-
-        command = COMMANDS[line.command]
+        command = parser.local_commands()[line.command]
         return command.run(line, parser.line_arguments(line, command.params))
     return _run_operation(line, program)
 
@@ -228,8 +227,6 @@ def format_record(record: Any, as_json: bool, terminal: bool, program: str = "qu
     """Return a record as text or JSON. Tables are at most `width` columns wide; 0 means no limit."""
     if as_json:
         return json.dumps(json_value(record), ensure_ascii=False, indent=2) + "\n"
-    from quaid.cli.render import names_kb_commands, render
-
     text = render(record, width)
     if names_kb_commands(record):
         text = name_program(text, program)

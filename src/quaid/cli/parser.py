@@ -362,7 +362,7 @@ KB_OPTIONS_HELP = """\
 """
 
 
-def _local_commands() -> "dict[str, LocalCommand]":
+def local_commands() -> "dict[str, LocalCommand]":
     from quaid.cli.commands import COMMANDS  # commands.py imports this module
 
     return COMMANDS
@@ -386,7 +386,7 @@ def command_sections() -> dict[str, dict[str, str]]:
 
 def help_overview() -> str:
     """Return the overview: one line per command or command group."""
-    summaries = {name: command.summary for name, command in _local_commands().items()}
+    summaries = {name: command.summary for name, command in local_commands().items()}
     first = {name: summaries.get(name) or index.COMMANDS[name][1] for name in (*FIRST_COMMANDS, *summaries)}
     parts = [OVERVIEW_HEAD, "Start here\n", *_overview_rows(first), "\n"]
     for title, commands in command_sections().items():
@@ -437,7 +437,7 @@ def help_page(name: str, program: str = "quaid") -> str:
         return KB_OVERVIEW_HEAD + "".join(_format_rows(kb_commands())) + "\n" + KB_OPTIONS_HELP
     if program == "ai-kb":
         return help_page(name).replace("Usage: quaid kb ", "Usage: ai-kb ", 1)
-    if command := _local_commands().get(name):
+    if command := local_commands().get(name):
         return _format_help_page(name, command.summary, command.params, command.examples)
     group = [
         (command, text) for command, (_, text) in index.COMMANDS.items() if command.startswith(name + " ")

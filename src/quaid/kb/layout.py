@@ -9,7 +9,6 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Mapping
 
 from quaid.folders.scanner import FOLDER_FLAGS, Folder, signature_of
 from quaid.model.sync_plan import FileSignature
@@ -31,13 +30,8 @@ MISSING_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 StoreFile = tuple[str, FileSignature]
 """The path of a file and its stat."""
 
-
-def default_store_root(environ: Mapping[str, str], home: str) -> str:
-    """Return the default path of the store: $AI_KB_DIR, else ai-kb in the XDG data folder."""
-    if environ.get("AI_KB_DIR"):
-        return environ["AI_KB_DIR"]
-    data = environ.get("XDG_DATA_HOME", "")
-    return os.path.join(data if os.path.isabs(data) else os.path.join(home, ".local", "share"), "ai-kb")
+KB_KIND = "kb"
+"""The kind of the collection of the knowledge base, and the name of the first one."""
 
 
 def own_folder(root: str) -> str:

@@ -17,7 +17,7 @@ from quaid.model import (
 from quaid.model.links import rebase_relative_links
 from quaid.model.page import Page
 from quaid.model.plain_text import LEAST_THRESHOLD, TextSimilarity, close_fence, count_noun
-from quaid.operations import page_changes, pages as editing
+from quaid.operations import page_changes, pages as editing, spaces
 from quaid.operations.pages import ExpiryDay, ForPeriod, PageVersion, Slug, requested_moment
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
@@ -585,8 +585,6 @@ def _purge_on_hub(brain: Brain, collection: str) -> str:
     space = next((row for row in Spaces(brain.db).all() if row.collection == collection), None)
     if space is None:
         return ""
-    from quaid.operations import spaces  # imported late, because few collections are shared
-
     return spaces.purge_now(brain, space)
 
 

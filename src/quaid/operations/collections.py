@@ -31,10 +31,12 @@ from quaid.folders.sync import SyncReport, sync_collection
 from quaid.folders.transcripts import TranscriptReport
 from quaid.folders.watcher import DEFAULT_PACE, Watcher, WatchPace
 from quaid.formats.foreign_notes import CONVERSATION_SOURCES
+from quaid.kb.layout import KB_KIND
 from quaid.model import dates, slug as slugs
 from quaid.model.plain_text import count_noun
 from quaid.model.sync_plan import SkippedEntry
 from quaid.operations import golden
+from quaid.operations.notebook import sync_folder
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import chunks, collections, erase as erasure, leases
 from quaid.storage.collections import Collection, Collections, FileProblem
@@ -199,6 +201,21 @@ def attach_folder(
         report,
         *exporter.restore_links_and_facts(brain.db, made, brain.now()),
     )
+
+
+def synced_kb(brain: Brain) -> Collection:
+    """Return the collection of the knowledge base after syncing it with its files. Attach it if necessary."""
+    path = os.path.realpath(brain.settings.kb_root)
+    attached = Collections(brain.db).all()
+    for collection in attached:
+        if collection.kind == KB_KIND and collection.root == path:
+            sync_folder(brain, collection)
+            return collection
+    names = {collection.name for collection in attached}
+    spare = (KB_KIND, *(f"{KB_KIND}-{number}" for number in range(2, 1000)))
+    name = next(name for name in spare if name not in names)
+    attach_folder(brain, name, path, kind=KB_KIND)
+    return Collections(brain.db).require(name)
 
 
 @op(

@@ -24,6 +24,7 @@ from quaid.operations.registry import (
     current_name,
     load_subject,
 )
+from quaid.storage.agents import KEPT_DAYS, AgentCalls, NewCall
 from quaid.storage.sqlite.errors import os_error
 
 MAX_TEXT = 4 * 1024 * 1024  # maximum size of a text argument in bytes
@@ -94,8 +95,6 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
 
 def recorded(brain: Brain, operation: Operation, work: Callable[[], Any]) -> Any:
     """Run a tool call of an agent and add it to the calls that store_calls() stores. Arguments are not recorded."""
-    from quaid.storage.agents import NewCall  # only for agents, so that commands need not import it
-
     began, at = time.perf_counter(), brain.now()
     brain.take_written()
     outcome, result = "failed", None
@@ -150,8 +149,6 @@ def store_calls(brain: Brain) -> None:
     """
     if not brain.calls or not os.path.exists(brain.settings.db_path):
         return
-    from quaid.storage.agents import KEPT_DAYS, AgentCalls  # only for agents
-
     try:
         if brain.option("log_activity") == "off" or not brain.db.writable:
             brain.calls.clear()

@@ -631,7 +631,7 @@ def _clients(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _knowledge_base(brain: Brain) -> Iterator[DoctorFinding]:
-    if not os.path.isdir(os.path.join(kb.kb_root(brain), ".git")):
+    if not os.path.isdir(os.path.join(brain.settings.kb_root, ".git")):
         yield DoctorFinding("knowledge base", "advice", "there is none yet", "quaid kb init")
         return
     store = kb.kb_status(brain)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, QuaidError, VersionConflict
-from quaid.model import dates, facts as fact_model, slug as slugs
+from quaid.model import corrections, dates, facts as fact_model, slug as slugs
 from quaid.model.contradictions import (
     ContradictionFinding,
     ResolutionChange,
@@ -176,8 +176,6 @@ def _old_lines(brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChan
     replaced = [(old, change.id) for change in changes for old in change.superseded]
     if not replaced:
         return ()
-    from quaid.model import corrections  # imported late: most writes replace no fact
-
     rows = {row.id: row for row in store.read_facts(brain.db, "id", {id for pair in replaced for id in pair})}
     lines: dict[OldLine, None] = {}
     for old, new in ((rows[old], rows[new]) for old, new in replaced if old in rows and new in rows):
@@ -439,7 +437,9 @@ def facts(
     if not subject.strip():
         raise InvalidArgument(name="subject", problem="is empty; name a page or a person")
     day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
-    from quaid.operations.history import past_texts  # imported late, because `put` imports this module
+    from quaid.operations.history import (
+        past_texts,  # history edits pages, and page_changes imports this module
+    )
 
     with brain.db.reading():
         # Without as_of, future entries are included.

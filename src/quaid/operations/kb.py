@@ -38,21 +38,13 @@ from quaid.kb.transaction import ChangeResult, StoreChange
 from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import chunks
-from quaid.storage.collections import Collection, Collections
+from quaid.storage.collections import Collections
 from quaid.storage.text_index import SearchFilters
-
-
-def kb_root_of(settings: Settings) -> str:
-    """Return the path of the knowledge base: the option kb.store, AI_KB_DIR, or the default location."""
-    chosen, _ = settings.configured("kb.store")
-    if chosen:
-        return settings.beside_config(chosen)
-    return settings.path(layout.default_store_root(settings.environ, settings.user_home))
 
 
 def session_nudge(settings: Settings) -> str:
     """Return the reminder that `ai-kb status` prints last, or "" if the caller sees no knowledge base of Quaid."""
-    path = kb_root_of(settings)
+    path = settings.kb_root
     if not settings.sees("kb") or not os.path.isdir(os.path.join(path, ".git")):
         return ""
     has_contract = os.path.isfile(os.path.join(path, layout.CONTRACT_FILE))
@@ -366,7 +358,7 @@ def kb_remember(
     if brain.rehearsal is not None:
         planned = plan(load_catalog(brain))
         brain.rehearsal.files += [
-            (KB_COLLECTION, path, _stored_text(brain, path), (data or b"").decode())
+            (layout.KB_KIND, path, _stored_text(brain, path), (data or b"").decode())
             for path, data in planned.files.items()
         ]
         return KbRememberRecord(node_record(planned.details[0]), "", add_to is None, planned.details[1], "")
@@ -383,7 +375,7 @@ def kb_remember(
 def _stored_text(brain: Brain, path: str) -> str:
     """Return the text of a file of the knowledge base, or "" if there is none."""
     try:
-        with open(os.path.join(kb_root(brain), path), encoding="utf-8") as file:
+        with open(os.path.join(brain.settings.kb_root, path), encoding="utf-8") as file:
             return file.read()
     except FileNotFoundError:
         return ""
@@ -398,14 +390,10 @@ def _index_as_agent(brain: Brain, paths: list[str]) -> None:
         return
     from quaid.operations import notebook
 
-    root = os.path.realpath(kb_root(brain))
+    root = os.path.realpath(brain.settings.kb_root)
     for collection in Collections(brain.db).all():
-        if collection.kind == KB_COLLECTION_KIND and collection.root == root:
+        if collection.kind == layout.KB_KIND and collection.root == root:
             notebook.sync_folder(brain, collection, paths, authored=True)
-
-
-def kb_root(brain: Brain) -> str:
-    return kb_root_of(brain.settings)
 
 
 def open_store(brain: Brain) -> Git:
@@ -420,8 +408,8 @@ def load_catalog(brain: Brain) -> Catalog:
 
 def existing_root(brain: Brain) -> str:
     """Return the folder of the knowledge base. Raise StoreMissing if the caller sees none."""
-    path = kb_root(brain)
-    if not brain.settings.sees(KB_COLLECTION) or not os.path.isdir(os.path.join(path, ".git")):
+    path = brain.settings.kb_root
+    if not brain.settings.sees(layout.KB_KIND) or not os.path.isdir(os.path.join(path, ".git")):
         raise StoreMissing(path=path)
     if not os.path.isfile(os.path.join(path, layout.CONTRACT_FILE)):
         transaction.require_own_store(Git(path, brain.settings.environ))
@@ -443,7 +431,6 @@ def _index_problem(catalog: Catalog) -> str:
     return catalog.index_problem
 
 
-KB_COLLECTION = KB_COLLECTION_KIND = "kb"
 LEAST_RELEVANCE = 0.2
 """Minimum relevance of a node found only by vector search, where every node is somewhat similar."""
 
@@ -460,16 +447,16 @@ def with_semantic_matches(
 
     Matches that this search does not find come after the others, and superseded nodes come last.
     """
-    from quaid.operations import background
-    from quaid.search.answer import build_answer
-    from quaid.search.candidates import rank_question
+    # Imported late, because searching by meaning is slow to import, and many commands need only the files.
+    from quaid.operations import background, collections as folders
+    from quaid.search import answer as answers, candidates
 
     if not os.path.exists(brain.settings.db_path):
         return matches[:most], "By words only: meaning needs a memory, which `quaid init` makes"
-    collection = synced_collection(brain)
+    collection = folders.synced_kb(brain)
     chunks.cut_pages(brain.db, brain.progress)
     embedder = background.question_embedder(brain)
-    ranked = rank_question(
+    ranked = candidates.rank_question(
         brain.db,
         embedder,
         context,
@@ -477,7 +464,7 @@ def with_semantic_matches(
         filters=SearchFilters(collection=collection.name),
         vectors=lambda: brain.vectors,
     )
-    answer = build_answer(brain.db, ranked, limit=4 * most)
+    answer = answers.build_answer(brain.db, ranked, limit=4 * most)
     nodes = {node.path: node for node in catalog.nodes if filters.match(node)}
     paths = {file.slug: file.path or "" for file in collection.page_files(brain.db)}
     by_words = {match.path: match for match in matches}
@@ -495,32 +482,6 @@ def with_semantic_matches(
         reordered.values(), key=lambda match: match.status == "superseded" and "id" not in match.match
     )
     return tuple(ordered[:most]), note
-
-
-def synced_collection(brain: Brain) -> Collection:
-    """Return the collection of the knowledge base after syncing it with its files. Attach it if necessary."""
-    from quaid.operations.collections import attach_folder
-
-    path = os.path.realpath(kb_root(brain))
-    held = {
-        collection.root: collection
-        for collection in Collections(brain.db).all()
-        if collection.kind == KB_COLLECTION_KIND
-    }
-    if path not in held:
-        names = {collection.name for collection in Collections(brain.db).all()}
-        name = next(
-            collection
-            for collection in (KB_COLLECTION, *(f"{KB_COLLECTION}-{number}" for number in range(2, 1000)))
-            if collection not in names
-        )
-        attach_folder(brain, name, path, kind=KB_COLLECTION_KIND)
-        return Collections(brain.db).require(name)
-    # Imported late, because it loads SQLite, which `kb query` does not need.
-    from quaid.operations import notebook
-
-    notebook.sync_folder(brain, held[path])
-    return held[path]
 
 
 RemoteAddress = Annotated[str | None, Arg("Address of a private repository to push to.")]
@@ -606,7 +567,7 @@ def kb_init(
     """Create a knowledge base: a git repository with a contract, a first node and an index. Repairs an existing one.
 
     A folder or a remote that holds other files is refused before anything is written, unless --force is given."""
-    root = brain.settings.path(path) if path else kb_root(brain)
+    root = brain.settings.path(path) if path else brain.settings.kb_root
     git = Git(root, brain.settings.environ)
     return _init_store(brain, git, remote or "", force)
 
@@ -628,7 +589,7 @@ def kb_clone(
     """Clone a knowledge base from its remote. Code in it is never run.
 
     A remote that holds other files is refused before anything is written, unless --force is given."""
-    root = brain.settings.path(path) if path else kb_root(brain)
+    root = brain.settings.path(path) if path else brain.settings.kb_root
     environ = brain.settings.environ
     git = setup.clone_store(Git(root, environ), url, environ, force=force)
     return _init_store(brain, git, "", force)._replace(created=True)
@@ -710,7 +671,7 @@ def client_paths(brain: Brain) -> ClientPaths:
 
 def kb_rule(brain: Brain) -> str:
     """Return the knowledge base rule that is written into a client's rules file."""
-    return clients.kb_instructions(kb_root(brain), brain.settings.user_home)
+    return clients.kb_instructions(brain.settings.kb_root, brain.settings.user_home)
 
 
 def _tools_argument(args: object) -> str:

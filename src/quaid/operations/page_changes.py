@@ -484,11 +484,10 @@ def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
 
 def _answering_page(brain: Brain, question: str, slugs: list[str]) -> str | None:
     """Return the page that text search finds first, if it is one of `slugs` and the answer is strong."""
-    from quaid.search.answer import build_answer  # imported late: most pages are written while no gap is open
-    from quaid.search.candidates import WORDS_ONLY, rank_question
+    from quaid.search import answer as answers, candidates  # most pages are written while no gap is open
 
-    ranked = rank_question(brain.db, WORDS_ONLY, question, now=brain.now())
-    answer = build_answer(brain.db, ranked, limit=1, depth="summary")
+    ranked = candidates.rank_question(brain.db, candidates.WORDS_ONLY, question, now=brain.now())
+    answer = answers.build_answer(brain.db, ranked, limit=1, depth="summary")
     first = answer.results[0].slug if answer.results else None
     return first if answer.strength == "strong" and first in slugs else None
 

@@ -1,7 +1,6 @@
 """Answer questions by text and vector search within a token budget, and record those without an answer (gaps)."""
 
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -9,7 +8,7 @@ from quaid.app import Brain
 from quaid.embedding.registry import Embedder
 from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
 from quaid.folders.sync import changed_paths
-from quaid.kb.layout import default_store_root
+from quaid.kb.layout import KB_KIND
 from quaid.model import dates
 from quaid.model.page import CLASSES
 from quaid.model.plain_text import (
@@ -23,6 +22,7 @@ from quaid.notebook import layout
 from quaid.notebook.layout import RecallResult
 from quaid.notebook.recall import search_notebook
 from quaid.operations import background, notebook
+from quaid.operations.history import past_texts
 from quaid.operations.pages import require_page, type_notes
 from quaid.operations.registry import Arg, op
 from quaid.operations.search import AtLeast, Tag, Type, Wing, search_filters
@@ -43,9 +43,6 @@ if TYPE_CHECKING:  # not imported at run time, because few memories have a reran
 
 GLANCE_BUDGET = 12_000
 """Maximum number of tokens in the passages that `glance` returns."""
-
-KB_KIND = "kb"
-"""Kind of the collection that holds the nodes of the knowledge base."""
 
 LOG_GAPS = "log_gaps"
 GAP_THRESHOLD = "gap_threshold"
@@ -374,19 +371,11 @@ def _sync_sources(brain: Brain) -> None:
         all(collection.kind != KB_KIND for collection in attached)
         and brain.leaves_marks
         and not brain.settings.only
-        and os.path.isdir(os.path.join(_kb_root(brain), ".git"))
+        and os.path.isdir(os.path.join(brain.settings.kb_root, ".git"))
     ):
-        from quaid.operations import kb  # slow to import, and needed only once for each memory
+        from quaid.operations.collections import synced_kb  # that module imports this one
 
-        kb.synced_collection(brain)
-
-
-def _kb_root(brain: Brain) -> str:
-    """Return the path of the knowledge base. Same as kb.kb_root, but does not import that slow module."""
-    chosen, _ = brain.settings.configured("kb.store")
-    if chosen:
-        return brain.settings.beside_config(chosen)
-    return brain.settings.path(default_store_root(brain.settings.environ, brain.settings.user_home))
+        synced_kb(brain)
 
 
 def _embedder(brain: Brain, question: str) -> Embedder | str:
@@ -429,12 +418,7 @@ def _other_results(brain: Brain, ranked: RankedQuestion, embedder: Embedder | st
 def _direct_answer(brain: Brain, ranked: RankedQuestion) -> DirectAnswer | None:
     """Return an answer in one sentence from facts and links, or None."""
 
-    def past(slug: str, collection: str, time: str) -> Iterable[tuple[int | None, str, str]]:
-        from quaid.operations.history import past_texts  # imported late, because it is rarely needed
-
-        return past_texts(brain)(slug, collection, time)
-
-    answer = find_answer(brain.db, ranked.question, ranked.today, past)
+    answer = find_answer(brain.db, ranked.question, ranked.today, past_texts(brain))
     limit = ranked.filters.trust_limit
     if answer is None or limit is None:
         return answer

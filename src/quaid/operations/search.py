@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import NotFound
-from quaid.model.page import parse_class
+from quaid.model.page import check_tag, check_type, parse_class
 from quaid.operations.pages import type_notes
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
@@ -74,8 +74,6 @@ def search_filters(
     )
     if not type and not tag:
         return filters
-    from quaid.model.page import check_tag, check_type
-
     return filters._replace(type=check_type(type) if type else None, tag=check_tag(tag) if tag else None)
 
 

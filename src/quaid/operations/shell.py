@@ -132,9 +132,7 @@ def _token_names(settings: Settings, start: str) -> list[str]:
 
 
 def _node_names(settings: Settings, start: str) -> list[str]:
-    from quaid.operations import kb
-
-    root = kb.kb_root_of(settings)
+    root = settings.kb_root
     if not os.path.isdir(root):
         return []
     paths = (path for path, _ in kb_layout.walk_store(root) if kb_layout.is_node_file(path))
