@@ -360,7 +360,7 @@ def stop_on_signals(stop: Event) -> Iterator[None]:
     def handle(_number: int, _frame: FrameType | None) -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
-        # Not called here: the interrupted code may be inside stop.wait(), which holds the lock that set() takes.
+        # A thread calls set(), because the interrupted code may be inside stop.wait(), which holds the lock of set().
         Thread(target=stop.set, daemon=True).start()
 
     for number in before:

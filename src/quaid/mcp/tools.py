@@ -233,8 +233,8 @@ def _annotations(operation: Operation) -> dict[str, bool]:
     """Return only the hints that differ from the protocol's defaults, because the list takes up context."""
     if operation.scope == "read":
         return {"readOnlyHint": True, "openWorldHint": False}
-    # Writes are idempotent: the same text is added only once, and a replacement sends the version that it is based
-    # on, so that a repeated one is rejected as a conflict.
+    # Writes are declared idempotent: most of them add the same text only once, and a replacement sends the version
+    # that it is based on, so that a repeated one is rejected as a conflict.
     return {"destructiveHint": not operation.adds_only, "idempotentHint": True, "openWorldHint": False}
 
 

@@ -1111,7 +1111,10 @@ def _key_in_file(brain: Brain, path: str, old_key: bytes | None) -> tuple["Ciphe
 
 
 def _name_key_file(brain: Brain, path: str) -> None:
-    """Write the path of the key file to the config file, so that servers and hooks find it."""
+    """Write the path of the key file to the config file, so that servers and hooks find it.
+
+    Raise InvalidArgument if another setting overrides it.
+    """
     settings = brain.settings
     file = settings.config_path or os.path.join(os.path.dirname(settings.db_path), config.CONFIG_NAME)
     with translate_os_errors(file):

@@ -585,7 +585,7 @@ def follow_spaces(
     lease.hold()
     wake = Event()
     waiters: dict[int, _Waiter] = {}
-    due: dict[int, tuple[float, float]] = {}  # the time of the next sync, and the pause after a failure
+    due: dict[int, tuple[float, float]] = {}  # the time of the next sync, and the pause before it
     try:
         while not stop.is_set() and lease.is_held():
             is_woken = wake.is_set()
