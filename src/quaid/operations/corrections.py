@@ -897,7 +897,7 @@ def statements_near(
 def _statement_with_id(
     brain: Brain, id: str, book: list[StoredStatement], *, closed: bool = False
 ) -> StoredStatement | None:
-    """Return the statement in `book`, or on the page that the id names, that has this id, or None."""
+    """Return the statement with this id, from `book` or from the page that the id names, or None."""
     collection, slug = slugs.split_address(id.split(":", 2)[-1])
     page = (
         page_store.find(brain.db, slug, collection or Collections(brain.db).home_name())

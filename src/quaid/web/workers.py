@@ -42,7 +42,7 @@ QUESTION_PROCESSES = 2
 
 MAX_QUEUED = 500
 MAX_OF_CALLER, MAX_JOBS_OF_CALLER = 64, 2
-"""Maximum number of waiting tasks of one caller: in each queue, but in the queue of long jobs the second number."""
+"""Maximum number of tasks of one caller that wait in a queue; the second is for the queue of long jobs."""
 
 MOST_JOBS = 20
 """The states of this many jobs are kept."""
