@@ -379,7 +379,7 @@ class GuardedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         self._idle_since = self.loop.time()
-        self._is_known = self._is_known or any(self._caller())
+        self._is_known = self._is_known or bool(self._caller())
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -457,7 +457,7 @@ class GuardedProtocol(H11Protocol):
             if isinstance(connection, GuardedProtocol) and connection is not self
         ]
         idle = {connection for connection in others if connection._is_idle()}
-        [(most, count)] = Counter(connection._caller() for connection in others).most_common(1) or [((), 0)]
+        [(most, count)] = Counter(connection._caller() for connection in others).most_common(1) or [("", 0)]
         if count > len(others) / 4:
             others = [connection for connection in others if connection._caller() == most]
         else:
@@ -467,13 +467,13 @@ class GuardedProtocol(H11Protocol):
             self.connections.discard(oldest)
             oldest._give_up()
 
-    def _caller(self) -> tuple[str, ...]:
-        """Return the credentials of the last request, as the app has stored them in the scope; empty if unknown."""
+    def _caller(self) -> str:
+        """Return the caller of the last request, stored by the app as request.state.caller_key; "" if unknown."""
         state = (self.scope.get("state") or {}) if self.cycle else {}
-        return tuple(str(state.get(name, "")) for name in ("scope", "session", "token", "token_hash"))
+        return str(state.get("caller_key", ""))
 
     def _is_idle(self) -> bool:
-        return self._is_between_requests() or (self.cycle.more_body and not any(self._caller()))
+        return self._is_between_requests() or (self.cycle.more_body and not self._caller())
 
     def _disarm(self) -> None:
         if self._timer is not None:

@@ -283,12 +283,19 @@ def test_a_new_client_gets_in_when_all_connections_are_taken(memory: Settings) -
                 connection.recv(1)
 
 
-def test_a_caller_with_most_connections_does_not_keep_others_out(memory: Settings) -> None:
+def test_a_caller_with_most_connections_does_not_keep_others_out(
+    memory: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "KEEP_ALIVE_SECONDS", 120)
     key = f"Authorization: Bearer {token(memory, 'hog', 'read')}"
     other = {"Authorization": f"Bearer {token(memory, 'modest', 'read')}"}
     with served(memory) as address, ExitStack() as stack:
         port = int(address.rpartition(":")[2])
-        hogs = [stack.enter_context(connect(port)) for _ in range(http_server.MAX_CONNECTIONS - 1)]
+        idle = stack.enter_context(connect(port))
+        question = head(port, "HEAD /health HTTP/1.1", f"Authorization: {other['Authorization']}")
+        idle.sendall(question)
+        assert statuses(idle.recv(65_536)) == [200]
+        hogs = [stack.enter_context(connect(port)) for _ in range(http_server.MAX_CONNECTIONS - 2)]
         for connection in hogs:
             lines = "Content-Type: application/json", "Content-Length: 99"
             connection.sendall(head(port, "POST /api/memory/query HTTP/1.1", key, *lines) + b"{")
@@ -299,3 +306,5 @@ def test_a_caller_with_most_connections_does_not_keep_others_out(memory: Setting
             fresh = httpx.get(f"{program_address(address)}/api/memory/stats", headers=other, timeout=20)
             assert fresh.status_code == 200
         assert read_all(hogs[0]) == b""
+        idle.sendall(question)  # still open, though it has been idle for the longest time
+        assert statuses(idle.recv(65_536)) == [200]

@@ -287,7 +287,7 @@ async def _call(request: Request) -> Response:
         raise errors.NoSuchAddress(path=request.url.path[:200])
     caller = await _admit(request, is_public=name in PUBLIC_REQUESTS)
     hub: Hub = request.app.state.hub
-    token_hash: str = request.state.token_hash
+    token_hash: str = request.state.caller_key
     arguments: dict[str, Any] | None = None
     if not token_hash:  # all clients without a token share slots, which slow ones must not occupy
         arguments = await _arguments(request, name, MAX_PUBLIC_BODY)
@@ -316,7 +316,7 @@ async def _read(request: Request) -> Response:
     params = request.path_params
     if hub.copies is None:
         raise errors.NoSuchAddress(path=request.url.path[:200])
-    with hub.limits.slot(request.state.token_hash, "requests", MAX_AT_ONCE):
+    with hub.limits.slot(request.state.caller_key, "requests", MAX_AT_ONCE):
         arguments = await _json_object(request, MAX_QUESTION)
         read = partial(hub.copies.call, caller, params["space"], params["operation"], arguments)
         result = await hub.run(read)
@@ -328,7 +328,7 @@ async def _wait(request: Request) -> Response:
     caller = await _admit(request)
     hub: Hub = request.app.state.hub
     arguments = await _arguments(request, "wait", MAX_PUBLIC_BODY)
-    with hub.limits.slot(request.state.token_hash, "waiting requests", MAX_WAITS):
+    with hub.limits.slot(request.state.caller_key, "waiting requests", MAX_WAITS):
         seq = await _next_seq(hub, caller, **arguments)
     return JSONResponse({"result": seq is not None})
 
@@ -355,7 +355,7 @@ async def _events(request: Request) -> Response:
     """Stream the last sequence number of a space after each change, as server-sent events."""
     caller = await _admit(request)
     hub: Hub = request.app.state.hub
-    space, token_hash = request.path_params["space"], request.state.token_hash
+    space, token_hash = request.path_params["space"], request.state.caller_key
     after = from_json(int, _number(request.query_params.get("after", "0")), "after")
     await hub.run(lambda: hub.store.space(caller, space))  # report errors before the stream begins
 
@@ -383,7 +383,7 @@ def _number(text: str) -> Any:
 async def _admit(request: Request, is_public: bool = False) -> Caller:
     """Check the token and the limits of a request, and return its author.
 
-    The hash of the token, or "" without one, becomes `request.state.token_hash`.
+    The hash of the token, or "" without one, becomes `request.state.caller_key`.
     """
     hub: Hub = request.app.state.hub
     expected = request.headers.get(HUB_ID_HEADER)
@@ -391,10 +391,10 @@ async def _admit(request: Request, is_public: bool = False) -> Caller:
         raise errors.DifferentHub(hub=request.url.netloc, actual=hub.store.hub_id, expected=expected[:64])
     header = request.headers.get("authorization", "")
     if not header and is_public:
-        request.state.token_hash = ""
+        request.state.caller_key = ""
         return NOBODY
     kind, _, token = header.partition(" ")
-    token_hash = request.state.token_hash = hash_secret(token.strip())
+    token_hash = request.state.caller_key = hash_secret(token.strip())
     hub.limits.count_request(token_hash, REQUESTS_PER_SECOND, BURST)
     caller = None
     if kind.lower() == "bearer":
@@ -449,7 +449,7 @@ async def _read_body(request: Request, limit: int) -> bytes:
     if size > limit:
         raise errors.TooLarge(what="The body", size=size, limit=limit)
     received = bytearray()
-    with hub.limits.body(request.state.token_hash, size):
+    with hub.limits.body(request.state.caller_key, size):
         parts = request.stream().__aiter__()
         while True:
             try:

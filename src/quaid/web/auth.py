@@ -287,8 +287,8 @@ class AuthMiddleware:
             await self._count_stranger(request, receive)
             raise
         # Streaming responses check the credentials again with `auth`.
-        request.scope["state"].update((caller or WebCaller(""))._asdict(), auth=self)
         who = caller.key if caller else ""
+        request.scope["state"].update((caller or WebCaller(""))._asdict(), caller_key=who, auth=self)
         CALLER.set(who)
         ONLY.set(caller.only if caller else self._settings.only)
         if caller:
