@@ -8,7 +8,6 @@ from typing import Annotated, Literal, NamedTuple
 from quaid.app import Brain
 from quaid.errors import NotFound
 from quaid.model.page import check_tag, check_type, parse_class
-from quaid.operations.pages import type_notes
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.search.text import PageHit
@@ -61,6 +60,8 @@ def search(
         notes = tuple(map(str, corrections))
     if hits or not type:
         return SearchRecord(query, hits, notes if hits else ())
+    from quaid.operations.pages import type_notes  # 5 ms, and most searches find something
+
     return SearchRecord(query, hits, type_notes(brain, type))
 
 
