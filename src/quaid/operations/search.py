@@ -69,13 +69,12 @@ def search_filters(
     brain: Brain, *, type: str | None, wing: str | None, tag: str | None, trust: str | None = None
 ) -> SearchFilters:
     """Check the filters of a search and return them. Raise InvalidType, NotFound (wing) or InvalidArgument (tag)."""
-    filters = SearchFilters(
+    return SearchFilters(
         wing=_require_wing(brain, wing) if wing else None,
         trust=(parse_class(trust) or 0) + 1 if trust else None,
+        type=check_type(type) if type else None,
+        tag=check_tag(tag) if tag else None,
     )
-    if not type and not tag:
-        return filters
-    return filters._replace(type=check_type(type) if type else None, tag=check_tag(tag) if tag else None)
 
 
 def _require_wing(brain: Brain, wing: str) -> str:
