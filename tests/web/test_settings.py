@@ -1,6 +1,7 @@
 """Settings without a browser: the log in words, a whole rebuild, and what is to be done by the names of this page."""
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from html import escape
@@ -200,6 +201,8 @@ def test_backup_is_made_listed_and_verified(visitor: Visitor, mine: Settings) ->
 
 
 def test_rights_of_agents_are_changed(visitor: Visitor, mine: Settings) -> None:
+    default = re.findall(r'name="mode" value="(\w+)"( checked)?', visitor.get("/settings").text)
+    assert default == [("guarded", " checked"), ("direct", ""), ("review", "")]
     visitor.post("/settings/agents", mode="review", forget="1")
     visitor.post("/settings/agents", kind="client", name="Codex", mode="direct")
     values = {setting.key: setting.value for setting in call(mine, "config list").value}

@@ -43,6 +43,7 @@ MODE_SETTING = "agent_writes"
 With `guarded`, the default, only writes that change text or end facts of the user are reviewed.
 `agent_writes.collection.NAME` and `agent_writes.client.NAME` override the setting for a collection or client.
 """
+DEFAULT_MODE = "guarded"
 
 GRANTS_SETTING = "agents_may"
 """Name of the setting that lists the operations (forget, merge) that agents may carry out without review."""
@@ -229,7 +230,7 @@ def _needs_review(brain: Brain, collection: str) -> bool:
     """
     modes = _modes(brain)
     special = [modes.get(f"client.{brain.agent.lower()}"), modes.get(f"collection.{collection}")]
-    chosen = [mode for mode in special if mode] or [modes.get(MODE_SETTING, "direct")]
+    chosen = [mode for mode in special if mode] or [modes.get(MODE_SETTING, DEFAULT_MODE)]
     return "review" in chosen
 
 

@@ -488,6 +488,18 @@ async def verify_backup(request: Request) -> Response:
     return redirect(request, "/settings#backups", message)
 
 
+AGENT_MODES = (
+    (
+        "guarded",
+        "Add at once, propose changes of your words",
+        "What would change or end what you wrote waits under Review.",
+    ),
+    ("direct", "Write at once", "You see each change under Agents and can undo it."),
+    ("review", "Propose", "Each change waits under Review until you accept it."),
+)
+"""The values of the setting `agent_writes`, with a name and an explanation; the default first."""
+
+
 def agent_rights(settings: Iterable[Any]) -> dict[str, Any]:
     """Return how writes of agents are handled: in general, for each client and collection, and what they may do."""
     values = {setting.key: setting.value for setting in settings}
@@ -498,7 +510,8 @@ def agent_rights(settings: Iterable[Any]) -> dict[str, Any]:
         if key.startswith(prefix)
     ]
     may = re.split(r"[,\s]+", values.get("agents_may", ""))
-    return {"mode": values.get("agent_writes", "direct"), "special": special, "may": may}
+    mode = values.get("agent_writes") or AGENT_MODES[0][0]
+    return {"mode": mode, "modes": AGENT_MODES, "special": special, "may": may}
 
 
 @route("/settings/agents", POST="owner", on_error=show_settings)
