@@ -288,7 +288,7 @@ def test_settings_do_what_the_shell_does(visit: Visit, memory: Settings) -> None
     page.wait_for_selector(".flash:has-text('The backup is written and checked')")
     page.click("#backups button:has-text('Verify')")
     page.wait_for_selector(".flash:has-text('is intact')")
-    page.click("label:has-text('Propose')")
+    page.check("#agents input[value=review]")
     page.click("#agents button:has-text('Save')")
     page.wait_for_selector(".flash:has-text('It applies to the next write of an agent.')")
     assert page.is_checked("#agents input[value=review]")
