@@ -985,7 +985,7 @@ class Operations:
         full: Show long turns in full.
         """
     def conversations_remove(self, session: str, *, yes: bool = False, dry_run: bool = False) -> ConversationRemoveRecord:
-        """Remove a conversation, also from the bytes of the database file. A sync does not import it again.
+        """Remove a conversation, so that no trace of it stays in the database file. A sync does not import it again.
 
         Its transcript is not changed.
 
@@ -2132,7 +2132,7 @@ class AsyncOperations:
     async def conversation_show(self, session: str, *, around: int | None = None, limit: int = 20, full: bool = False) -> ConversationRecord:
         """Show a conversation from its start, or the turns around one of them."""
     async def conversations_remove(self, session: str, *, yes: bool = False, dry_run: bool = False) -> ConversationRemoveRecord:
-        """Remove a conversation, also from the bytes of the database file. A sync does not import it again."""
+        """Remove a conversation, so that no trace of it stays in the database file. A sync does not import it again."""
     async def model_list(self) -> Named[tuple[ModelRecord, ...]]:
         """List the models with their state. Loads no model."""
     async def model_add(self, place: str, *, name: str | None = None, kind: Literal["onnx", "ollama", "openai"] = "onnx", model: str | None = None, query_prefix: str | None = None, passage_prefix: str | None = None, pooling: Literal["auto", "cls", "mean", "max", "last"] = "auto", key_env: str | None = None, allow_remote: bool = False) -> Named[ModelRecord]:

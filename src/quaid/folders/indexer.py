@@ -48,7 +48,7 @@ _PAGE_ENDING = re.compile(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
 class ParsedPage(NamedTuple):
     page: Page
     notes: tuple[str, ...]  # what was corrected or could not be parsed
-    nodes: tuple[Page, ...] = ()  # pages of org headings that have an `id`, which is in their front matter
+    nodes: tuple[Page, ...] = ()  # a page for each org heading with an ID
 
 
 def failure_note(error: Exception) -> str:

@@ -543,8 +543,8 @@ class SyncRun(FolderRun):
         self.opened.update({read.file.path: (read.file, None) for read in plan.new})
         self.opened.update({read.file.path: (read.file, old) for old, read in plan.moved})
         moved = {read.file.path for _, read in plan.moved}
-        # Pages of moved files are written first. They free slugs that other files may request, and a
-        # quarantined page that comes back must not be assigned to another file of the same name.
+        # Pages of moved files are written first. This frees their old slugs for other files. A quarantined page
+        # whose file has reappeared is restored before another file of the same name can take its slug.
         for paths in (moved, self.reads.keys() - moved):
             for batch in self.batches(paths) if paths else ():
                 self.db.write(partial(self._write_batch, batch))

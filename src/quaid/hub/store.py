@@ -909,7 +909,8 @@ class HubStore(ABC):
     def purge(self, caller: Caller, space: str, uuid: str) -> Purge:
         """Erase a page with its history for good.
 
-        Owners may do it, and people with the right `write`, but not their agents, if all its revisions are theirs.
+        Callers with the right `owner` may erase any page. Others need the right `write`, must not be agents, and
+        must have written all revisions of the page themselves.
         """
         with self._write() as tx:
             access = self._enter(tx, caller, space, "write", "Erasing a page")

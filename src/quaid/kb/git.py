@@ -56,7 +56,7 @@ GIT_SETTINGS = {
     "core.protectHFS": "true",
     "core.protectNTFS": "true",
     "transfer.fsckObjects": "true",
-    # A commit must survive a power failure once it was reported to the user.
+    # A commit must survive a power failure once it has been reported to the user.
     "core.fsync": "all",
     "core.fsyncMethod": "fsync",
     # Git starts no maintenance in the background; Git.tidy() runs gc explicitly.

@@ -439,8 +439,8 @@ def check_predicate_setting(key: str, value: str) -> None:
 def predicate_family(predicate: str) -> str:
     """Return the family of a predicate: work, post, board, home and so on; "" if it belongs to none.
 
-    A departure, a statement that someone left a job, school or home, ends the relations of certain families:
-    leaving a company ends every post there, but leaving a post does not end the employment.
+    If someone leaves a job, school or home, callers end the relations of certain families: leaving a company ends
+    every post there, but leaving a post does not end the employment.
     """
     name = canonical_predicate(predicate)
     return "post" if is_post_predicate(name) else _FAMILIES.get(name, "")

@@ -915,7 +915,7 @@ MERGED_KEY = "merged"
 
 _BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _IDENTITY_KEYS = ("title", "slug", "type", "wing", "room")
-"""Keys that identify a page. They are never copied from the other page."""
+"""Keys for the identity and the place of a page. They are never copied from the other page."""
 _JOINED_KEYS = ("tags", "tag", "aliases", "alias", "links", MERGED_KEY)
 
 

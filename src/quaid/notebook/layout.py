@@ -488,9 +488,9 @@ def _fit_blocks(
 def _fitting(wants: list[int], usable: int, least: int, last: int) -> list[int]:
     """Choose the files to include. Return the wanted size of each file, or 0 if the file is omitted.
 
-    There is space for at least `least` of each chosen file, or for the whole file if it is smaller. With equal
-    shares for very many files, each file would have space for little more than its name. The last `last` files
-    take precedence, then small files.
+    A file is chosen if its size, or `least` if that is smaller, still fits into the space that is left; the first
+    file that is tried is always chosen. The final `last` files are tried first, then the others, smallest first.
+    Files are omitted because equal shares of very many files would hold little more than their names.
     """
     fitting = [0] * len(wants)
     first = range(len(wants) - last)

@@ -282,7 +282,7 @@ def conversations_remove(
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
     dry_run: Annotated[bool, Arg("Only show what would be removed.")] = False,
 ) -> ConversationRemoveRecord:
-    """Remove a conversation, also from the bytes of the database file. A sync does not import it again.
+    """Remove a conversation, so that no trace of it stays in the database file. A sync does not import it again.
 
     Its transcript is not changed."""
     row = _require_conversation(brain, session)

@@ -68,7 +68,7 @@ class CorrectionCandidate(NamedTuple):
 class CorrectRecord(NamedTuple):
     changed: bool
     now: str = ""
-    """The text of the corrected line or fact, or ""."""
+    """The text of the line or fact after the correction. For a merge, the sentence that asked for it."""
     slug: str = ""
     collection: str = ""
     version: int = 0

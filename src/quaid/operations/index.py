@@ -87,7 +87,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "conversations": ("conversations.conversations_list", "List conversations with agents, the latest first."),
     "conversations search": ("conversations.conversation_search", "Search earlier conversations with agents, by words and by meaning."),
     "conversations show": ("conversations.conversation_show", "Show a conversation from its start, or the turns around one of them."),
-    "conversations remove": ("conversations.conversations_remove", "Remove a conversation, also from the bytes of the database file. A sync does not import it again."),
+    "conversations remove": ("conversations.conversations_remove", "Remove a conversation, so that no trace of it stays in the database file. A sync does not import it again."),
     "model list": ("models.model_list", "List the models with their state. Loads no model."),
     "model": ("models.model_list", "List the models with their state. Loads no model."),
     "model add": ("models.model_add", "Test a model and add it to this memory. Its folder is not copied."),

@@ -546,7 +546,7 @@ WAIT_SECONDS = 25.0
 LONGEST_PAUSE = 300.0
 """Maximum pause in seconds after a failed sync.
 
-The pause starts at SYNC_SECONDS and doubles each time.
+Each failed sync in a row doubles the normal pause of SYNC_SECONDS, up to this value.
 """
 POLL_SECONDS = 1.0
 

@@ -58,8 +58,8 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
 STANDING_OUT = 0.25
 """A turn without any word of the question is returned only if `standing_out` is at least this.
 
-Of the first ten turns for a question of the LoCoMo benchmark, 1.2 exceed this value on average, but only 0.5
-if the question is about another person.
+Of the first ten turns for a question of the LoCoMo benchmark, 1.2 reach this value on average, but only 0.5 if
+the question is about a person who takes no part in the conversation.
 """
 
 PERSON_ROLE = "user"

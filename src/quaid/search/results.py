@@ -39,12 +39,12 @@ COMPARABLE = 0.75
 """
 
 RESULTS_JUDGED = 3
-"""The strength of an answer is the highest strength among this many first results."""
+"""The strength of an answer is the highest strength among its first results, at most this many."""
 
 MOST_WORDS_NAMED = 6
 
 TRUST_SHARE = 0.6
-"""A result comes before results of a lower trust class if it has at least this share of their evidence."""
+"""A result is placed before a less trusted one if its evidence score is at least this share of the other's."""
 
 MOST_TRUSTED_ADDED = 3
 PAGES_COMPARED = 200

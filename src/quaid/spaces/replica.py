@@ -151,7 +151,7 @@ PUSH_PAGES = 100
 PUSH_BYTES = 4 * 1024 * 1024
 VECTORS_PER_REQUEST = 1_000
 SEVERAL = "others"
-"""Name of the hub's side of a conflict if it may contain several revisions since the common one."""
+"""Name of the hub's side of a conflict if it may contain several revisions since the merge base."""
 BULK_PAGES = 64
 """New pages are inserted in groups of this size."""
 
@@ -417,7 +417,7 @@ class Replica:
             self._mark(change.uuid, "blocked", str(error))
 
     def _find_lost_push(self, head: Change) -> None:
-        """If the answer to a push of this device was lost, record the pushed revision as the common one.
+        """If the answer to a push of this device was lost, record the pushed revision as the merge base.
 
         Otherwise a merge would restore text that another device has removed since.
         """

@@ -182,7 +182,7 @@ def _set_text(
     timeline: str,
 ) -> None:
     """Replace the text of a page without creating a new version."""
-    from quaid.storage import page_edits  # imported late, because most reads hide nothing
+    from quaid.storage import page_edits  # imported late, because it is needed only if lines have expired
 
     page = page_model.build_page(slug, front, truth, timeline, fallback_title=title)
     tx.execute(

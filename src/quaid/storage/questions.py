@@ -239,7 +239,7 @@ def move_golden(tx: "Transaction", gone: int, target: int) -> None:
 
 
 MAX_OPENED = 2_000
-"""Only this many most recently opened results are kept."""
+"""The most recently opened results are kept, at most this many."""
 
 
 class OpenedResult(NamedTuple):

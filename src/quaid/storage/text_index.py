@@ -276,7 +276,7 @@ class TextIndex:
         return row[0] * highest // (len(starts) * width) if row and row[0] else 0
 
     def document_counts(self, terms: list[str]) -> dict[str, int]:
-        """Return the number of pages that contain each term, by term.
+        """Return the number of rows of the index (pages, chunks or turns) that contain each term, by term.
 
         Counts below MOST_COUNTED are exact and take a third of the time of `count`; higher counts are
         estimated. Counts are cached until the next write, because most queries share common words. Estimates are

@@ -591,7 +591,10 @@ def _close_quietly(worker: Worker) -> None:
 
 POLL_SECONDS = 1.0
 READ_CALL_SECONDS = 10.0
-"""Delay before reads of agents are recorded, because each write to the memory invalidates all readers' caches."""
+"""Maximum delay before reads by agents are recorded in the activity log.
+
+They are recorded in batches, because each write to the memory invalidates all readers' caches.
+"""
 RETRY_SECONDS = 10.0
 
 

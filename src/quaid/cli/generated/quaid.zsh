@@ -875,7 +875,7 @@ list	@command	List conversations with agents, the latest first
 --offset	@any	How many to skip first
 search	@command	Search earlier conversations with agents, by words and by meaning
 show	@command	Show a conversation from its start, or the turns around one of them
-remove	@command	Remove a conversation, also from the bytes of the database file
+remove	@command	Remove a conversation, so that no trace of it stays in the database file
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1914,7 +1914,7 @@ sync	@command	Read new turns of all imported transcripts, and of the folders in 
 list	@command	List conversations with agents, the latest first
 search	@command	Search earlier conversations with agents, by words and by meaning
 show	@command	Show a conversation from its start, or the turns around one of them
-remove	@command	Remove a conversation, also from the bytes of the database file' ;;
+remove	@command	Remove a conversation, so that no trace of it stays in the database file' ;;
     'help model') printf '%s\n' 'list	@command	List the models with their state
 add	@command	Test a model and add it to this memory
 remove	@command	Remove a model that was added
