@@ -1,5 +1,6 @@
 """A memory that fills with pages."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ Put = Callable[..., int]
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
-    with Database.create(str(tmp_path / "memory.db"), NOW) as database:
+def db(tmp_path: Path, empty_memory: Path) -> Iterator[Database]:
+    with Database.open(shutil.copy(empty_memory, tmp_path / "memory.db"), NOW) as database:
         yield database
 
 

@@ -1,6 +1,7 @@
 """A fresh memory, and Python scripts that use one as other processes do."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -21,8 +22,9 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def db(path: str) -> Iterator[Database]:
-    with Database.create(path, "2026-04-25T12:00:00Z") as database:
+def db(path: str, empty_memory: Path) -> Iterator[Database]:
+    shutil.copy(empty_memory, path)
+    with Database.open(path, "2026-04-25T12:00:00Z") as database:
         yield database
 
 

@@ -5,6 +5,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 
+import apsw
 import numpy as np
 import pytest
 
@@ -88,7 +89,17 @@ def sentence(number: int) -> str:
     return " ".join([f"own{number}", *(WORDS[(number * step + step) % 400] for step in (1, 7, 13, 29, 31))])
 
 
-def many(db: Database, count: int, model: Bag) -> None:
+MADE: dict[int, apsw.Connection] = {}
+"""Memories that many() has filled, by their number of pages."""
+
+
+def many(db: Database, count: int) -> None:
+    """Fill an empty memory with this many pages and their vectors of model A."""
+    if count in MADE:
+        with db.connection.backup("main", MADE[count], "main") as copying:
+            copying.step()
+        return
+
     def work(tx: Transaction) -> None:
         for number in range(count):
             page = build_page(
@@ -104,8 +115,11 @@ def many(db: Database, count: int, model: Bag) -> None:
             page_edits.save(tx, page, uuid=f"p{number}", now=NOW, expected_version=0)
 
     db.write(work)
-    use(db, model)
-    embed(db, model)
+    use(db, A)
+    embed(db, A)
+    MADE[count] = apsw.Connection(":memory:")
+    with MADE[count].backup("main", db.connection, "main") as copying:
+        copying.step()
 
 
 # The registry
@@ -194,7 +208,7 @@ def test_latest_changes_are_embedded_first(db: Database) -> None:
 
 
 def test_a_purge_drops_only_what_no_chunk_needs(db: Database) -> None:
-    many(db, 300, A)
+    many(db, 300)
     for number in range(10):
         write(db, f"p{number}", "changed")
     assert db.write(vectors.purge_vectors) == 10
@@ -205,7 +219,7 @@ def test_a_purge_drops_only_what_no_chunk_needs(db: Database) -> None:
 
 @pytest.mark.parametrize("count", [20, 300, 2600])
 def test_forgotten_page_leaves_every_model_and_the_loaded_index(db: Database, count: int) -> None:
-    many(db, count, A)
+    many(db, count)
     use(db, B, activate=False)
     embed(db, B)
     index = ChunkIndex(db)
@@ -243,7 +257,7 @@ def test_a_content_that_a_chunk_still_has_is_not_forgotten(db: Database) -> None
 
 
 def test_forgetting_everything_leaves_a_sound_memory(db: Database) -> None:
-    many(db, 300, A)
+    many(db, 300)
     index = ChunkIndex(db)
     nearest(db, index, A, sentence(1))
     hashes = [row[0] for row in db.rows("SELECT content_hash FROM chunks")]
@@ -284,7 +298,7 @@ def exact(
 
 @pytest.mark.parametrize("count", [3, 300, 2600])
 def test_few_and_many_vectors_give_the_exact_order(db: Database, count: int) -> None:
-    many(db, count, A)
+    many(db, count)
     index = ChunkIndex(db)
     for number in range(8):  # the first question is answered from the file, the others from memory
         text = sentence(number * 37)
@@ -293,7 +307,7 @@ def test_few_and_many_vectors_give_the_exact_order(db: Database, count: int) -> 
 
 
 def test_the_vectors_may_stay_in_the_file(db: Database) -> None:
-    many(db, 2600, A)
+    many(db, 2600)
     inside, outside = ChunkIndex(db), ChunkIndex(db, resident_bytes=0)
     for number in range(4):
         query = A.embed(sentence(number * 11))
@@ -303,7 +317,7 @@ def test_the_vectors_may_stay_in_the_file(db: Database) -> None:
 
 @pytest.mark.parametrize("count", [300, 2600])
 def test_a_filter_is_applied_inside_the_search(db: Database, count: int) -> None:
-    many(db, count, A)
+    many(db, count)
     for wing, tag in (("even", None), (None, "rare"), ("odd", "rare")):
         allowed = {
             row[0]
@@ -338,7 +352,7 @@ def test_dates_filter_entries(db: Database) -> None:
 
 @pytest.mark.parametrize("count", [3, 2600])
 def test_added_and_deleted_vectors_are_visible_at_once(db: Database, count: int) -> None:
-    many(db, count, A)
+    many(db, count)
     other = Database.open(db.path, NOW)
     index = ChunkIndex(db)
     for _ in range(2):
@@ -361,7 +375,7 @@ def test_added_and_deleted_vectors_are_visible_at_once(db: Database, count: int)
 
 
 def test_many_that_have_gone_do_not_hide_the_others(db: Database) -> None:
-    many(db, 2600, A)
+    many(db, 2600)
     index = ChunkIndex(db)
     index.nearest(A.name, A.embed("x"), 5)
     index.nearest(A.name, A.embed("x"), 5)
@@ -372,7 +386,7 @@ def test_many_that_have_gone_do_not_hide_the_others(db: Database) -> None:
 
 
 def test_cosines_and_the_baseline_are_those_of_the_vectors(db: Database) -> None:
-    many(db, 300, A)
+    many(db, 300)
     write(db, "late", "no vector yet")
     index, query = ChunkIndex(db), A.embed(sentence(5))
     ids = [row[0] for row in db.rows("SELECT id FROM chunks ORDER BY id DESC LIMIT 4")]
@@ -439,7 +453,7 @@ def test_a_distance_is_the_number_of_different_bits() -> None:
 
 
 def test_models_change_and_change_back_without_a_trace(db: Database) -> None:
-    many(db, 400, A)
+    many(db, 400)
     asked = ["t " + sentence(number * 19) for number in range(20)]
     index = ChunkIndex(db)
 
