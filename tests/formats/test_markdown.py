@@ -138,7 +138,7 @@ PAGES = (
 
 
 @given(PAGES)
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @example("\ufeff\ufeffx")
 @example("---\n---\n---\n---\n---\n")
 def test_a_page_reads_the_same_after_it_is_rendered(text: str) -> None:
@@ -164,7 +164,7 @@ MAPPINGS = st.dictionaries(TEXT | st.sampled_from(["_unparsed", "_fence"]), VALU
 
 
 @given(MAPPINGS, PAGES, PAGES)
-@settings(max_examples=500)
+@settings(max_examples=200)
 def test_any_front_matter_with_any_sound_truth_and_timeline_survives(
     frontmatter: dict[str, Any], truth: str, timeline: str
 ) -> None:

@@ -57,7 +57,7 @@ class Side:
         self.brain = self._open()
 
 
-SHARE = 1 if LONG else 8
+SHARE = 1 if LONG else 20
 """One of this many calls with replaced arguments is made for each scope, and others for the next scope."""
 HIDDEN_TOOLS = {
     *(
