@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests import commands
 
 from quaid.cli import render
 
@@ -21,7 +22,7 @@ def on_terminal(words: list[str], folder: Path, columns: int = 60, **variables: 
     screen, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 20, columns, 0, 0))
     environ = {**os.environ, "HOME": str(folder), "TERM": "xterm", "QUAID_HANDOVER": "off", **variables}
-    done = subprocess.Popen([sys.executable, "-m", "quaid", *words], stdout=end, env=environ, cwd=folder)
+    done = subprocess.Popen([commands.program(), *words], stdout=end, env=environ, cwd=folder)
     os.close(end)
     parts = []
     while True:
@@ -61,7 +62,7 @@ def test_other_texts_are_printed(tmp_path: Path, words: list[str], pager: str) -
 
 def test_a_pipe_gets_no_pager(tmp_path: Path) -> None:
     environ = {**os.environ, "HOME": str(tmp_path), "PAGER": "sed s/^/paged:/"}
-    command = [sys.executable, "-m", "quaid", "help", "all"]
+    command = [commands.program(), "help", "all"]
     assert b"paged:" not in subprocess.run(command, capture_output=True, env=environ, check=True).stdout
 
 

@@ -145,20 +145,17 @@ def test_row_security_is_made_again_after_a_restore_without_the_role(
     again.close()
 
 
-@pytest.mark.parametrize(
-    ("condition", "index"),
-    [
-        ("heads WHERE space = ? AND seq > 1995 AND seq <= 3000", "heads_by_seq"),
-        ("heads WHERE space = ? AND uuid IN ('page-7')", "heads_pkey"),
-        ("heads WHERE space = ? AND slug IN ('page-7')", "heads_by_slug"),
-        ("revisions WHERE space = ? AND seq = 7", "revisions_by_seq"),
-        ("revisions WHERE space = ? AND seq IN (7, 8, 9) AND seq BETWEEN 7 AND 9", "revisions_by_seq"),
-        ("revisions WHERE space = ? AND uuid = 'page-7' AND revision = 1", "revisions_pkey"),
-    ],
-)
-def test_a_large_space_is_read_by_the_right_index(
-    store: "PostgresHubStore", condition: str, index: str
-) -> None:
+INDEXES = {
+    "heads WHERE space = ? AND seq > 1995 AND seq <= 3000": "heads_by_seq",
+    "heads WHERE space = ? AND uuid IN ('page-7')": "heads_pkey",
+    "heads WHERE space = ? AND slug IN ('page-7')": "heads_by_slug",
+    "revisions WHERE space = ? AND seq = 7": "revisions_by_seq",
+    "revisions WHERE space = ? AND seq IN (7, 8, 9) AND seq BETWEEN 7 AND 9": "revisions_by_seq",
+    "revisions WHERE space = ? AND uuid = 'page-7' AND revision = 1": "revisions_pkey",
+}
+
+
+def test_a_large_space_is_read_by_the_right_index(store: "PostgresHubStore") -> None:
     """Row-level security must not make the planner expect so few rows that any index of the space is as good."""
     hub = join(store, "mira", "laptop")
     space = hub.create_space("notes", "team").id
@@ -166,8 +163,13 @@ def test_a_large_space_is_read_by_the_right_index(
         store.put(hub.caller, space, [pushed(f"page-{number}") for number in range(start, start + 1000)])
     with store._read() as tx:
         tx.enter(space)
-        plan = "\n".join(row[0] for row in tx.rows(f"EXPLAIN SELECT seq FROM {condition}", (space,)))
-    assert f" {index} " in plan
+        plans = {
+            condition: "\n".join(row[0] for row in tx.rows(f"EXPLAIN SELECT seq FROM {condition}", (space,)))
+            for condition in INDEXES
+        }
+    assert {
+        condition: plan for condition, plan in plans.items() if f" {INDEXES[condition]} " not in plan
+    } == {}
 
 
 def test_a_server_that_cannot_be_reached_is_named_without_the_password() -> None:

@@ -17,7 +17,9 @@ Put = Callable[..., int]
 
 @pytest.fixture
 def db(tmp_path: Path, empty_memory: Path) -> Iterator[Database]:
-    with Database.open(shutil.copy(empty_memory, tmp_path / "memory.db"), NOW) as database:
+    path = str(tmp_path / "memory.db")
+    shutil.copy(empty_memory, path)
+    with Database.open(path, NOW) as database:
         yield database
 
 
