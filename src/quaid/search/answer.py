@@ -111,13 +111,13 @@ def build_answer(
 ) -> Answer:
     """Build the answer within the token budget.
 
-    `others` are merged with the pages by their evidence, without a change in the order of the pages. Results
-    that state an outdated value of the `facts`, and none of the values that replaced it, are superseded. If the
-    facts answer the question, the answer is strong regardless of the results.
+    `others` are entries from sources other than pages; they are merged with the pages by score. Results that state
+    an outdated value of the `facts`, and none of the values that replaced it, are marked as superseded. If the facts
+    or `direct` answer the question, the answer is strong regardless of the results.
 
-    With `facts`, all sources were searched. Unless `explain` is set, repeated texts are then left out; so are results
-    that do not match, if enough others do. But a past state is often mentioned only in passing, so for a question
-    about an earlier time nothing is left out, and struck entries of the notebook are shown too.
+    With `facts`, repeated texts are left out unless `explain` is set, and so are results that do not match the
+    question if enough results do. But a past state is often mentioned only in passing, so for a question about an
+    earlier time none of them is left out, and struck entries of the notebook are shown too.
     """
     is_past = facts is not None and facts.is_past
     is_concise = facts is not None and not is_past and not explain
@@ -163,7 +163,7 @@ FULL_PLACES = 3
 """With the depth `auto`, only this many of the first results may contain the whole page."""
 
 LEAST_SECTION = 60
-"""A section is shortened to the remaining tokens only if at least this many remain; otherwise it is left out."""
+"""A text longer than the line is shortened only if at least this many tokens of it fit; otherwise the line stays."""
 
 LEAST_LINE, SHORT_LINE = 6, 16
 """If the lines do not all fit, longer ones are shortened to an equal share, but to no less than SHORT_LINE
@@ -213,7 +213,10 @@ def spend_budget(entries: Sequence[Entry], budget: int, depth: str = "auto") -> 
 
 
 def _longest_line(lines: Sequence[int], budget: int) -> int:
-    """Return the maximum length to which lines of these lengths must be shortened to fit; at least SHORT_LINE."""
+    """Return the length to which longer lines must be shortened so that all fit, but at least SHORT_LINE.
+
+    `lines` are the lengths of the lines in tokens. If all lines fit, return the length of the longest.
+    """
     left, waiting = budget, sorted(lines)
     while waiting and waiting[0] * len(waiting) <= left:
         left -= waiting.pop(0)
@@ -225,7 +228,7 @@ def _widen(
 ) -> int:
     """Replace the text of the results, in order, by longer text. Return the number of tokens that are left.
 
-    With `whole`, a text that does not fit is not cut.
+    With `whole`, a result whose longer text does not fit keeps its text; otherwise the longer text is cut.
     """
     for place, (entry, result) in enumerate(zip(entries, results, strict=False)):
         text = entry.full if depth == "full" else entry.section

@@ -83,7 +83,7 @@ class MeaningLane(NamedTuple):
     total: int
     """Number of all chunks or turns."""
     familiarity: float
-    """The share of the question, from 0 to 1, that is in words of the model's language."""
+    """The share of the question's letters, from 0 to 1, that are in words of the model's vocabulary."""
     centred: Any  # numpy.ndarray
     """The question's vector minus a part of the mean vector. Texts are ranked by it; see CENTRING."""
     centred_baseline: float
@@ -195,8 +195,8 @@ def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
 def expected_baseline(mean: float, chunks: int, prior: float | None) -> float:
     """Return the expected cosine of an unrelated chunk.
 
-    This is the mean over the database, mixed with `prior` if there are few chunks. `prior` is the model's
-    measured cosine of unrelated texts, or None.
+    This is `mean`, the mean cosine over the database, mixed with `prior` if there are few chunks. `prior` is the
+    model's measured cosine of unrelated texts, or None.
     """
     if prior is None or chunks >= ENOUGH_CHUNKS:
         return mean
@@ -208,8 +208,8 @@ MEANING_SHARE = 0.55
 """Weight of meaning in a score. The rest is the weight of words."""
 
 FAMILIAR, UNFAMILIAR_SHARE = 0.5, 0.2
-"""Meaning has its full weight if the model knows at least the share FAMILIAR of the question's words. For
-smaller shares the weight is lower, down to UNFAMILIAR_SHARE of the full weight.
+"""Meaning has its full weight if the question's familiarity (see MeaningLane) is at least FAMILIAR. Below that, the
+weight is lower, down to UNFAMILIAR_SHARE of the full weight.
 """
 
 NEIGHBOUR_SHARES = (0.3, 0.15)
@@ -280,7 +280,7 @@ class Evidence(NamedTuple):
 
     @property
     def highest_of_chunk(self) -> float:
-        """The highest possible score of a chunk, including its neighbours."""
+        """The highest possible score of a chunk, including the shares of its neighbours' scores."""
         return self.highest_score + 2 * sum(NEIGHBOUR_SHARES)
 
 
@@ -298,9 +298,9 @@ class Ranking(NamedTuple):
 def meaning_share(familiarity: float, coverage: float = 1.0) -> float:
     """Return the weight of meaning.
 
-    `familiarity` is the share of the question's words that are familiar to the model (0 to 1). The vector of
-    a question in a language that the model was not trained on has little information. With the full weight,
-    it would put other pages before those that have the exact words. `coverage` is the share of the chunks
+    `familiarity` is the share of the question's letters that are in words familiar to the model (0 to 1). The
+    vector of a question in a language that the model was not trained on has little information. With the full
+    weight, it would put other pages before those that have the exact words. `coverage` is the share of the chunks
     that have a vector. If only a few chunks have one, the nearest of them gets the highest meaning score even
     if it is unrelated.
     """
@@ -309,7 +309,7 @@ def meaning_share(familiarity: float, coverage: float = 1.0) -> float:
 
 
 def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF_K) -> Ranking:
-    """Combine all evidence into one ranking. `k` is the constant of rrf."""
+    """Combine the evidence into one ranking. Only `sum` uses more than the lanes. `k` is the constant of rrf."""
     if strategy == "sum":
         return _fuse_by_sum(evidence)
 
@@ -439,10 +439,11 @@ def add_turns(
 
 
 def _trust(evidence: Evidence) -> float:
-    """Return the weight of words, neighbours and pages: less than 1 if no chunk has enough of the question's words.
+    """Return the weight of words, neighbours and pages, from 0 to 1.
 
-    Word scores are relative to the best word score for the question. Without this weight, a chunk that has one
-    common word of a long question would count as a perfect match, and so would its page.
+    It is less than 1 if even the best chunk by words has too few of the question's words. Word scores are relative
+    to that chunk's score, so without this weight a chunk that has one common word of a long question would count as
+    a perfect match, and so would its page. Without vectors, words are the only evidence, and the weight is 1.
     """
     if not evidence.cosines:
         return 1.0
@@ -548,7 +549,7 @@ are added.
 """
 
 STANDING_FAVOUR = 0.5
-"""Additional score of the standing instruction or preference nearest to a request. Others get less."""
+"""Additional score of the standing instruction or preference nearest to a request. Less near ones get less."""
 
 ONLY_DATED_FAVOUR = 3.0
 """Additional score of a dated chunk if the question names only a time. It exceeds words and meaning together."""
@@ -653,9 +654,9 @@ ALL_WORDS = 0.999
 
 
 def favour_time_order(db: Database, candidates: Candidates, ranking: Ranking, order: TimeOrder) -> Ranking:
-    """Move the first or the latest of the chunks about the subject to the front of the ranking.
+    """Raise the scores of chunks about the subject by their dates, the first or the latest to the front.
 
-    If the question asks for the order of several things, move the best chunk of each to the front.
+    If the question asks for the order of several things, move the best chunk of each thing to the front.
     """
     places = candidates.evidence.places
     best = best_first(ranking.chunks)[:TIME_ORDER_COMPARED]
@@ -756,8 +757,8 @@ _STANDING_WORDS = " OR ".join(
 MOST_STANDING, STANDING_COMPARED, STANDING_KEPT = 400, 24, 8
 """Limits of the search for standing instructions.
 
-Of the newest MOST_STANDING chunks with words of an instruction, the nearest STANDING_COMPARED are read. Of those
-that state an instruction, the nearest STANDING_KEPT are kept.
+Of the newest MOST_STANDING chunks or turns with words of an instruction, the STANDING_COMPARED nearest to the
+question are read. Of those that state an instruction, the nearest STANDING_KEPT are kept.
 """
 
 
@@ -769,9 +770,9 @@ def find_standing(
 ) -> dict[int, float]:
     """Return the chunks or turns with a standing instruction or preference that may apply to a request.
 
-    Each id is mapped to its nearness to the question, relative to the nearest one. An instruction has few words
-    in common with the requests that it applies to, so without vectors the result is empty. `newest` returns the
-    ids of the newest texts that match an expression, and `read` returns texts by id.
+    Each id is mapped to its nearness to the question; the nearest has 1. An instruction has few words in common
+    with the requests that it applies to, so without vectors the result is empty, as it is for a question that is not
+    a request. `newest` returns the ids of the newest texts that match an expression, and `read` returns texts by id.
     """
     if isinstance(meaning, str) or not _REQUEST.search(question[:LONGEST_DATED_TEXT]):
         return {}

@@ -354,7 +354,8 @@ def conversation_results(
 ) -> list[Entry]:
     """Return the best turn of each conversation that is at least a weak match, best first.
 
-    If the question asks for the order of several things, turns about each of them are also searched.
+    If the question asks for the order of several things, turns about each of them are also searched. Turns that
+    repeat the question or are outside of the date filters are left out.
     """
     best: dict[int, tuple[float, TurnEvidence]] = {}
     asked, order = fold_question(ranked.question), find_time_order(ranked.question)

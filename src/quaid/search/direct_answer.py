@@ -222,7 +222,7 @@ _FORMS: tuple[tuple[str, _Wants, tuple[str, ...]], ...] = (
 )
 """The known forms of questions, each with what it asks for and its predicates.
 
-If there are none, the predicates are those of the verb or of the noun `p`. `x` is the subject, `y` the object.
+For a form without predicates, they are those of its verb or of the noun `p`. `x` is the subject, `y` the object.
 """
 
 
@@ -323,7 +323,8 @@ def _subject_entity(db: "Database", key: str) -> _Entity:
 def find_answer(db: "Database", text: str, today: str, past: "PastTexts") -> DirectAnswer | None:
     """Return the answer to a question from facts and links, or else from the page of its subject, or None.
 
-    If a sentence of the page is of a higher trust class than the facts, it is the answer, and they are its claims.
+    If a sentence of the page is of a higher trust class than the facts, the sentence is the answer, and facts with
+    other values are its claims.
     """
     question = read_question(text)
     if question is None:
@@ -401,9 +402,9 @@ class _Search:
         return reader.answer(is_former=question.wants == "former", ended=self._ended)
 
     def read_sentence(self) -> DirectAnswer | None:
-        """Return a sentence on the subject's page that the user wrote with the words of the predicate, or None.
+        """Return a sentence on the subject's page that has the words of the predicate and was written by the user.
 
-        Such a sentence is added so that a less trusted fact is not the only answer.
+        It is preferred to a fact of a lower trust class. Return None if there is no such sentence.
         """
         entity = _find_entity(self.db, self.question.subject)
         if self.question.wants != "value" or entity is None or entity.page_id is None:
@@ -483,7 +484,7 @@ class _Search:
         return DirectAnswer(says, tuple(current), tuple(former[:MOST_FORMER]))
 
     def _time(self, rows: list[AnswerFact]) -> DirectAnswer | None:
-        """Return when the relation to the object of the question began or ended."""
+        """Return when the relation to the object of the question began or ended, or None if that is not one day."""
         other = _find_entity(self.db, self.question.object)
         key = object_key(self.question.object)
         is_begin = self.question.wants == "begin"
@@ -514,7 +515,7 @@ class _Search:
         return list(current.values()), list(former.values())
 
     def _fact(self, line: "FactLine", shown: str) -> AnswerFact:
-        """Return a fact as an answer. `shown` is either the subject or the object of the fact."""
+        """Return a fact as an answer with the value `shown`, which is the subject or the object of the fact."""
         subject, value = (
             page[1] if (page := find_page(self.db, name)) else name for name in (line.subject, line.object)
         )
@@ -671,7 +672,7 @@ _NOT_OWN = re.compile(
     r"|,? (?:and|or) (?:(?:in|at|on|for) )?(?-i:[A-Z\[+\d])",
     re.IGNORECASE,
 )
-"""Text after a value which shows that the value is outdated or another person's, or that more values follow."""
+"""Text after a value which shows that the value is outdated or not the subject's own, or that more values follow."""
 _JOB = re.compile(r"\b(?:as an?|team|department|role|job|company|firm|desk)\b", re.IGNORECASE)
 _HEADING = re.compile(r"[ \t]*(#{1,6})[ \t]+(.*)")
 _SKIPPED_LINE = re.compile(r"[ \t]*(?:>|\||[-*+] \[[ xX]\])")
@@ -785,7 +786,7 @@ class _PageReader:
         cues = _cues(self.kind)
         if not cues.search(paragraph):
             return
-        other = ""  # a pronoun that refers to another person; "anyone" if any pronoun may
+        other = ""  # the pronoun that means a person other than the subject; "anyone" if every pronoun may
         for raw in split_sentences(paragraph):
             sentence = self._marked(_LINK.sub(self._link, raw.replace("§", " ")).strip(), other)
             if not sentence or sentence.endswith("?"):
@@ -847,7 +848,10 @@ class _PageReader:
                         )
 
     def _is_possible(self, value: str, sentence: str) -> bool:
-        """Return False if a place or company is in fact a date, a person or another thing that has a page."""
+        """Return False if a value cannot be a place or company: if it is no name, a job, or a person with a page.
+
+        A place cannot be a company with a page either. Values of other kinds are not checked.
+        """
         if self.kind not in ("home", "seat", "employer"):
             return True
         if _no_name().fullmatch(value) or (self.kind == "home" and _JOB.search(sentence)):
@@ -968,7 +972,7 @@ def stated_facts(db: "Database", page_id: int, text: str, day: str, today: str) 
             continue
         assert entity is not None
         reader = _PageReader(db, entity, kind, today)
-        if reader.kind != kind:  # `home` and `seat` are one kind for persons and another for companies
+        if reader.kind != kind:  # `home` applies only to persons, and `seat` only to other subjects
             continue
         for paragraph in reader._paragraphs(text[:LONGEST_READ]):
             for row in reader._read(paragraph, day):

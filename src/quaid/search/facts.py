@@ -165,7 +165,7 @@ class OutdatedCheck:
         stems = self._value_stems[value]
         words = self._stems(f"{line} {result.heading_path.partition(' > ')[2]}")
         is_short = len(stems) < 2 and not any(map(DAY_WORD.fullmatch, stems))
-        # If a word of the predicate is missing, a number or a word may be about another thing in the line.
+        # If a word of the predicate is missing, a value of one word may belong to something else in the line.
         is_stated = not is_short or all(word & words for word in value.words)
         if is_stated and ((value.cues & words) - stems or (is_source and len(stems) > 1)):
             return True
@@ -295,7 +295,7 @@ def _asks_only_for_past(ranked: RankedQuestion) -> bool:
 
 
 def matching_facts(db: Database, ranked: RankedQuestion) -> MatchingFacts:
-    """Return the facts that answer a question: facts about its subject with one of its other words.
+    """Return the facts that answer a question: facts about its subject that have one of the question's other words.
 
     If the question consists only of the subject, the newest facts about the subject are returned.
     """
@@ -594,7 +594,7 @@ class _FactJudge:
         self._ambiguous = self._stems(" ".join(named.namesakes))
         full = _full_names(question) if any(character.isupper() for character in question) else []
         self._full_names = [self._stems(name) for name in full if name.split()[0].lower() not in VAGUE_WORDS]
-        self._namesakes: set[int] = set()  # ids of facts about other people of the same first or last name
+        self._namesakes: set[int] = set()  # ids of the facts for which `_is_namesake` is true
         self._related = [stems for stems in map(self._stems, _RELATED_WORDS) if stems & asked]
         self._values = [value for asks, value in _KINDS_OF_VALUE if asks.search(question)]
         self._sought = sought(question)
@@ -624,7 +624,7 @@ class _FactJudge:
         self._ratings.clear()
 
     def _is_namesake(self, names: frozenset[str], subject: frozenset[str]) -> bool:
-        """Return True if the subject may be another person with the same first or last name.
+        """Return True if the subject may be a person who only shares a name with the person in the question.
 
         It may be if only an ambiguous name matches, or only a part of a full name in the question.
         """
@@ -635,8 +635,8 @@ class _FactJudge:
     def rate(self, row: FactRow) -> float:
         """Return how well a fact answers the question.
 
-        Return 0 if the fact lacks the names in the question, or if neither its predicate nor its value
-        contains another word of the question.
+        Return 0 if the fact lacks the names in the question or may be about a namesake, or if its predicate has no
+        other word of the question and its value too few (see LEAST_SHARE).
         """
         return self._rating(row)[0]
 
@@ -707,7 +707,7 @@ class _FactJudge:
         return answer + 0.5 * self._sum((self._weights.keys() & subject) | named_value), is_answer
 
     def _lacks_sought(self, row: FactRow) -> bool:
-        """Return True if the question asks for a number, a price or a contact detail, and the fact has none."""
+        """Return True if the question asks for a kind of value in _VALUES_SOUGHT, and the fact has none."""
         if self._sought is None or self._sought.kind not in _VALUES_SOUGHT:
             return False
         return not self._sought.is_in(f"{row.predicate.replace('_', ' ')} is {row.object}")

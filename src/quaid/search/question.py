@@ -351,7 +351,7 @@ _SOUGHT: tuple[tuple[str, str, str, float], ...] = (
     ),
     (
         "number",
-        # Many texts mention events, and most do not state how often they happened.
+        # Not for questions how often an event happened: many texts mention an event, and most do not state a number.
         r"\bhow many\b(?!.*\b(has|have)\b.*\b(been|won|made|gone|seen|read|written|taken|had|\w+ed)\b)"
         r"|\bhow (much|old|large|big|high|fast)\b"
         r"|\b(serial|account|room|house|flight|order|invoice|port|version|policy|contract|customer|member) number\b"
@@ -461,7 +461,7 @@ MANY_ROWS = 20_000
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _LITERAL = re.compile(r'"[^"]*"|“[^“”]*”|\[\[[^\[\]]*\]\]|`[^`]*`|(?<![^\s"”\]`])[^\s@/\\]{0,200}+[@/\\]\S*')
-"""Matches a quotation, link, code, address or path. The last two begin after a space or one of the others."""
+"""Matches a quotation, link, code, address or path. The last two begin after a space or one of the first three."""
 _ENDINGS = (
     *("s", "es", "ed", "ing", "ings", "ly", "er", "ers", "or", "ors", "est", "able", "ness"),
     *("ment", "ments", "ist", "ists", "ism", "ize", "ized", "izes", "izing", "less", "ful", "fully"),
@@ -483,7 +483,10 @@ def correct_spelling(db: Database, question: str) -> tuple[str, tuple[str, ...]]
 
 
 def _unknown_words(db: Database, question: str) -> list[str]:
-    """Return the words that are in neither the memory nor the English vocabulary."""
+    """Return the words that are in neither the memory nor the English vocabulary.
+
+    Short words, words with letters outside ASCII and stop words are skipped. Without the vocabulary, return nothing.
+    """
     text = _LITERAL.sub(" ", question)
     words = [word for word in dict.fromkeys(_LETTERS.findall(text)) if len(word) >= SHORTEST_CORRECTED][
         :MOST_CHECKED

@@ -30,7 +30,7 @@ LONGEST_PASSAGE = 2_000
 """Longer questions are truncated to LONGEST_QUESTION characters, and longer passages to LONGEST_PASSAGE."""
 
 TIME_LIMIT = 2.0
-"""Default limit in seconds. Loading a model is not counted."""
+"""Default limit in seconds for scoring the pages of one question. Loading a model is not counted."""
 
 REMEDY = "`quaid rerank status` tells more, and `quaid rerank off` turns it off"
 TRIAL = ("Where does the ferry leave?", ("The ferry leaves from the old quay.", "Tax law of 1911."))

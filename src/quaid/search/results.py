@@ -48,8 +48,8 @@ TRUST_SHARE = 0.6
 
 MOST_TRUSTED_ADDED = 3
 PAGES_COMPARED = 200
-"""If most of the first results are of a lower trust class, up to MOST_TRUSTED_ADDED pages of the highest
-class are added from this many pages.
+"""If most of the first results are of a lower trust class than `person`, up to MOST_TRUSTED_ADDED pages of the
+highest class among the first PAGES_COMPARED pages are added.
 """
 
 LATEST_TOKENS = 60
@@ -89,7 +89,7 @@ SUPERSEDED = "superseded"
 
 
 class SearchResult(NamedTuple):
-    """A page, represented by its best chunk."""
+    """A page, represented by its best chunk, or a turn of a conversation or an open proposal."""
 
     slug: str
     collection: str
@@ -238,7 +238,7 @@ ENTRY_MARK = re.compile(r"\A(?:[-*+] )?\*\*[\d-]+\*\* \| (?:\S+ — )?")
 _CORRECTION = re.compile(r"(?:[-*+] )?\*\*[\d-]+\*\* \| correction — .*~~")
 """Matches the beginning of a timeline entry about a correction, including the struck text."""
 _BOOKKEEPING = re.compile(r"(?:was wrong|done|\(removed\))\.?", re.IGNORECASE)
-"""Matches the text that is left of a correction entry without its struck text."""
+"""Matches what is left of a correction entry without its struck text, if it says nothing about the subject."""
 _LETTER = re.compile(r"[^\W\d_]")
 _UNFINISHED = re.compile(r"(?::|\b(?:Mrs?|Ms|Dr|Prof|St)\.)\s*\Z")
 """Matches the end of a statement that continues in the next one."""
@@ -306,9 +306,9 @@ def _load_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[ShownP
 def _with_trusted(db: Database, page_ids: list[int], limit: int) -> tuple[list[int], dict[int, LineTrust]]:
     """Return the first pages, and the trust classes of the pages that the user did not write alone.
 
-    If most of the first pages are of a lower class, the best pages of the highest class among the next ones
-    are added, so that many copies of a text cannot displace the user's pages. They become results only if
-    they have about as much evidence.
+    If most of the first pages are of a lower class than `person`, the best pages of the highest class among the
+    next pages are added, so that many copies of a text cannot displace the user's pages. The added pages become
+    results only if they have about as much evidence as the pages before them (see TRUST_SHARE).
     """
     first = page_ids[:limit]
     classes = trust.of_pages(db, first)
@@ -425,8 +425,8 @@ def rate(measures: Measures) -> tuple[Strength, float]:
     absolute measures: the share of the question's words in the result and in one statement, and BM25; how
     much nearer its chunk is than the nearest unrelated chunk would be; the lead of the first result over the
     second; and whether the result has the names in the question, words besides its subject, and the kind of
-    answer asked for, such as a phone number. `python -m bench strength` measures the limits, and
-    docs/decisions/076-strength.md has the figures.
+    answer asked for, such as a phone number. Without a vector, only words, names and the kind of answer count.
+    `python -m bench strength` measures the limits, and docs/decisions/076-strength.md has the figures.
     """
     limits = _LIMITS
     if measures.meaning is None:
@@ -486,7 +486,10 @@ _ASKING = frozenset(
 
 
 def attribute_share(weights: Mapping[str, float], held: Iterable[str], subject: Collection[str]) -> float:
-    """Return the share of a question's words besides its subject that are in `held`; 1 if there are none."""
+    """Return the share of a question's words besides its subject that are in `held`; 1 if it has no such words.
+
+    Words that ask for general information do not count either.
+    """
     others = {
         word: weight
         for word, weight in weights.items()
@@ -961,7 +964,7 @@ class ResultBuilder:
     def _scan_statements(
         self, text: str, first: int, matches: list[tuple[int, str, bool]], above: set[str], chunk_id: int
     ) -> tuple[dict[str, float], float, str]:
-        """Return the statements of a text from an offset on, with their evidence, and `near` and `around` of it.
+        """Return the statements of a text from the offset `first` on with their evidence, then `near` and `around`.
 
         The evidence is the share of the question's words, by weight, and for an entry with a vector also its
         meaning, from 0 to 1, plus DAY_WEIGHT if the statement contains a day of the question. An outdated

@@ -34,7 +34,7 @@ STOP_WORDS = frozenset(
     t than that the their them then there these they this those through to too under until up very was we were what
     when where which while who whom why will with would you your""".split()
 )
-"""English words that are ignored, unless they are part of a phrase or the query has no other words."""
+"""English words that a result need not contain, unless they are part of a phrase or the query has no other words."""
 
 _PHRASE = re.compile(r'"([^"]*)"|“([^“”]*)”')
 # Combining accents that have no precomposed letter are part of the word.
@@ -115,7 +115,10 @@ def _readable(text: str) -> str:
 
 
 def _pieces(text: str) -> list[tuple[str, bool]]:
-    """Split text at whitespace. Text between quotation marks is one piece, marked as a phrase."""
+    """Split text at whitespace. Text between quotation marks is one piece, marked as a phrase.
+
+    If the number of straight quotation marks is odd, they are all ignored.
+    """
     pieces: list[tuple[str, bool]] = []
     end = 0
     if ('"' in text or "“" in text) and text.count('"') % 2 == 0:
