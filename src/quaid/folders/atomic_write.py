@@ -365,7 +365,7 @@ class FolderWriter(Folder):
     def write(self, path: str, data: bytes) -> None:
         """Write the data to a file below the root, replacing an existing file atomically.
 
-        Missing parent folders are created. Raise FileTrouble if the path leads out of the folder.
+        Missing parent folders are created. Raise FileTrouble if the path has an empty part, a dot, two dots or a NUL.
         """
         if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
             raise FileTrouble(path=path, problem="leads out of the folder; it was not written")

@@ -104,7 +104,7 @@ def reseal_images(database_path: str, key: bytes | None, *, is_encrypted: bool) 
 def store(root: str, inside: str, data: bytes, token: str, key: bytes | None = None) -> tuple[str, bool]:
     """Store an image in a folder below `root`. Return its name, and True if the image was not there yet.
 
-    With `key`, the file is encrypted.
+    With `key`, the file is encrypted. Raise InvalidArgument if the image is too large or not PNG, JPEG, GIF or WebP.
     """
     if len(data) > MAX_BYTES:
         problem = f"must have at most {MAX_BYTES:,} bytes; make the image smaller"

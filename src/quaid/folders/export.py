@@ -300,10 +300,10 @@ class LinksAndFactsImport:
     def run(
         self, contents: LinksAndFacts, only: set[str] | None = None, written: Container[str] = ()
     ) -> None:
-        """Restore all records or, with `only`, those of a page in the default collection whose slug is in `only`.
+        """Restore all records or, with `only`, those that belong to a page of the default collection in `only`.
 
-        The versions of changed pages are incremented, except for pages of the default collection with a slug
-        in `written`.
+        `only` contains slugs. A link belongs to both of its pages. The versions of changed pages are incremented,
+        except for pages of the default collection with a slug in `written`.
         """
         self.problems += contents.problems
         for number, link in enumerate(contents.links):
@@ -508,10 +508,11 @@ def export_pages(
     progress: Progress,
     collection: str | None = None,
 ) -> ExportReport:
-    """Export all pages, or those of one collection, with their raw data, links and facts.
+    """Export all pages, or those of one collection, with their images, raw data, links and facts.
 
-    Without `to`, pages are written as Markdown, with an index file if the default collection is exported. A page
-    that cannot be read is reported and skipped, so that the rest of a damaged database can be saved.
+    Without `to`, pages are written as Markdown, with an index file if the default collection is exported. Formats
+    of other programs may have no place for some of the data. A page that cannot be read is reported and skipped, so
+    that the rest of a damaged database can be saved.
     """
     if collection is not None:
         Collections(db).require(collection)
@@ -715,7 +716,8 @@ class _PageExport:
     def _write_index(self) -> None:
         """Write index.md and, if one was imported, schema.md.
 
-        The export of another collection has neither: attached as a folder, it would have them as pages.
+        An export without the default collection has neither of them, because they would become pages if the folder
+        of the export were attached.
         """
         self.writer.write("index.md", _render_index(self.written).encode())
         schema = collections.get_setting(self.db, "original_schema")

@@ -532,8 +532,8 @@ def read_mailbox(path: str, name: str, beside: str) -> tuple[ConvertedFolder, li
 class ImportRun(FolderRun):
     """One import. Files of earlier imports are recognized by their path relative to the folder.
 
-    A folder is recognized by its path. A folder at a new path counts as moved if, of its page files whose
-    relative path was imported before, more have the same content as then than other content.
+    A folder is recognized by its path. A folder at a new path counts as moved if more than half of its page files
+    with a known relative path have the content of their last import.
     """
 
     def __init__(

@@ -545,7 +545,7 @@ class Spool:
     def has_helper(self, waiting: int) -> bool:
         """Return True if a helper process is running, so that files can be added unparsed.
 
-        The helper is started first if enough of the `waiting` files are left.
+        `waiting` is the number of files that are left. If it is large enough, the helper is started first.
         """
         if self._helper is None and not self._start_failed and is_helper_worthwhile(self.count, waiting):
             self._start_failed = not self._start_helper()

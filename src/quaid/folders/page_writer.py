@@ -104,7 +104,7 @@ def _write_page_file(
             data = data or markdown.render(new.frontmatter, new.truth, new.timeline).encode()
             _refuse_large(path, data)
             if db.rehearsal is not None:
-                return  # the changed row of the page shows the new text
+                return  # in a dry run, only the row of the page is changed, and it shows the new text
             db.on_rollback(_undo(root, path, None, data, uuid))
             atomic_write.create_file(folder, path, data, uuid)
         else:
@@ -128,7 +128,10 @@ def _write_page_file(
 def move_page_file(
     db: Database, tx: Transaction, collection: Collection, page_id: int, path: str, now: str, token: str
 ) -> None:
-    """Rename the file of a page, if it has one. The slug of the page is changed by the caller."""
+    """Rename the file of a page, if it has one. The slug of the page is changed by the caller.
+
+    Raise FileChanged if another program has changed the file or created a file at the new path.
+    """
     root = collection.root
     indexed, _ = collections.file_of_page(db, page_id) if root is not None else (None, None)
     if root is None or indexed is None:

@@ -241,7 +241,7 @@ def _displace_page(
 ) -> None:
     """If the index has another page for this path, move that page to quarantine.
 
-    The file of that page must be gone, because the restored file could be created at the path.
+    The file of that page is gone, because otherwise the restored file could not have been created at the path.
     """
     indexed = collection.indexed_file(tx, file.path)
     other = indexed.page_id if indexed else None
@@ -255,7 +255,8 @@ def _free_slug(
 ) -> str:
     """Return the slug for a restored page: the slug that it kept in quarantine, else the requested slug.
 
-    A page in quarantine that has the requested slug loses it. If a visible page has it, it gets a suffix.
+    Another page in quarantine that has the requested slug loses it. If a visible page has the requested slug, the
+    restored page gets that slug with a suffix.
     """
     if not page_edits.is_vacated_slug(hidden.slug, hidden.id):
         return hidden.slug
@@ -592,7 +593,7 @@ def _match_by_content(before: FolderContents, after: dict[str, ComparedPage]) ->
     """Match the pages in `before.contested` by content, because their slugs in the export may differ.
 
     In `after`, a page with the same content gets the slug that it has in `before`. A different page that had
-    this slug gets another one.
+    this slug gets another slug.
     """
     here = {address: before.pages[address] for address in before.contested}
     differing = {

@@ -206,7 +206,10 @@ class Folder:
                 yield piece
 
     def enter_parent(self, path: str, *, make: bool = False) -> tuple[int, str]:
-        """Return the handle of a file's folder, valid until the next call, and the name of the file."""
+        """Return the handle of a file's folder, valid until the next call, and the name of the file.
+
+        `make` creates missing folders.
+        """
         parent, _, name = path.rpartition("/")
         return self.enter(parent, make=make), name
 

@@ -292,7 +292,10 @@ class SyncReport(NamedTuple):
     moved: int
     removed: int
     waiting: int
-    """Number of missing or ignored files whose pages are kept until the user confirms the removal."""
+    """Number of missing or ignored files whose pages are kept until the user confirms the removal.
+
+    If the folder could not be read, the number of all its indexed files.
+    """
     halted: str
     """Why the removal needs confirmation, or why the folder could not be read; "" if the sync finished."""
     types: dict[str, int]
@@ -332,9 +335,9 @@ def sync_collection(
 ) -> SyncReport:
     """Update the index from the folder, or only from its files with the paths in `only`.
 
-    `confirm_deletes` allows the removal of many pages; `confirm_ignored` allows only the removal of pages
-    whose files are ignored. With `retry`, unchanged files that could not be indexed before are read again.
-    With `authored`, the caller has just written the files, and is recorded as the author of the new versions.
+    `confirm_deletes` allows the removal of many pages. `confirm_ignored` allows it only for pages whose files are
+    ignored. With `retry`, unchanged files that could not be indexed before are read again. `authored` means that the
+    caller has just written the files, and is recorded as the author of the new versions.
     """
     run = SyncRun(
         *(db, collection, now, new_uuid, progress),
@@ -392,7 +395,7 @@ class SyncRun(FolderRun):
         self.vacated: dict[int, str] = {}
         """Old slugs of pages that were moved to a temporary slug in this batch, by page id."""
         self.renamed: set[str] = set()
-        """Paths of files whose pages still have a slug in the form of an earlier release. They are read again."""
+        """Paths of files to read again, because their pages still have a slug in the form of an earlier release."""
         self.made: set[str] = set()
         """Paths of files that got a new page or were moved to another path in this sync."""
         self.headings: dict[str, set[str]] = {}

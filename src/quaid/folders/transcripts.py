@@ -315,7 +315,7 @@ class _TranscriptReader:
             self._state = self._state._replace(broken=self._state.broken + 1)
             return
         session = self._state.session
-        # A forked Codex session repeats lines of another session.
+        # A forked Codex session repeats lines of the session that it was forked from, with the id of that session.
         if parsed.session and not (client == "codex" and session):
             session = parsed.session
         if not session and not parsed.turn:

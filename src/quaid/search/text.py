@@ -117,7 +117,7 @@ def _readable(text: str) -> str:
 def _pieces(text: str) -> list[tuple[str, bool]]:
     """Split text at whitespace. Text between quotation marks is one piece, marked as a phrase.
 
-    If the number of straight quotation marks is odd, they are all ignored.
+    If the number of straight quotation marks is odd, no piece is a phrase.
     """
     pieces: list[tuple[str, bool]] = []
     end = 0
