@@ -90,8 +90,8 @@ _GAP_TEXT = (
 )
 
 # Facts superseded by a fact that was recorded since :since. Either the old fact was recorded before :since,
-# or the new fact starts in the period. A history recorded all at once, such as a career, is not a change and
-# is left out.
+# or the new fact starts on the day of :since or later. A history recorded all at once, such as a career, is not
+# a change and is left out.
 _SUPERSEDED_FACTS = (
     f"SELECT count(*) OVER (), {_ADDRESS}, coalesce(new.valid_from, substr(new.created_at, 1, 10)), 'superseded',"  # noqa: S608
     " format('%s %s %s → %s', old.subject, old.predicate, old.object, new.object), '', NULL"
@@ -165,7 +165,7 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         f" {_GAP_TEXT}, '', id FROM knowledge_gaps WHERE resolved_at IS NULL AND {_GAP_TEXT} IS NOT NULL"
         " ORDER BY times_seen DESC, detected_at, id LIMIT :limit",
     ),
-    # Gaps that are not listed above, mostly because only the hash of the question is stored. A briefing shows
+    # Gaps that are not in the part "gaps", mostly because only the hash of the question is stored. A briefing shows
     # only their number.
     "unworded": (
         "SELECT count(*), '', '', '', '', '', NULL"  # noqa: S608
@@ -302,9 +302,10 @@ class ChangedPage(NamedTuple):
 
 
 def changed_pages(db: "Database", since: str, limit: int) -> list[ChangedPage]:
-    """Return the pages that were changed since a time, latest first.
+    """Return up to `limit` pages that were changed since a time, latest first.
 
-    If the latest version only added a fact, the author of that fact is returned as the author.
+    If the latest version only added a fact, the author of that fact is returned as the author. If it was read from
+    a file, author and agent are empty.
     """
     rows = db.rows(
         f"SELECT {_ADDRESS}, p.title, p.type, p.version, p.updated_at, p.created_at >= :since, c.name,"  # noqa: S608

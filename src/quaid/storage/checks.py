@@ -36,14 +36,14 @@ PAGES_PER_PROGRESS = 50
 def rebuild_derived_rows(
     tx: Transaction, report: Callable[[int, int], None] = lambda _done, _total: None
 ) -> None:
-    """Rebuild all rows derived from pages. Call `report(done, total)` to report progress."""
+    """Rebuild all rows derived from pages and conversations. Call `report(done, total)` with numbers of pages."""
     total: int = tx.execute("SELECT count(*) FROM pages").get
     update_types(tx)
     empty_text_indexes(tx)
     tx.execute("DELETE FROM tags")
     tx.execute("DELETE FROM timeline_entries")
-    # Chunks with unchanged content keep their ids, because searches break ties by id, and estimate the number
-    # of chunks from the highest id.
+    # Only the chunks of hidden pages are deleted. Other chunks keep their ids if their content is unchanged, because
+    # searches break ties by id, and estimate the number of chunks from the highest id.
     tx.execute("DELETE FROM chunks WHERE page_id IN (SELECT id FROM pages WHERE quarantined_at IS NOT NULL)")
     for done, (page_id, page, quarantined) in enumerate(parsed_pages(tx)):
         if done % PAGES_PER_PROGRESS == 0:
@@ -77,7 +77,10 @@ def update_types(tx: Transaction) -> None:
 
 
 def update_links(tx: Transaction) -> None:
-    """Recompute the names and links of the pages for which the rules have changed since schema 8."""
+    """Recompute the names and links of the pages for which the rules have changed since schema 8.
+
+    Then resolve all derived links again.
+    """
     affected = {
         page_id
         for (page_id,) in tx.execute(
@@ -143,7 +146,7 @@ def _recreate_index(tx: Transaction, index: str) -> None:
 
 
 def recut_pages(tx: Transaction) -> None:
-    """Chunk every page again with the current settings. Unchanged chunks keep their rows."""
+    """Chunk every visible page again with the current settings. Unchanged chunks keep their rows."""
     for page_id, page, quarantined in parsed_pages(tx):
         if not quarantined:
             chunks.write(tx, page_id, page.title, page.truth, page.timeline)
@@ -545,7 +548,7 @@ T = TypeVar("T")
 def readable_addresses(db: "Database") -> tuple[list[tuple[str, str, str]], list[int]]:
     """Return collection, type and slug of the visible pages that can be read, and the page ids that cannot.
 
-    Some of the unreadable ids may belong to deleted pages.
+    Some of the unreadable ids may belong to deleted pages. Raise DamagedDatabase if the highest id cannot be read.
     """
     try:
         return page_addresses(db), []
@@ -608,7 +611,10 @@ def _readable_collection_names(db: "Database") -> dict[int, str]:
 
 
 def _last_id(db: "Database", table: str) -> int:
-    """Return the highest id that a table has had, or 0 if it never had any rows."""
+    """Return the highest id that a table has had, or 0 if it never had any rows.
+
+    If that is unreadable, return the highest present id. Raise DamagedDatabase if neither can be read.
+    """
     read = False
     for sql in (
         f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'",  # noqa: S608 (fixed)

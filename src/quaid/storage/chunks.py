@@ -121,7 +121,7 @@ def heading_at(db: "Database", page_id: int, kind: str, line: int) -> str:
 
 
 def best_in_page(db: "Database", page_id: int, expression: str) -> ChunkRow | None:
-    """Return the chunk of a page that best matches an FTS5 expression."""
+    """Return the chunk of a page that best matches an FTS5 expression, or None if none matches."""
     first, last = db.one("SELECT min(id), max(id) FROM chunks WHERE page_id = ?", (page_id,)) or (None, None)
     row = db.one(
         f"SELECT {_CHUNK_COLUMNS} FROM chunks WHERE id = (SELECT rowid FROM chunk_fts WHERE chunk_fts MATCH ?"  # noqa: S608
@@ -228,7 +228,7 @@ def _update_uncut(db: "Database", seen: _UncutPages) -> _UncutPages:
 
 
 def write_pages(tx: "Transaction", page_ids: list[int]) -> None:
-    """Chunk these pages from their current text. Chunks of pages that have none are inserted together."""
+    """Split these pages into chunks, except hidden ones. The chunks of pages that had none are inserted together."""
     strategies: dict[Any, str] = {}
     new: list[_NewChunk] = []
     for page_id in page_ids:
@@ -377,7 +377,10 @@ def _cut_words(text: str) -> str:
 
 
 def strategy(tx: "Transaction", page_id: int) -> str:
-    """Return the configured chunking strategy of a page; in notebooks, the default is "window"."""
+    """Return the configured chunking strategy of a page; in notebooks, the default is "window".
+
+    The first of chunker.STRATEGIES replaces an unknown strategy.
+    """
     row = tx.execute(
         "SELECT coalesce((SELECT coalesce((SELECT value FROM config WHERE key = ?2), 'window')"
         " FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.id = ?1 AND c.kind = 'notebook'),"
@@ -589,7 +592,7 @@ def saved_days(db: "Database", places: "dict[int, tuple[int, int]]") -> dict[int
 
 
 def first_chunks_of_pages(db: "Database", page_ids: list[int], filters: "SearchFilters") -> dict[int, int]:
-    """Return the id of the first chunk of each page that passes the filters, by page id.
+    """Return, by page id, the id of each page's first chunk that passes the filters.
 
     Pages without such a chunk are left out.
     """

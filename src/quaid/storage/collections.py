@@ -187,7 +187,7 @@ class Collection(NamedTuple):
         return None if row is None else str(row[0])
 
     def non_ascii_files(self, db: "Database") -> list[tuple[str, str]]:
-        """Return path and slug of the files with a non-ASCII path, unless their front matter requests the slug."""
+        """Return path and slug of each file with a non-ASCII path, unless its front matter states the slug."""
         rows = db.rows(
             "SELECT f.relative_path, p.slug FROM file_state AS f JOIN pages AS p ON p.id = f.page_id"
             " WHERE f.collection_id = ? AND f.relative_path GLOB '*[^ -~]*'"
@@ -482,7 +482,7 @@ class FolderList(NamedTuple):
     """The id of the memory, or "" if it has none."""
     folders: tuple[AttachedFolder, ...]
     cipher: str = ""
-    """The first bytes of an encrypted memory in hexadecimal, or ""."""
+    """The cipher header of an encrypted memory (the first bytes of its file) in hexadecimal, or ""."""
 
 
 def folder_list_path(database_path: str) -> str:

@@ -1,8 +1,8 @@
 """The queue of chunks and turn parts without a vector, and the state of the process that embeds them.
 
 A turn part is a piece of a conversation turn (message). Row ids only increase and no row loses its vector, so
-after a write only new rows and rows without a vector have to be checked. A parameter `since` is a timestamp:
-conversations that ended before it are skipped.
+after a write only new rows and rows without a vector have to be checked. For turn parts, a parameter `since` is a
+timestamp: conversations that ended before it are skipped.
 """
 
 import json
@@ -400,7 +400,7 @@ def _sample_lacks_vector(db: "Database", model: "EmbeddingModel", last: int) -> 
 
 
 def _newest_without_vector(db: "Database", model: "EmbeddingModel") -> list[int] | None:
-    """Return the newest chunks without a vector, or None if there are more than FEW_CHUNKS.
+    """Return the ids of the newest chunks without a vector, or None if there are more than FEW_CHUNKS.
 
     Search backwards in growing windows until a window contains no such chunk.
     """

@@ -37,7 +37,7 @@ _QUARANTINED_SQL = (
 
 
 class QuarantinedPage(NamedTuple):
-    """A quarantined page. Its links, facts and raw data, of which the numbers are given, are in no file."""
+    """A quarantined page. `links`, `assertions` and `raw_data` are the numbers of rows that are in no file."""
 
     id: int
     uuid: str
@@ -222,7 +222,7 @@ def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | Non
     return EraseTarget._make((*row[:6], bool(row[6]), *row[7:10], former, files, own))
 
 
-# A layer is a table with data about the page. Each is given as (name, table and condition).
+# A layer is the rows of a table with data about the page, given as its name, and the table with a condition.
 # Parameters: ?1 is the page id, ?2 a JSON list of the page's slugs, and ?3 a JSON list of the paths of its
 # sidecars (JSON files beside the page file).
 _LAYERS: tuple[tuple[str, str], ...] = (
@@ -291,7 +291,7 @@ class Erasure:
         self._db.write(work)
 
     def places_with_text(self, piece: str) -> list[str]:
-        """Return the names of the rows that still contain a string, such as the slugs of pages.
+        """Return the names of the rows (of a page, its slug) that still contain a string.
 
         If there are none, return the pages and conversations with an indexed term that contains the string.
         """

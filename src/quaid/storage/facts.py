@@ -1,7 +1,7 @@
 """Facts with validity interval, source and supersession, and queries for all facts and links of a subject.
 
-Adding the same fact twice changes nothing, and the order in which facts are added does not matter. The caller
-increments the version of the page in the same transaction.
+Adding a fact again with the same source and evidence changes nothing, and facts with start dates may be added in
+any order. The caller increments the version of the page in the same transaction.
 """
 
 import json
@@ -44,7 +44,7 @@ DAYS_OF_RECENT_CHANGE = 365
 """A new fact supersedes an undated fact that was recorded at most this many days after the new fact began."""
 
 DAYS_BEFORE_RECORDED = 30
-"""The same limit for an undated fact that superseded another fact, which makes its start more certain."""
+"""The same limit for an undated fact that superseded another fact on the day on which it was recorded."""
 
 _FACT_COLUMNS = (
     "a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until, a.supersedes_id,"
@@ -74,7 +74,7 @@ class FactRow(NamedTuple):
     """The trust class, as in quaid.model.page."""
 
     def end(self, tx: "Transaction", day: str) -> bool:
-        """End a fact on a day, but not before it began. Return True if the row changed.
+        """End a fact on a day, but not before it began. Return False if it already ended by then.
 
         A fact that is superseded from its first day on gets an empty validity interval.
         """
@@ -86,7 +86,7 @@ class FactRow(NamedTuple):
         return True
 
     def shorten(self, tx: "Transaction", since: str | None, until: str | None, successor: int | None) -> bool:
-        """Set a shorter validity interval on a fact. Return False if its row has changed.
+        """Set a shorter validity interval on a fact. Return False if its row has changed since it was read.
 
         Also mark the fact as superseded by `successor`, unless `successor` already supersedes another fact or a
         cycle would result.
@@ -143,7 +143,7 @@ def add_fact(
     single-valued predicate. A fact with a start date that is added late is inserted between its neighbours in
     time, so the order of insertion does not matter. `batch` has the ids of facts from the same call. These
     are not superseded, because values that are stated together are valid together. With `alone`, only the fact
-    named by `supersedes_id` is ended.
+    named by `supersedes_id` is ended. A fact never ends facts that are more trusted.
     """
     key, predicate = fold_name(fact.subject), canonical_predicate(fact.predicate)
     written = class_of_fact(tx, fact)
@@ -203,7 +203,8 @@ def _end_of_stated(existing: list[FactRow], fact: FactInput, today: str) -> str 
     """Return the latest end date of the stored rows for the stated fact, or None.
 
     Return None if the input has an end date, if the fact is still valid or not stored yet, or if the input
-    repeats the source and evidence of a stored row.
+    repeats the source and evidence of a stored row. If the input has a start date, only rows with that start date
+    are compared.
     """
     same = [row for row in existing if object_key(row.object) == object_key(fact.object)]
     if fact.valid_until or any(_holds_on(row, today) for row in same):
@@ -292,7 +293,10 @@ def mark_superseded(tx: "Transaction", new_id: int, old_id: int) -> bool:
 
 
 def _require_superseded(tx: "Transaction", page_id: int, fact: FactInput) -> FactRow:
-    """Return the fact named by `supersedes_id`; raise InvalidArgument if its subject or predicate differs."""
+    """Return the fact named by `supersedes_id`.
+
+    Raise NotFound if it does not exist, and InvalidArgument if its subject or predicate differs.
+    """
     named = _require_fact(tx, fact.supersedes_id or 0)
     same = canonical_predicate(named.predicate) == canonical_predicate(fact.predicate)
     if not same or _subject_ref(tx, named.page_id, named.subject_key) != _subject_ref(
@@ -320,8 +324,9 @@ def _subject_ref(tx: "Transaction", page_id: int, key: str) -> EntityRef:
 def _matching_fact(existing: list[FactRow], fact: FactInput, today: str) -> FactRow | None:
     """Return the existing row for the same fact, or None.
 
-    Input with a start date matches a row with the same start date. Input with an end date but no start date
-    matches the first of these rows that exists:
+    Input with a start date matches a row with the same start date. Input without dates matches a row that is still
+    valid, or whose source and evidence it repeats. Input with an end date but no start date matches the first of
+    these rows that exists:
 
     - a row with the same end date
     - a row without an end date
@@ -463,9 +468,9 @@ def _neighbours_in_time(
 def _probable_start(row: FactRow, others: list[FactRow], day: str) -> str:
     """Return the start date of a fact, or an estimate, to compare it with a new fact that begins on `day`.
 
-    A fact without a start date that superseded another fact began when the other fact ended. If that day is
-    unknown, the estimate is "", which is before any day. However, if `day` is long before the fact was
-    recorded, the new fact is about the past, and the estimate is the day of recording.
+    A fact without a start date that superseded another fact began when the other fact ended, unless that was the
+    day of recording. Otherwise the estimate is "", which is before any day. However, if `day` is long before the
+    fact was recorded, the new fact is about the past, and the estimate is the day of recording.
     """
     if row.valid_from:
         return row.valid_from
@@ -532,7 +537,8 @@ def has_facts(db: "Database") -> bool:
 def facts_naming(db: "Database", names: "Iterable[str]", limit: int = 40) -> list[FactRow]:
     """Return facts on visible pages whose object contains one of these names as whole words.
 
-    ASCII case is ignored. At most `limit` facts are returned, newest first.
+    ASCII case is ignored, and so are names of one character. The newest `limit` facts are selected, among the newest
+    MOST_FACTS_SCANNED.
     """
     # SQLite folds only ASCII letters.
     every = {re.sub("[A-Z]+", lambda match: match[0].lower(), name) for name in names if len(name) > 1}
@@ -914,7 +920,7 @@ def facts_of_subject(
 
     If `day` is None, return all facts and links in chronological order. Entries are limited to the newest
     `limit` up to the day `last_entry`; the number counts all entries up to that day. Raise NotFound,
-    suggesting similar names, for an unknown subject.
+    suggesting similar names, for an unknown subject, and InvalidArgument if several pages have the name.
     """
     whom = _find_subject(db, subject)
     return whom, _lines_about(db, whom, day, past), *_subject_entries(db, whom, last_entry, limit)

@@ -58,7 +58,10 @@ class LinkRow(NamedTuple):
     """The names by which the text refers to the target page."""
 
     def close(self, tx: "Transaction", valid_until: str | None) -> None:
-        """Set the day from which a link is no longer valid; None makes it open-ended."""
+        """Set the day from which a link is no longer valid; None makes it open-ended.
+
+        Raise LinkOverlaps or TextSaysSo if it would overlap with another link of the same pages and relationship.
+        """
         start, end, own = _require_row(
             tx, "SELECT from_page_id, to_page_id, trust FROM links WHERE id = ?", (self.id,)
         )
@@ -133,7 +136,7 @@ def _add_references(tx: "Transaction", page_id: int, slug: str, new: list[LinkRe
 def add_from_texts(
     tx: "Transaction", new: list[tuple[int, str, list[LinkReference]]], collection: str, now: str
 ) -> None:
-    """Insert derived links that are not stored yet. Each item of `new` is (page id, slug, references)."""
+    """Insert derived links, none of which may be stored yet. Each item of `new` is (page id, slug, references)."""
     keys = {reference.key for _, _, named in new for reference in named}
     candidates = _candidates(tx, keys, "main.") if new else {}
     tx.executemany(
@@ -179,7 +182,8 @@ def changed_targets(
 ) -> list[tuple[int | None, int]]:
     """Return (new target page, link id) for each link that now resolves to a different page.
 
-    Each row is (link id, target, normalized target, current target page, slug of the page, its collection).
+    Each row is (link id, target, normalized target, id of the current target page), then slug and collection of the
+    page that contains the link.
     """
     candidates = _candidates(tx, {row[2] for row in rows}, schema)
     changed = []
@@ -350,8 +354,8 @@ def between(db: "Database", from_id: int, to_id: int, relationship: str | None) 
 def added_links(db: "Database", first: int, last: int, page_id: int | None = None) -> list[AddedLink]:
     """Return the explicitly added links with ids from `first` to `last`, ordered by id.
 
-    Links of quarantined pages are left out. With `page_id`, return the links from or to that page instead,
-    quarantined or not.
+    Links of quarantined pages are left out. With `page_id`, return only the links from or to that page, also if one
+    of the pages is quarantined.
     """
     rows = db.rows(
         "SELECT l.id, ca.name, a.slug, cb.name, b.slug, l.relationship, l.context, l.valid_from, l.valid_until,"

@@ -126,9 +126,11 @@ def save(
     collection: str = "default",
     cut: bool = True,
 ) -> SaveResult:
-    """Save a page unless the stored page is identical.
+    """Save a page unless the stored page is identical and visible.
 
     `expected_version` is the version that the author read: 0 if the page must not exist yet, None to skip the check.
+    Raise VersionConflict, PageExists or NoSuchVersion if it is not the current version, and PageMoved if the slug
+    redirects to another page.
     With `cut=False` the page is left without chunks, which is faster for many pages; `chunks.cut_pages`
     makes the chunks afterwards.
     """
@@ -379,7 +381,10 @@ def _update(tx: Transaction, present: _ExistingPage, page: "Page", frontmatter: 
 
 
 def _update_trust(tx: Transaction, present: _ExistingPage, page: "Page") -> None:
-    """Set the trust class of the new lines of a page to that of this write."""
+    """Set the trust class of the new lines of a page to that of this write, or lower if they repeat or cite web text.
+
+    Raise TextOfPerson if the write changes text that only a person may change.
+    """
     old, new = (f"{text.truth}\n{text.timeline}" for text in (present, page))
     trust.guard_lines(tx, present.id, old, new)
     trust.guard_front(tx, present.id, json.loads(present.frontmatter), page.frontmatter)
@@ -546,7 +551,8 @@ def _save_and_touch(tx: Transaction, page: "Page", collection: str, now: str) ->
 def _move_links(tx: Transaction, target_id: int, gone: int) -> tuple[int, int, int]:
     """Move explicitly added links to the kept page. Derived links are updated when the page is saved.
 
-    Return the numbers of deleted, moved and joined links.
+    Links between the two pages are deleted, and links that overlap in time are joined. Return the numbers of deleted,
+    moved and joined links.
     """
     both = (target_id, gone)
     between = _count_changes(

@@ -86,7 +86,11 @@ _MOVED_PAGE_SQL = _PAGE_SQL + "p.id = (SELECT page_id FROM redirects WHERE colle
 
 
 def find(db: "Database", slug: str, collection: str = "default") -> PageRow | None:
-    """Return the page with this slug, else the one that it redirects to, else that of _other_spelling(), or None."""
+    """Return the page with this slug, else the page that the slug redirects to, or None.
+
+    If neither exists, the other spelling of the slug is tried (see _other_spelling). Raise DamagedDatabase if the
+    page does not match its chunks.
+    """
 
     key = (collection, slug)
     row = db.one(_PAGE_SQL + "p.slug = ?", key) or db.one(_MOVED_PAGE_SQL, key)
@@ -114,7 +118,10 @@ def _other_spelling(db: "Database", slug: str) -> str | None:
 
 
 def require(db: "Database", slug: str, collection: str = "default") -> PageRow:
-    """Return the page with this slug; raise PageNotFound with suggestions if it does not exist."""
+    """Return the page with this slug; raise PageNotFound with suggestions if it does not exist.
+
+    Raise NotFound if the collection does not exist.
+    """
     page = find(db, slug, collection)
     if page is None:
         require_collection_id(db.connection, collection)  # reports an unknown collection first
@@ -174,7 +181,7 @@ def listing(
 
 
 def pages_with_conflicts(db: "Database", limit: int) -> list[PageRow]:
-    """Return pages whose text or front matter may contain merge conflicts (see model.merge)."""
+    """Return up to `limit` visible pages whose text or front matter may contain merge conflicts (see model.merge)."""
     rows = db.rows(
         "SELECT c.name, p.slug FROM pages p JOIN collections c ON c.id = p.collection_id"
         " WHERE p.quarantined_at IS NULL AND (instr(p.frontmatter, '\"conflicts\"') OR p.id IN"
@@ -312,8 +319,8 @@ def _tags_of_pages(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
 def _did_you_mean(db: "Database", slug: str) -> str:
     """Return a sentence that suggests pages for an unknown slug, or "" if no page is similar.
 
-    Pages with this name in another folder come first, then pages with this title or alias, then similar slugs, then
-    pages whose title or alias contains the name.
+    It names pages of the first kind that exists: with this name in another folder, with this title or alias, with a
+    similar slug, or with the name in their title or alias.
     """
     import difflib
 
@@ -458,7 +465,7 @@ def page_names(db: "Database", page_ids: "Iterable[int]") -> list[str]:
 
 
 def pages_beginning(db: "Database", start: str, limit: int, last_word: str = "") -> list[PageName]:
-    """Return up to `limit` visible pages with a normalized name that begins with `start`, ordered by name.
+    """Return up to `limit` normalized names of visible pages that begin with `start`, in order, with their pages.
 
     With `last_word`, only names that end with this word are returned.
     """
@@ -481,7 +488,10 @@ def wings_called(db: "Database", names: list[str]) -> list[str]:
 
 
 def collections_with(db: "Database", slug: str) -> list[str]:
-    """Return the collections that have a visible page with this slug, or else a redirect from this slug."""
+    """Return the collections that have a visible page with this slug, or else a redirect from this slug.
+
+    If there are none, look for the other spelling of the slug (see _other_spelling).
+    """
     # With CROSS JOIN, SQLite loops over the few collections and looks up the unique key; otherwise it would
     # scan all pages.
     rows = db.rows(
@@ -727,7 +737,7 @@ class Duplicates:
     def stored(self) -> tuple[list[StoredPair], str | None, int]:
         """Return the stored pairs, the time of the comparison (None if never), and the number of pages compared.
 
-        Pairs with a page that has changed since, and pairs that were declared distinct, are left out.
+        Pairs with a page that has changed or been hidden since, and pairs that were declared distinct, are left out.
         """
         row = self._db.one("SELECT value FROM quaid_config WHERE key = ?", (COMPARED_KEY,))
         at, _, count = str(row[0]).partition(" ") if row else ("", "", "0")

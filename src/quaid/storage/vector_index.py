@@ -1,7 +1,7 @@
 """In-memory search for the chunks, pages and turns nearest to a vector.
 
-A turn is a message of a conversation. Each process has its own index; its connections may share the data in
-RAM (vectors.ViewCache). The first query reads all one-bit codes, but only those vectors that are on the
+A turn is a message of a conversation. Each process has its own index; the connections of a process may share the
+data in RAM (vectors.ViewCache). The first query reads all one-bit codes, but only those vectors that are on the
 shortlist: the candidates with the nearest codes. From the second query on, vectors are cached in RAM if they
 fit. Rows written since the last query are read before the next query. Deleted rows are dropped when the
 matches are looked up, in the same snapshot.
@@ -68,13 +68,13 @@ Their number grows with the cube root of the vector count.
 """
 
 LEAST_SHORTLIST, SHORTLIST_PER_RESULT = 1_024, 16
-"""At least LEAST_SHORTLIST candidates are compared exactly, and SHORTLIST_PER_RESULT for each requested result.
+"""Two lower limits for the number of candidates: in all, and for each requested result.
 
 The recall of the 100 nearest vectors is 0.988 among 50,000 vectors, and 0.997 among 12,000.
 """
 
 REFINED_PER_RESULT = 8
-"""If the vectors are not cached in RAM, this many are read for each requested result.
+"""If the vectors are not cached in RAM, this many are read for each requested result, but at least LEAST_SHORTLIST.
 
 They are chosen from the shortlist by comparing their codes with the query itself instead of its code. The
 recall of the 10 nearest among 200,000 vectors is 0.9995 when 1,024 of the 8,192 vectors on the shortlist are
@@ -287,7 +287,7 @@ class VectorView:
         return list(zip(ids[top].tolist(), scores[top].tolist(), strict=True))
 
     def cosines(self, query: "Array", vector_ids: list[int]) -> dict[int, float]:
-        """Return the cosines of the vectors with these ids."""
+        """Return the cosines of the vectors with these ids, by id. Ids without a vector are left out."""
         wanted = np.unique(np.array(vector_ids, np.int64))
         places = np.searchsorted(self._ids, wanted)
         places = places[places < len(self)]
@@ -360,7 +360,7 @@ class ChunkDays:
         self._cached: WeakKeyDictionary[Database, tuple[int, Array]] = WeakKeyDictionary()
 
     def within(self, db: "Database", rows: "Array", since: str | None, until: str | None) -> "Array | None":
-        """Return a mask of the chunks dated from `since` to `until`; None if either is not a full date.
+        """Return a mask of the chunks dated from `since` to `until`; None if a given date is not a full date.
 
         `rows` has chunk ids in its first row and page ids in its second.
         """
@@ -458,7 +458,8 @@ class VectorIndex:
     ) -> list[tuple[int, float]]:
         """Return ids and scores of the `k` nearest chunks or turns that pass the filters, best first.
 
-        Scores are cosines with `query`, or dot products with `scored_by` if it is given.
+        Scores are cosines with `query`, or dot products with `scored_by` if it is given. Fewer than `k` chunks may be
+        returned if several of the nearest vectors belong to one chunk.
         """
         query = np.ascontiguousarray(query, np.float32)
         with self._db.reading(), self._lock:
@@ -530,7 +531,8 @@ class VectorIndex:
 class ChunkIndex(VectorIndex):
     """Nearest-neighbour search over the vectors of chunks and of their entries.
 
-    The score of a chunk is the best score of its own vector and the vectors of its entries.
+    An entry is a part of a chunk, such as a list item. The score of a chunk is the best score of its own vector and
+    the vectors of its entries; ENTRY_DISCOUNT is subtracted from the score of an entry.
     """
 
     TABLES = vectors.CHUNK_TABLES
@@ -597,7 +599,7 @@ class ChunkIndex(VectorIndex):
         return {row[:2]: scores[row[2]] for row in rows if row[2] in scores}
 
     def vectors_of(self, model: str, chunk_ids: list[int]) -> "tuple[Array, Array]":
-        """Return the ids of those chunks that have a vector, in order, and their vectors.
+        """Return the ids of those chunks that have a vector, in the given order, and their vectors.
 
         The caller must have read the chunk ids in the same snapshot.
         """
@@ -607,7 +609,10 @@ class ChunkIndex(VectorIndex):
             return view.of_chunks(chunk_ids)
 
     def page_cosines(self, model: str, query: np.ndarray[Any, Any], page_ids: list[int]) -> dict[int, float]:
-        """Return the cosine of the summed chunk vectors of each page that has vectors, by page id."""
+        """Return the cosine of the summed chunk vectors of each page, by page id.
+
+        Pages without vectors, and pages beyond the first MOST_PAGE_VECTORS chunks, are left out.
+        """
         with self._db.reading():
             page_of = chunks_of_pages(self._db, page_ids, MOST_PAGE_VECTORS)
             ids, vectors = self.vectors_of(model, list(page_of))
@@ -664,7 +669,7 @@ class _ChunkView(VectorView):
         super().__init__(db, tables, resident_bytes, questions)
 
     def refresh(self) -> int:
-        """Read the vectors and chunks added since the last call."""
+        """Read the vectors and chunks added since the last call. Return the highest vector id read before."""
         last = super().refresh()
         for table in (self._chunks, self._entries):
             if table is not None:

@@ -87,9 +87,9 @@ class Transaction(apsw.Connection):
         return self.execute(sql, params).fetchone()
 
     def replace_views(self, old: list[str], new: dict[str, str]) -> None:
-        """Drop temporary views, and create others from SELECT statements by name.
+        """Drop the temporary views `old` and create the views `new`, which are SELECT statements by view name.
 
-        A view has the name of a table, which its statement reads with the prefix `main.`.
+        A view has the name of the table that it hides. Its statement reads that table with the prefix `main.`.
         """
         for name in old:
             self.execute(f"DROP VIEW IF EXISTS temp.{name}")
@@ -110,7 +110,7 @@ WAL_HEADER_BYTES, WAL_FRAME_BYTES = 32, 24
 """The size in bytes of the WAL header, and of the header of each frame."""
 
 WAL_FRAMES_CHECKED = 256
-"""Up to this many frames after the end of the WAL are checked.
+"""Up to this many frames after the last valid frame of the WAL are checked.
 
 This covers two commits, except in the largest imports.
 """
@@ -199,7 +199,7 @@ def _wal_end(connection: Transaction) -> int:
 
 
 def _commits_after_end(handle: int, end: int, page: int, header: bytes) -> int:
-    """Return the number of commit frames after the end of the WAL.
+    """Return the number of commit frames among the WAL_FRAMES_CHECKED frames after the last valid frame of the WAL.
 
     Frames left from a previous WAL have different salts and are not counted.
     """
@@ -293,7 +293,10 @@ def cipher_header(path: str) -> "CipherHeader | None":
 
 
 def read_cipher(text: str) -> "CipherHeader":
-    """Parse the hexadecimal cipher header that the folder list of an encrypted memory contains."""
+    """Parse the hexadecimal cipher header that the folder list of an encrypted memory contains.
+
+    Raise NotADatabase if it is damaged.
+    """
     try:
         header = _parse_cipher_header(bytes.fromhex(text))
     except ValueError:
@@ -496,7 +499,10 @@ class WriterLock:
         self.release()
 
     def try_take(self) -> bool:
-        """Take the lock, and `turn` with it. Return False if another process holds the lock."""
+        """Take the lock, and `turn` with it. Return False if another connection or process holds the lock.
+
+        Raise MemoryReplaced if the database file was replaced.
+        """
         self.turn.acquire()
         try:
             if self._handle is not None:
