@@ -189,7 +189,7 @@ MOST_OPEN = 32
 
 
 class NodeHub(StoreHub):
-    """The hub connection of a copy. A hub process is not a device, so it acknowledges and sends nothing."""
+    """The hub connection of a copy. It acknowledges no changes and sends no vectors, as the hub is not a device."""
 
     def acknowledge(self, space: str, seq: int) -> None:
         """Do nothing, because a hub process is not a device."""
@@ -287,7 +287,7 @@ class SpaceCopies:
                     return
 
     def _find(self, space: str) -> SpaceCopy:
-        """Return the open copy of a space. Close others that are not in use, if too many are open."""
+        """Return the copy of a space, opened if necessary. If too many are open, close copies that are not in use."""
         with self._lock:
             copy = self._open.get(space)
             if copy is None:

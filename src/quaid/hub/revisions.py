@@ -34,7 +34,7 @@ CHANGE_COLUMNS = (
 
 
 class HubTransaction(Protocol):
-    """A transaction of a hub's database. Parameters are written as `?` in both databases."""
+    """A transaction of a hub's database. Parameters are written as `?` for SQLite and PostgreSQL."""
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]: ...
     def one(self, sql: str, params: Sequence[object] = ()) -> Row | None: ...
@@ -155,7 +155,7 @@ class Head(NamedTuple):
 
 
 def check_pushes(pushes: Sequence[Push], sealed: bool) -> None:
-    """Raise an error if a push is malformed or its bundle does not match its hash."""
+    """Raise an error if a push is malformed or too large, its hash is wrong, or there are too many pushes."""
     if len(pushes) > MOST_PUSHES:
         problem = f"{len(pushes):,} pages at once are too many; send at most {MOST_PUSHES:,}"
         raise InvalidArgument(name="pushes", problem=problem)
@@ -298,7 +298,7 @@ class RevisionWriter:
         return PushResult(push.uuid, "proposed", push.base, proposal=number)
 
     def purge(self, caller: Caller, uuid: str, revision: int) -> int:
-        """Erase the content of all revisions and proposals of a page. Return the sequence number.
+        """Erase the content of all revisions and proposals of a page. Return the sequence number of the purge.
 
         The vectors of the space are erased too, because the hub cannot tell which of them belong to the page.
         """

@@ -1,12 +1,13 @@
--- Row-level security in PostgreSQL. Requests run as the role quaid_hub_request after their rights were checked. It
--- reaches only rows of the spaces in the setting quaid.spaces, as in ',a,b,'. A missing WHERE shows no other space.
+-- Row-level security in PostgreSQL. After the rights of a request were checked, it runs as the role quaid_hub_request.
+-- This role can access only rows of the spaces in the setting quaid.spaces, as in ',a,b,'. So a statement that lacks
+-- its condition on the space does not read another space.
 
 GRANT SELECT, UPDATE ON spaces TO quaid_hub_request;
 GRANT SELECT, INSERT, UPDATE, DELETE ON members, invitations, revisions, heads, proposals, acknowledgements, vectors
     TO quaid_hub_request;
 GRANT SELECT, INSERT ON audit TO quaid_hub_request;
 GRANT SELECT ON people TO quaid_hub_request;
--- Without the hash of the token.
+-- All columns except the hash of the token.
 GRANT SELECT (id, person, agent, name, limit_right, created_at, last_seen_at, expires_at, revoked_at) ON devices
     TO quaid_hub_request;
 
@@ -20,8 +21,8 @@ ALTER TABLE acknowledgements ENABLE ROW LEVEL SECURITY;
 ALTER TABLE vectors ENABLE ROW LEVEL SECURITY;
 ALTER TABLE audit ENABLE ROW LEVEL SECURITY;
 
--- The condition is one that no index can use. As a second `space = ...` beside that of the query, it would make the
--- planner expect a hundred times fewer rows, and choose an index that reads all pages of a space.
+-- No index can use this form of the condition. If it were written as `space = ...`, which the query has too, the planner
+-- would expect a hundred times fewer rows, and choose an index that reads all pages of a space.
 DROP POLICY IF EXISTS of_request ON spaces;
 CREATE POLICY of_request ON spaces TO quaid_hub_request
     USING (position(',' || id || ',' IN current_setting('quaid.spaces', true)) > 0);

@@ -281,7 +281,7 @@ async def _join_page(_: Request) -> Response:
 
 
 async def _call(request: Request) -> Response:
-    """Answer a request by calling a method of HubConnection."""
+    """Answer a request by calling the method of StoreHub that has its name."""
     name = request.path_params["request"]
     if name not in REQUESTS:
         raise errors.NoSuchAddress(path=request.url.path[:200])
@@ -381,7 +381,7 @@ def _number(text: str) -> Any:
 
 
 async def _admit(request: Request, is_public: bool = False) -> Caller:
-    """Check the token and the limits of a request, and return its author.
+    """Check the token and the rate of a request, and return its author; NOBODY for a public request without a token.
 
     The hash of the token, or "" without one, becomes `request.state.caller_key`.
     """

@@ -1,8 +1,8 @@
 """The database of a hub, and its implementation in one SQLite file. postgres_store.py implements it in PostgreSQL.
 
-Both implementations pass the same tests. A hub stores bundles as opaque bytes. It reads only the uuid, hash and size
-of each bundle, and the slug unless the space is sealed (encrypted by its devices). All changes of a space have
-sequence numbers without gaps, in the order of their commits.
+Both implementations pass the same tests. Bundles are stored as opaque bytes. The database also has the uuid, hash,
+size and author of each bundle, and the slug unless the space is sealed (encrypted by its devices). All changes of a
+space have sequence numbers without gaps, in the order of their commits.
 """
 
 import os
@@ -59,7 +59,7 @@ from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_er
 
 SCHEMA_VERSION = 1
 MIGRATIONS: dict[int, str] = {}
-"""SQL statements that upgrade a database from the previous version, by version. They run on both databases."""
+"""SQL statements that upgrade a database from the previous version, by version. They run on SQLite and PostgreSQL."""
 
 OPERATOR = Caller("", "operator", "", "owner", is_admin=True)
 NODE = Caller("", "node", "", "read", is_admin=True)
@@ -162,9 +162,9 @@ class HubStore(ABC):
     caller cannot see, errors.NotAllowed for an insufficient right, and errors.DeviceRevoked if the device of the
     caller was revoked meanwhile.
 
-    The right of a person in a space is that of the member, or `read` in a public space. An agent needs a
-    separate right; the lower one of this and its owner's right applies, up to `write`. The limit of the token applies
-    to both.
+    A person has the right of a member, or `read` in a public space. An agent has a right of its own, or `read` in a
+    public space. It can do what this right and the right of its person both allow, and at most `write`. The limit of
+    the token applies to people and agents.
     An admin may list all people, devices and audit entries, revoke any device, and invite to and manage the members
     of any space. An admin reads and writes pages only as a member of a space. OPERATOR is the admin who runs commands
     on the hub's machine, and NODE a hub process that copies spaces; both list all spaces, with the right `read`.
@@ -220,7 +220,7 @@ class HubStore(ABC):
         ...
 
     def _queue(self, space: str) -> PutQueue:
-        """Return the queue for a space, which spaces may share."""
+        """Return the queue for a space. Several spaces may share a queue."""
         return self._queues[0 if self.GROUPS_SPACES else hash(space) % len(self._queues)]
 
     def _create_hub(self, tx: HubTransaction) -> None:
@@ -558,7 +558,7 @@ class HubStore(ABC):
             self._drop_invitations(tx, space, person)
 
     def _drop_invitations(self, tx: HubTransaction, space: str, person: str) -> None:
-        """Delete the open invitations of a person, which could restore a right that the person has lost."""
+        """Delete the open invitations that a person made, which could restore a right that the person has lost."""
         sql = "DELETE FROM invitations WHERE space = ? AND created_by = ? AND redeemed_at IS NULL"
         tx.many(sql, [(space, person)])
 
@@ -751,7 +751,8 @@ class HubStore(ABC):
     def changes(self, caller: Caller, space: str, after: int, limit: int) -> ChangePage:
         """Return the newest change of each page that has changed after the number `after`, in order.
 
-        At most `limit` changes are returned, with at most 8 MB of bundles, but at least one change of any size.
+        At most `limit` changes are returned (up to MOST_CHANGES), with at most MOST_ANSWER_BYTES of bundles, but at
+        least one change of any size.
         """
         with self._read() as tx:
             access = self._enter(tx, caller, space)
@@ -800,8 +801,8 @@ class HubStore(ABC):
     def follow(self, wake: Callable[[str], None]) -> Callable[[], None]:
         """Call `wake` with the id of a space soon after each commit to it, also by other processes on the database.
 
-        It is called on a thread of the store, at most about a second late, and maybe more often than needed.
-        Return a function that stops it.
+        `wake` is called on a thread of the store, at most about a second late, and maybe more often than needed.
+        Return a function that ends the calls.
         """
         key = object()
         with self._lock:
@@ -850,9 +851,10 @@ class HubStore(ABC):
 
     # Proposals
     def proposals(self, caller: Caller, space: str) -> list[Proposal]:
-        """Return the open proposals and those of the caller's device; without the right `write`, the caller's own.
+        """Return the open proposals and all of the caller's device; without the right `write`, all of the caller's.
 
-        Only the newest are returned: at most MOST_PROPOSALS, and at most 8 MB of bundles, but at least one proposal.
+        Only the newest are returned: at most MOST_PROPOSALS, with at most MOST_ANSWER_BYTES of bundles, but at least
+        one proposal.
         """
         with self._read() as tx:
             access = self._enter(tx, caller, space)

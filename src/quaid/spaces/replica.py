@@ -1,8 +1,9 @@
 """Sync the copy of a shared space in this memory: pull and merge changes from the hub, and push local changes.
 
-Each change of the hub is applied in one transaction with the new common revision, so that a sync that ends at any
-point can be repeated. Pages are written as every edit is, so that search, links, chunks, history and files follow.
-No transaction is open during a request. Nothing depends on the clock of a device.
+The merge base of a page is its last revision that this memory and the hub both had. It is stored in the transaction
+that applies a change of the hub, so that a sync that ends at any point can be repeated. Pages are written as every
+edit is, so that search, links, chunks, history and files follow. No transaction is open during a request. No merge
+depends on the clock of a device.
 
 The tokens and keys of this device are in a private file beside the memory, never in the database, so that a backup
 or an export of a memory does not contain them.
@@ -108,7 +109,7 @@ class Seal:
     """Encrypts and decrypts the bundles of a sealed space with XSalsa20-Poly1305 (libsodium's secret box).
 
     The nonce is a keyed hash of the content, so that equal bundles have equal bytes and a push whose answer was lost
-    is recognised. A hub can tell that two revisions are equal, and nothing else about their content.
+    is recognised. A hub sees the size of a revision and whether two revisions are equal, but no other content.
     """
 
     def __init__(self, key: str, space: str) -> None:
@@ -177,7 +178,7 @@ class SyncedSpace(NamedTuple):
     pending: tuple[str, ...] = ()
     """Devices that have not yet erased a page that was forgotten here, as in noor on phone."""
     waiting: int = 0
-    """Number of pages that are not on the hub yet."""
+    """Number of pages with changes that are not on the hub, neither as revisions nor as proposals."""
     problems: tuple[str, ...] = ()
     """Pages that cannot be pushed or applied, with the reason."""
     vectors: int = 0
@@ -327,9 +328,9 @@ class Replica:
         """Return changes with their decoded bundles. Pages that cannot be applied are marked as blocked.
 
         A page is blocked if it cannot be decrypted, which a hub cannot check in a sealed space, or if another
-        collection has a page with its uuid. In the first sync, the latter raises AlreadyExists, because the pages
-        were probably kept by `quaid leave --keep-pages`; if no page can be decrypted, the key is wrong, and SealKey
-        is raised before anything is pushed.
+        collection has a page with its uuid. The first sync raises AlreadyExists if another collection has such pages,
+        because `quaid leave --keep-pages` has probably kept them. It raises SealKey before anything is pushed if no
+        page can be decrypted, because the key is wrong.
         """
         elsewhere = self.space.uuids_elsewhere(self.db, [change.uuid for change in changes])
         if elsewhere and not self.space.cursor:
@@ -398,7 +399,10 @@ class Replica:
         return {change.uuid for change, _ in free}
 
     def _apply_alone(self, change: Change, theirs: Bundle) -> None:
-        """Apply one change in a separate transaction. If that fails, mark the page as blocked for the next sync."""
+        """Apply one change in a separate transaction. If that fails, mark the page as blocked for the next sync.
+
+        An error of the disk or the database is raised, because it affects all changes.
+        """
         try:
             try:
                 self.db.write(lambda tx: self._apply(tx, change, theirs))
@@ -491,7 +495,7 @@ class Replica:
     ) -> tuple[Bundle | None, spaces.LocalPage]:
         """Return the local page as it would be pushed: marked as deleted if it is gone, None if it never existed.
 
-        Links whose target is missing here are taken from the last common revision.
+        Also return the page as it is stored here. Links whose target is missing here are taken from the merge base.
         """
         local = self.space.read_page(tx, uuid)
         bundle = local.bundle
@@ -516,7 +520,8 @@ class Replica:
         conflicts: tuple[PageConflict, ...] = ()
         result = theirs
         if ours is not None and our_hash != change.hash:
-            # If the revision does not follow ours, the hub has lost revisions, and ours is not an ancestor.
+            # If the revision is not newer than the merge base, the hub has lost revisions, and the two pages are
+            # merged without an ancestor.
             follows = state is not None and change.revision > state.revision
             if not (is_clean and follows):
                 base = self._base(state) if follows else None
@@ -808,7 +813,7 @@ class Replica:
             self.db.write(rename)
 
     def _keep_pushed(self, tx: Transaction, row: OutboxRow, push: Push, revision: int) -> None:
-        """Record the pushed revision as the common one, and remove the page from the outbox."""
+        """Record the pushed revision as the merge base, and remove the page from the outbox."""
         local = self.space.read_page(tx, row.uuid)
         before = self.space.page_state(tx, row.uuid)
         open_links = before is not None and before.has_open_links
@@ -838,7 +843,10 @@ class Replica:
         self._result = self._result._replace(pending=tuple(sorted({*self._result.pending, *names})))
 
     def _undo_rejected(self) -> None:
-        """Reset pages whose proposal was rejected to the text of the hub. The history keeps the proposed text."""
+        """Reset pages whose proposal was rejected to the text of the hub, unless they have changed since.
+
+        The history keeps the proposed text.
+        """
         proposed = {row.uuid: row for row in self.space.outbox(self.db) if row.state == "proposed"}
         if not proposed:
             return
@@ -892,8 +900,8 @@ class Replica:
     def _offer_page(self, tx: Transaction, state: PageState, head: Change | None) -> None:
         """Add a page to the outbox. `head` is its newest revision on the hub, or None if the hub has none.
 
-        This revision is the common ancestor if the history of the page here contains its text. Otherwise another
-        device wrote it after the hub lost revisions, and the pages are merged without an ancestor.
+        `head` becomes the merge base if the history of the page here contains its text. Otherwise another device
+        wrote it after the hub lost revisions, and the two texts are merged without an ancestor.
         """
         lost = state._replace(revision=0, hash="", local_hash="", base=b"", has_open_links=False)
         if (
@@ -913,7 +921,10 @@ class Replica:
     # Vectors
 
     def _exchange_vectors(self) -> None:
-        """Send vectors that were computed here, and fetch those of other devices, unless the space is sealed."""
+        """Send vectors that were computed here, and fetch those of other devices, unless the space is sealed.
+
+        Vectors are sent only with the right `append`, `write` or `owner`.
+        """
         if self._model is None or self._seal is not None:
             return
         model, dimensions = self._model
