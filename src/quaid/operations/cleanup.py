@@ -56,7 +56,7 @@ The cosine is not used for pages with different names, because any two pages wit
 
 class DuplicatePages(NamedTuple):
     slug: str
-    """Address of the longer page, into which `command` merges the other one."""
+    """Address of the longer page, into which `command` merges the page `other`."""
     other: str
     title: str
     other_title: str
@@ -177,7 +177,7 @@ def dupes(
 
 
 def _stored_dupes(brain: Brain, limit: int) -> DupesRecord:
-    """Return the pairs of the last comparison, at most `limit`, without pages that have changed since."""
+    """Return at most `limit` pairs of the last stored comparison, without pages that have changed since."""
     with brain.db.reading():
         rows, at, count = Duplicates(brain.db).stored()
         shown = rows[:limit]
@@ -419,7 +419,7 @@ class ForgetRecord(NamedTuple):
     """Why deleted bytes may remain in the database file."""
     ask: bool = False
     hub: str = ""
-    """For a page of a shared space: whether the hub and the other devices have erased it."""
+    """A sentence that says whether the hub and the other devices erased a page of a shared space, or ""."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:
@@ -519,7 +519,8 @@ class DeletedPage(NamedTuple):
 
 
 def delete_page(brain: Brain, target: EraseTarget, expected_version: int | None = None) -> DeletedPage:
-    """Delete the rows and images of a page. If its collection is shared, erase the page on the hub too.
+    """Delete the rows of a page, and its images unless another page uses them. If its collection is shared, erase
+    the page on the hub too.
 
     Raise ChangedSinceCreated if `expected_version` is given and the page has another version.
     """
@@ -537,7 +538,7 @@ def delete_page(brain: Brain, target: EraseTarget, expected_version: int | None 
 
 
 def prove_deletion(brain: Brain, deleted: DeletedPage, problem: str) -> ForgetRecord:
-    """Search for remains of a deleted page. `problem` says why deleted bytes may remain in the file."""
+    """Search for remains of a deleted page. `problem` says why deleted bytes may remain in the file, or is ""."""
     target, page = deleted.target, deleted.erasure
     after = dict(page.count_layers())
     left, mentions = remaining_bytes(brain.db.path, page)
@@ -597,8 +598,8 @@ def remaining_bytes(
 ) -> tuple[list[ErasureProof], tuple[RemainingMention, ...]]:
     """Search the bytes of the database files for fragments of an erased page or text.
 
-    Return the fragments that were found, by file. Those that also occur in other pages are no remains and are
-    returned separately, as mentions.
+    Return the fragments that were found, by file. Fragments that are also stored elsewhere in the memory are not
+    remains; they are returned separately, as mentions.
     """
     files = [database_path + ending for ending in ("", "-wal", "-shm")]
     matches = scan_files_in_subprocess(files, page.probes)

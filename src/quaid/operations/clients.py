@@ -94,7 +94,7 @@ def connect(
     if hooks:
         commands = known_clients.hook_commands(started, shell_quote(where.platform), chosen.name)
         changes.append(_change(where.path(hooks), lambda text: known_clients.add_hooks(text, commands)))
-    # The instruction file of a project is shared with others, so it is changed only if asked for.
+    # Other people use the instruction file of a project too, so it is changed only with `instructions`.
     if instructions or (chosen.instructions and not chosen.shows_instructions and not project):
         path = _instructions_file(chosen, where, project)
         body = instructions_for_file()

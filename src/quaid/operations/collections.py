@@ -169,7 +169,10 @@ def collection_add(
 def attach_folder(
     brain: Brain, name: str, path: str, *, kind: str = "markdown", writable: bool = True
 ) -> CollectionAddRecord:
-    """Attach a folder as a new collection, or to the detached collection `name`, and sync it."""
+    """Attach a folder as a new collection, or to the detached collection `name`, and sync it.
+
+    Unless the sync is halted, restore the links and facts of an exported folder too.
+    """
     root = os.path.realpath(brain.settings.path(path))
     _check_new_collection(brain, name, root)
     now = brain.now()
@@ -718,7 +721,7 @@ class QuarantineDiscardRecord(NamedTuple):
     kept: tuple[str, ...] = ()
     """Slugs of pages that are kept because they have data that no file contains and that was not exported."""
     ask: bool = True
-    """True if the call needs confirmation; False in a dry run."""
+    """False in a dry run. If it is True and `done` is False, the call must be confirmed."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:
@@ -821,7 +824,7 @@ def quarantine_restore(brain: Brain, slug: QuarantinedAddress) -> QuarantineRest
 
 
 def _require_quarantined(brain: Brain, address: str) -> QuarantinedPage:
-    """Return the quarantined page with exactly this address."""
+    """Return the only quarantined page with this address, in any collection if the address names none."""
     named, name = slugs.split_address(address)
     if named:
         Collections(brain.db).require(named)

@@ -1,7 +1,7 @@
 """Corrections: find the stored fact or line that is wrong or outdated, and end or replace it.
 
 The search covers the notebook, facts, and the text, timeline and front matter of pages. `remember` and the
-erasure of single sentences use it too.
+erasure of single sentences use the search too.
 """
 
 import contextlib
@@ -371,7 +371,7 @@ class _Finder:
         return reported or changes.find_task(self.about, mine) or mine
 
     def _open_status(self) -> StoredStatement | None:
-        """Return the status field of a task page, "open" by default. Return None for other pages."""
+        """Return the status field of a task page, or a field "open" if it has none. Return None for other pages."""
         if self.subject is None or self.subject.type not in TASK_TYPES:
             return None
         fields = (line for line in self.lines if line.part == "field" and line.section == "status")
@@ -764,7 +764,10 @@ class Correction:
         return edited.path, edited.version
 
     def _end_facts(self, tx: Transaction, but: int | None = None) -> None:
-        """End or withdraw the facts and add their new values. Give each page except `but` a new version."""
+        """End or withdraw the facts and add their new values.
+
+        Each page with such a fact gets a new version, except the page with the id `but`.
+        """
         never_held, value = self.wording.never_held, self.plan.value
         for fact in self.plan.facts:
             row, end = fact.row, self._end_of(fact.row)
@@ -883,7 +886,10 @@ def notebook_statements(brain: Brain, *, closed: bool = False) -> list[StoredSta
 def statements_near(
     brain: Brain, query: str, book: list[StoredStatement], *, closed: bool = False
 ) -> list[StoredStatement]:
-    """Return the statements of the pages that match a query best, including sources, and those in `book`."""
+    """Return the statements of the pages that match a query best, then those in `book`.
+
+    Sources are included. Pages of the notebook and of knowledge bases are left out.
+    """
     kinds = {collection.name: collection.kind for collection in Collections(brain.db).all()}
     lines: list[StoredStatement] = []
     for hit in text_search.search_pages(brain.db, query, limit=MAX_PAGES_SEARCHED):

@@ -39,7 +39,9 @@ These files are moved together, because a WAL file next to a different database 
 
 
 def plan_recovery(brain: Brain, *, reads: bool) -> tuple[str, str, tuple[str, ...]]:
-    """Return the newest intact backup (description, and path or ""), and the commands that recover the memory.
+    """Return a description and the path of the newest intact backup, and the commands that recover the memory.
+
+    If there is no such backup, the description says so and the path is "".
 
     `reads` means that some of the damaged memory can still be read.
     """

@@ -46,7 +46,7 @@ NIGHTLY_SETTING = "dream_nightly"
 STATE_SETTING = "dream_state"
 """The setting with the progress of the last dream, so that the next one continues there."""
 NIGHT_HOUR = 3
-"""With `dream_nightly on`, a server starts a dream once a day, after this hour."""
+"""With `dream_nightly on`, a server starts a dream once a day, from this hour (local time) on."""
 
 LONGEST_QUOTE = 240
 TURNS_AT_ONCE = 500
@@ -157,7 +157,10 @@ class LanguageModel:
             self.problem = "its key would be sent unencrypted; set the model again with an https address"
 
     def ask(self, task: str, notes: str) -> Any:
-        """Send a request, and return the parsed JSON of the answer, or None if there is none."""
+        """Send a request, and return the parsed JSON of the answer.
+
+        Return None if the model is not used any more, the request fails or the answer contains no valid JSON.
+        """
         if self.problem:
             return None
         prompt = f"{task}\n\n<notes>\n{notes.replace('</notes>', '</ notes>')}\n</notes>"
@@ -166,7 +169,7 @@ class LanguageModel:
         if sent + LONGEST_ANSWER > left:
             self.problem = f"the budget of {self._settings.daily_tokens:,} tokens a day is used up"
             return None
-        self._spend(sent + LONGEST_ANSWER)  # counted even if the process is killed
+        self._spend(sent + LONGEST_ANSWER)  # before the request, in case the process is killed
         try:
             answer = self._post(prompt)
         except RequestFailed as failure:
@@ -692,7 +695,7 @@ def is_due(brain: Brain) -> bool:
 
 
 def record_failure(brain: Brain, problem: str) -> None:
-    """Record that a nightly dream failed. The next dream reports it, and the next nightly one is tomorrow."""
+    """Record that a nightly dream failed. The next dream reports it; no other nightly dream starts today."""
     state = json.loads(collections.get_setting(brain.db, STATE_SETTING) or "{}")
     state |= {"day": brain.local()[:10], "problem": problem}
     brain.db.write(lambda tx: collections.set_setting(tx, STATE_SETTING, json.dumps(state)))

@@ -47,11 +47,11 @@ class ReplacedStatement(NamedTuple):
     """The id of a fact; for corrections, an id such as fact:12 or line:5d41ab:people/alice."""
     says: str
     until: str | None
-    """The day on which a fact ended; None for a line."""
+    """The day on which a fact ended; None for a line or an erased fact."""
 
 
 class OpenFact(NamedTuple):
-    """A fact about the same subject that still holds."""
+    """A fact that still holds, about the subject of a write."""
 
     id: int
     says: str
@@ -376,7 +376,7 @@ class AssertRecord(NamedTuple):
     """Facts that this write ended."""
     contradicts: tuple[ContradictingQuotes, ...] = ()
     open_facts: tuple[OpenFact, ...] = ()
-    """Other facts about the subject that still hold."""
+    """Facts about the subject that still hold, except the fact of this write."""
     still_says: tuple[OldLine, ...] = ()
     """Lines of pages that still have the value of a replaced fact."""
     hint: str = ""
@@ -578,7 +578,7 @@ def check(
 
 
 def _resolve_finding(brain: Brain, contradiction_id: int, keep: KeptSide | None, note: str) -> CheckRecord:
-    """Resolve a finding. Without a side, both statements are kept."""
+    """Resolve a contradiction. If `keep` is None, both statements are kept."""
     contradictions = Contradictions(brain.db)
     before = contradictions.require(contradiction_id).resolved_at
     changed, written = resolve_contradiction(brain, contradiction_id, keep or "both", note)
@@ -619,7 +619,8 @@ MAX_CPU_SHARE = 0.02
 class ContradictionMonitor:
     """Checks the whole memory for contradictions after changes, and once a day, in a server.
 
-    It finds the same as `quaid check`: facts and links are compared again, and only changed texts are read.
+    It finds the same contradictions as `quaid check`. Facts and links are always compared again; texts are read
+    again only if they changed.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -63,7 +63,7 @@ class GoldenTry(NamedTuple):
     version: str
     run: GoldenRun
     worse: tuple[str, ...]
-    """Questions that pass with this version of Quaid and fail with the other one."""
+    """Questions that pass with this version of Quaid and fail with the version that was tried."""
 
     @property
     def exit_status(self) -> int:
@@ -189,8 +189,8 @@ def guard(
     """Apply a change, unless a golden question that passes now would fail after it; then raise GoldenFails.
 
     `change` is first run in a rehearsal, in which the questions are asked, and rolled back. It must be repeatable and
-    write only through the database. Without golden questions, with `force`, and inside another rehearsal, it is just
-    applied.
+    write only through the database. The change is applied without a rehearsal with `force`, inside another
+    rehearsal, in a read-only memory, and if no golden question passes now.
     """
     if force or brain.rehearsal is not None or not brain.db.writable or not GoldenQuestions(brain.db).all():
         return change()

@@ -83,7 +83,7 @@ class DiffRecord(NamedTuple):
 
 
 class _VersionText(NamedTuple):
-    """A version with the row of raw_imports that has its content. `row` is None if the table pages has it."""
+    """A version, and the row of raw_imports with its content, or None if the content is in the table `pages`."""
 
     record: VersionRecord
     row: PageVersion | None

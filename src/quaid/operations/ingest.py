@@ -36,7 +36,7 @@ _SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
 KEYS_NOT_COPIED = ("type", "slug", "alias", "aliases", "links", "wing", "room", "quaid_id", "id")
 """Front matter keys that are not copied from a source.
 
-They would set the name, type, place, id or links of its page.
+They would set the name, type, place, id or links of the page made from the source.
 """
 
 MIN_WORD_OVERLAP = 0.5
@@ -55,8 +55,8 @@ class PageOutcome(NamedTuple):
     truth: str
     """The outcome for the compiled truth (the text above the timeline); "" if no such text was sent.
 
-    Otherwise "written", "same", or "same words" if only case or white space differ, so that nothing was
-    written.
+    Otherwise "written", "same", or "same words" if only case or white space differ, so that the stored text
+    was kept.
     """
     timeline_entries: int
     tags: int
@@ -532,7 +532,7 @@ class IngestRecord(NamedTuple):
     """Facts that this write ended."""
     contradicts: tuple[ContradictingQuotes, ...] = ()
     open_facts: tuple[OpenFact, ...] = ()
-    """Other facts about the subject that still hold."""
+    """Facts about the changed pages that still hold, except facts of this write."""
     similar: tuple[str, ...] = ()
     """Addresses of pages that may be about the same thing."""
     still_says: tuple[OldLine, ...] = ()
@@ -682,7 +682,7 @@ def clip_arguments(
 ) -> dict[str, Any]:
     """Return the arguments with which `ingest` stores a web page that a browser sent. `content` is its HTML.
 
-    The selection, and those of earlier clips of the page, become quotations above its text.
+    This selection and the selections of earlier clips of the web page become quotations above the text.
     """
     address = web_address(source)
     if len(selection) > MAX_SELECTION:
@@ -791,7 +791,8 @@ def _change_from_file(
 ) -> tuple[PageChange, str]:
     """Return the change that writes the page of a file, and the file's source type.
 
-    Flags override the file's front matter, and the file overrides the existing page.
+    For the source type, date and URL, flags override the file's front matter, and that overrides the front matter
+    of the existing page.
     """
     text, mended = markdown.decode(data)
     if mended and "replaced" in mended:

@@ -43,7 +43,10 @@ from quaid.storage.text_index import SearchFilters
 
 
 def session_nudge(settings: Settings) -> str:
-    """Return the reminder that `ai-kb status` prints last, or "" if the caller sees no knowledge base of Quaid."""
+    """Return the reminder that `ai-kb status` prints last, if there is one, else "".
+
+    It is also "" if the caller sees no knowledge base of Quaid.
+    """
     path = settings.kb_root
     if not settings.sees("kb") or not os.path.isdir(os.path.join(path, ".git")):
         return ""
@@ -445,7 +448,8 @@ def with_semantic_matches(
 ) -> tuple[tuple[KbMatch, ...], str]:
     """Rerank the matches by text and vector search. Return them with a note about problems.
 
-    Matches that this search does not find come after the others, and superseded nodes come last.
+    Matches that this search does not find come after those that it finds. Superseded nodes come last, unless the
+    query is their ID.
     """
     # Imported late, because searching by meaning is slow to import, and many commands need only the files.
     from quaid.operations import background, collections as folders

@@ -747,7 +747,7 @@ def _versions_on_disk(place: str) -> list[str]:
 def _versions_at_url(address: str) -> tuple[str, list[str]]:
     """Return an address with its password masked, and the versions that the server lists.
 
-    Redirects to other hosts are refused, because the user did not name those hosts.
+    Redirects to another scheme, host or port are refused, because the user did not name that place.
     """
     from http.client import HTTPException
     from urllib import error, parse, request
@@ -1093,7 +1093,9 @@ def _ask_twice(brain: Brain, variable: str) -> str:
 
 
 def _key_in_file(brain: Brain, path: str, old_key: bytes | None) -> tuple["CipherKey", str]:
-    """Return the first key of a file. If it has none, or the old key is the first, a new key is put before it.
+    """Return the first key of a file, and a description of its place. The file is created if it is missing.
+
+    If the file has no key, or the old key is the first, a new key is put at its beginning.
 
     The old key stays in the file, so that the memory can still be opened if `rekey` is interrupted.
     """

@@ -79,7 +79,10 @@ def notebook_root(brain: Brain) -> str:
 
 
 def apply_chunk_options(brain: Brain) -> None:
-    """Store the configured chunk options for notebooks if they changed, and split all pages into chunks again."""
+    """Store the configured chunk options for notebooks if they changed, and split all pages into chunks again.
+
+    Raise InvalidConfig if the overlap is more than half of the chunk size.
+    """
     limit, overlap, respect = (
         brain.option(f"chunking.{name}") for name in ("max_tokens", "overlap_tokens", "respect_headings")
     )

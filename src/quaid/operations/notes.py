@@ -83,7 +83,7 @@ class RememberRecord(NamedTuple):
     similar: tuple[str, ...] = ()
     """Other lines with nearly the same content, each as `path:line: text`."""
     slug: str = ""
-    """The slug of the page that is stored in this file."""
+    """The slug of the page made from the file `path`."""
     about: str = ""
     """The address of the page whose name the sentence begins with, or ""."""
     contradicts: tuple[CorrectionCandidate, ...] = ()
@@ -249,7 +249,7 @@ def _add_note(
 
 
 def _with_due_day(brain: Brain, line: str) -> str:
-    """Return a to-do with its due date added in parentheses, unless the line already has that date.
+    """Return a to-do with its due date added in parentheses, unless it has that date already or the date is past.
 
     A relative date such as "by Friday" would mean a different day when it is read later.
     """

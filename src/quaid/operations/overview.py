@@ -664,7 +664,7 @@ def tick(
 
 
 def _closed_statuses(page: PageRow) -> tuple[str, ...]:
-    """Return the statuses that count as closed for the type of this page."""
+    """Return the statuses that count as closed for a commitment or action item. Refuse pages of other types."""
     if page.type not in ("commitment", "action_item"):
         problem = f"is required, because {page.slug} is not a commitment or action item"
         raise InvalidArgument(name="text", problem=problem)
@@ -917,4 +917,4 @@ def link_suggestions(
 
 
 MAX_NAMES_SEARCHED = 500
-"""The titles of at most this many pages are searched for, those with the most links first."""
+"""Other pages are searched for the titles of at most this many pages, those with the most links."""

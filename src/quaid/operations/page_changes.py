@@ -53,8 +53,9 @@ def edit_page(
 
     Return the result, the page and the name of its collection. `expected` and `content_hash` are the version and the
     hash of the text that the caller had read. `also` writes related rows in the same transaction and returns True if
-    the page needs a new version for them. `exact` is called after `change` and returns the exact bytes for the page's
-    file.
+    the page needs a new version for them. `exact` is called after `change` and returns the exact bytes for
+    the page's file, or None to render the page. If another program has changed the file, sync the file and
+    raise FileChanged.
     """
     now, uuid = brain.now(), brain.new_uuid()
     find = pages.find if may_create else pages.require
@@ -274,7 +275,7 @@ class PutRecord(NamedTuple):
     """Facts that this write ended."""
     contradicts: tuple[ContradictingQuotes, ...] = ()
     open_facts: tuple[OpenFact, ...] = ()
-    """Other facts about the subject that still hold."""
+    """Facts about the page that still hold, except facts of this write."""
     similar: tuple[str, ...] = ()
     """Addresses of pages that may be about the same thing."""
     still_says: tuple[OldLine, ...] = ()

@@ -416,7 +416,10 @@ def _other_results(brain: Brain, ranked: RankedQuestion, embedder: Embedder | st
 
 
 def _direct_answer(brain: Brain, ranked: RankedQuestion) -> DirectAnswer | None:
-    """Return an answer in one sentence from facts and links, or None."""
+    """Return an answer in one sentence from facts and links, or None.
+
+    With a trust filter, the answer is returned only if its first fact has the required class or a higher one.
+    """
 
     answer = find_answer(brain.db, ranked.question, ranked.today, past_texts(brain))
     limit = ranked.filters.trust_limit
@@ -426,7 +429,9 @@ def _direct_answer(brain: Brain, ranked: RankedQuestion) -> DirectAnswer | None:
 
 
 def _record_gap(brain: Brain, question: str, answer: Answer) -> None:
-    """Record a gap if the answer is below the threshold, else resolve the open gap of the same question.
+    """Record a question as a gap if its answer is below the threshold, else resolve the open gap of that question.
+
+    A query that is not a question is not recorded, and neither is any question in an empty memory.
 
     Errors are ignored, and nothing is recorded while another process is writing.
     """

@@ -380,7 +380,9 @@ def _current_version(brain: Brain, arguments: Mapping[str, Any]) -> int:
 def _accept(
     brain: Brain, row: ProposalRow, note: str, force: bool = False, *, by_person: bool = True
 ) -> Decision:
-    """Carry out a proposal, unless it would now change other lines than those that it proposed.
+    """Carry out a proposal. Return a conflict if it would now change other lines than those that it proposed.
+
+    Proposals of operations that only add are carried out in any case.
 
     A proposal of `quaid dream` is refused if it would make a golden question fail, unless `force` is set.
     """
@@ -671,7 +673,7 @@ def propose_forget(
 def _address_to_erase(brain: Brain, name: str) -> str:
     """Return the address of the page with exactly this slug, or of the only page with this title or alias.
 
-    A slug that redirects to a page is refused, because the author may have meant another page.
+    A slug that redirects to a page is refused, because the caller may have meant another page.
     """
     try:
         stored = cleanup.require_exact_slug(brain, name)

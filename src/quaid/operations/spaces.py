@@ -380,7 +380,7 @@ def join_space(
 def _join_again(brain: Brain, hub: HubConnection, row: SpaceRow, as_: str | None) -> JoinRecord:
     """Sync a space that this memory already has, if its first sync was interrupted or the device is new.
 
-    Otherwise raise AlreadyExists.
+    Raise AlreadyExists otherwise, and if `as_` names another collection than the one of the space.
     """
     about = hub.about()
     if as_ not in (None, row.collection) or (row.synced_at and row.device == about.device):
@@ -577,7 +577,8 @@ def follow_spaces(
 ) -> None:
     """Sync shared spaces until `stop` is set: every 30 s, after local changes, and when a hub reports a change.
 
-    Return at once if another process does this. New spaces are followed without a restart.
+    After a failure, the next sync of the space waits for a longer pause (see LONGEST_PAUSE). Return at once if
+    another process follows the spaces. New spaces are followed without a restart.
     """
     lease = Lease(brain.db.path, store.LEASE)
     if not lease.try_take():
@@ -745,7 +746,7 @@ class SpaceProposal(NamedTuple):
     author: str
     at: str
     diff: str
-    """The proposed change, compared with the page in this memory."""
+    """The proposed change, compared with the page in this memory; an error message if it cannot be read."""
 
 
 class SpaceProposalsRecord(NamedTuple):
@@ -779,7 +780,7 @@ def space_proposals(
             decided = f"Proposal {number} {'accepted' if accept is not None else 'rejected'}"
             if result is not None and result.status != "stored":
                 decided = f"Proposal {number} stays open: the page has changed since ({result.status})"
-        sync_space(brain, row, hub)  # the diffs compare proposals with the pages of the hub
+        sync_space(brain, row, hub)  # the diffs need the hub's current pages
         seal = _seal_of(brain, row)
         listed = [proposal for proposal in hub.proposals(row.space_id) if not proposal.decision]
         return SpaceProposalsRecord(
