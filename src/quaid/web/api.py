@@ -352,7 +352,7 @@ async def debug_files(request: Request) -> Response:
 
 @_debug_route("memory/rebuild", POST="owner")
 async def debug_rebuild(request: Request) -> Response:
-    """Rebuild the index, as the operation `rebuild` does, with the same scope."""
+    """Run the operation `rebuild`. Only the owner may, so the scope is not capped as it is for tools."""
     return record_response(await call_operation(request, "rebuild", {}, request.state.scope))
 
 
@@ -452,7 +452,7 @@ MAX_LISTENERS, MAX_LISTENERS_OF_CALLER = 64, 8
 MAX_QUEUE = 256
 HEARTBEAT_SECONDS = 15.0
 CHECK_SECONDS = 1.0
-"""An open stream checks after this many seconds each time whether its token or session is still valid."""
+"""An open stream checks at least this often, in seconds, whether its token or session is still valid."""
 
 MAX_RECENT = 50
 """Number of past events that are kept for the settings page."""

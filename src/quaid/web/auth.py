@@ -192,7 +192,8 @@ class ScopedRoute(Route):
 def required_scope(routes: Sequence[BaseRoute], asgi_scope: AsgiScope) -> str:
     """Return the scope that the matching route needs, or "public".
 
-    An unknown address needs the read scope, so that only a caller who is logged in gets a 404.
+    An unknown address needs the read scope, so that only a caller who is logged in gets a 404. A method that a
+    public address does not have needs no login either.
     """
     partial = "read"
     method = "GET" if asgi_scope["method"] == "HEAD" else asgi_scope["method"]
@@ -345,7 +346,8 @@ class AuthMiddleware:
         """Return the caller, or None if the request has no credentials.
 
         If there is an Authorization header, the cookie is ignored. So are cookies that were sent with a clip, or to
-        a host on which there are no sessions. Raise NotLoggedIn if the token is invalid.
+        a host on which there are no sessions. Raise NotLoggedIn if the token is invalid or belongs to another
+        address.
         """
         headers = request.headers.getlist("authorization")
         if headers:
@@ -378,7 +380,9 @@ class AuthMiddleware:
         return True
 
     def check_again(self, request: Request) -> None:
-        """Raise NotLoggedIn if the credentials of a request are no longer valid or no longer allow the same."""
+        """Raise NotLoggedIn if the credentials of a request are no longer valid or their permissions have
+        changed.
+        """
         caller = self._caller(request)
         if caller is None or (caller.scope, caller.only) != (request.state.scope, request.state.only):
             raise NotLoggedIn(problem="You are no longer logged in", remedy="Log in again")

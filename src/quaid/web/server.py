@@ -380,7 +380,8 @@ def _command_work(
     """Return the queue for a delegated command, and a function that runs it and returns status and output.
 
     Raise ValueError or QuaidError unless the command only reads, and its version, environment, memory and
-    settings equal ours. So do commands that read a file or show progress, which only the client can do.
+    settings equal ours. Commands that read a file or show progress are refused too, because only the client
+    can do that.
     """
     here = {"version": quaid.__version__, "package": os.path.dirname(os.path.abspath(quaid.__file__))}
     environ = request["environ"]

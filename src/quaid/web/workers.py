@@ -324,7 +324,7 @@ class FairQueue:
         line = self._lines.pop(caller)
         task = line.popleft()
         if line:
-            self._lines[caller] = line  # moves behind callers with the same time
+            self._lines[caller] = line  # the caller now comes after callers with the same time
         self._now = max(self._now, self._used[caller])
         task.cost = max(LEAST_COST, self._average.get(caller, 0.0))
         self._used[caller] += task.cost
@@ -341,7 +341,7 @@ class FairQueue:
 
 
 class WorkerQueue:
-    """Threads that take tasks from a FairQueue. With `keeps` false, each task gets a fresh Worker."""
+    """Threads that take tasks from a FairQueue. With `keeps` false, a worker closes the memory after each task."""
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ def render_markdown(
     summary: str = "",
     page: str = "",
 ) -> Markup:
-    """Return Markdown as safe HTML. The id of each block contains the number of its first line, as in L12.
+    """Return Markdown as safe HTML. The id of each block is `mark` and the number of its first line, as in L12.
 
     `page` is the address of the page; relative paths of images start at its file.
 
@@ -240,7 +240,8 @@ def _strip_marks(text: str) -> str:
 
 
 def _add_line_ids(tokens: list["Token"], mark: str, at: int) -> None:
-    """Give each block an id with the number of its first line, and each list item this number as `data-line`.
+    """Give each block an id with the number of its first line. With the mark "L", list items get it as
+    `data-line` too.
 
     The innermost block that contains line `at` gets the number `at` instead, and a highlight.
     """
@@ -408,7 +409,7 @@ async def look_up_names(request: Request, texts: Iterable[str], here: str = "") 
 
 MAX_SNIPPET = 260
 CONTEXT_BEFORE = 70
-"""A snippet starts this many characters before the first match."""
+"""A snippet of a long text starts about this many characters before the first match."""
 MAX_QUERY_WORDS = 12
 SENTENCE_ENDS = ".!?…:)\"'”’»。"
 """Characters that end a sentence. No ellipsis is added after them."""

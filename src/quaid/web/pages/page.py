@@ -442,7 +442,10 @@ async def _put_merged(request: Request, address: str, merged: MergedEdit, now: A
 
 
 async def _save_chosen(request: Request, address: str, form: Form) -> Response:
-    """Save the choices made for the parts of a conflict, or show the conflict again if there are others now."""
+    """Save the choices made for the parts of a conflict.
+
+    Show the form again if the page has changed since, a choice is missing, or the text is refused.
+    """
     now = await call_operation(request, "get", slug=address)
     version, text = parse_number(form["version"]), form["text"]
     merged = _merge_edit(form, form["origin"], now)

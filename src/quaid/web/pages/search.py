@@ -60,7 +60,8 @@ MAX_BRIEF_RESULTS = 4
 GOOD_RECALL = 0.5
 """A notebook result is a good answer if its score is at least this (see quaid.notebook.recall)."""
 GOOD_SHARE, NEAR_SHARE = 0.6, 0.3
-"""A node with at least GOOD_SHARE of the question's words is a strong match, with NEAR_SHARE a weak one.
+"""A node with at least GOOD_SHARE of the question's words may be a strong match, one with NEAR_SHARE is a
+weak match.
 
 quaid.search.results has the same limits for pages (STRONG_WORDS, WEAK_WORDS).
 """
@@ -139,7 +140,8 @@ async def search_memory(
 ) -> dict[str, Any]:
     """Search pages, notebook and knowledge base for a question. Return the template values.
 
-    With `words`, search pages and notebook by words only, which does not wait for the model.
+    The knowledge base is searched only if there are no filters. With `words`, search only pages and notebook, and
+    only by words, which does not wait for the model.
     """
     began = time.perf_counter()
     active = {name: value for name, value in filters.items() if value}
@@ -337,7 +339,10 @@ async def _search(request: Request, *, words: bool = False) -> dict[str, Any]:
 
 
 async def _record_gap(request: Request, values: dict[str, Any]) -> None:
-    """Record a question without an answer, unless filters are set or it came from a link."""
+    """Record a question without a good answer as a gap, if the caller may write.
+
+    A search with filters, a search from a link and a text that is not a question are not recorded.
+    """
     question, results = values["question"], values["found"]
     is_asked = "link" not in request.query_params and not values["filtered"]
     if results and not results["is_answered"] and is_asked and is_question(question) and may_write(request):
@@ -346,7 +351,7 @@ async def _record_gap(request: Request, values: dict[str, Any]) -> None:
 
 @route("/search", GET="read")
 async def show_search(request: Request) -> Response:
-    """Show the results. With `fast`, which scripts add, show those by words; a script then loads all of them."""
+    """Show the results. With `fast`, which a script adds, show only results by words; the script then loads all."""
     is_fast = "fast" in request.query_params
     values = await _search(request, words=is_fast)
     rest = ""
@@ -511,7 +516,9 @@ class GraphView(NamedTuple):
         return {"slug": self.centre, "wing": self.wing, "depth": self.depth}
 
     def links_on(self, day: str) -> Iterator[tuple[int, int, str, str, str]]:
-        """Yield the links that are valid on a day: indexes of both nodes, relationship, first and last day."""
+        """Yield the links that are valid on a day: indexes of both nodes, relationship, stated start date and
+        end date.
+        """
         number = date.fromisoformat(day).toordinal()
         for at in range(0, len(self.links), LINK_FIELDS):
             a, b, name, begins, ends, since = self.links[at : at + LINK_FIELDS]
@@ -692,7 +699,7 @@ def _link_counts(view: GraphView) -> dict[int, int]:
 
 
 async def load_missing_links(request: Request, view: GraphView) -> tuple[Any, ...]:
-    """Return suggested links between pages of the group, or nothing if the view is not of one group."""
+    """Return suggested links to pages of the group, or () if the view does not show a group."""
     if not view.wing:
         return ()
     record = await try_operation(request, "link-suggestions", wing=view.wing, limit=MAX_SUGGESTIONS)
@@ -701,7 +708,7 @@ async def load_missing_links(request: Request, view: GraphView) -> tuple[Any, ..
 
 @route("/graph/link", POST="write", on_error=show_graph)
 async def link_pages(request: Request) -> Response:
-    """Link two pages of a group, and show the group again."""
+    """Link two pages, and show the group from which they were linked."""
     form = await read_form(request)
     record = await call_operation(
         request, "link", from_=form["from"], to=form["to"], relationship=form["relationship"].strip() or None

@@ -226,7 +226,9 @@ async def undo_change(request: Request) -> Response:
 
 
 async def _remove_items(request: Request, path: str, version: int) -> None:
-    """Remove the list items of a file that a note has created, if that is still its only version."""
+    """Remove all list items of a file that a note has created. Raise VersionConflict if the file has changed
+    since.
+    """
     file = await call_operation(request, "notebook read", path=path)
     lines = [line for line in file.text.split("\n") if not LIST_ITEM.match(line)]
     await call_operation(
