@@ -202,12 +202,14 @@ def decode(line: bytes) -> Any:
 
 
 def request_id(value: Any) -> RequestId | None:
-    """Return the value if it may be the ID of a request."""
+    """Return the value if it may be the ID of a request, else None."""
     return value if isinstance(value, int | str) and not isinstance(value, bool) else None
 
 
 def parse_message(value: Any) -> tuple[RequestId | None, Message]:
-    """Parse a message. Return the ID for the response, and the message."""
+    """Return the ID for the response to a message, and the request; for an invalid message, the error to
+    respond with.
+    """
     if not isinstance(value, dict):
         return None, RpcError(INVALID_REQUEST, "Invalid request: a message is a JSON object")
     id = request_id(value.get("id"))

@@ -1,9 +1,9 @@
 """The methods of MCP, independent of the transport, and the server on standard input and output.
 
 Protocol revisions up to 2025-11-25 start with a handshake. From 2026-07-28 on, each request names its
-revision in `_meta`. The revision is determined for each request, so both kinds are served side by side. Tool calls
-and resources use the memory on the call thread only, so that the reader can handle pings and cancellations during a
-long call; the instructions are made with a separate connection.
+revision in `_meta`. The revision is determined for each request, so both kinds are served side by side. Tool
+calls, resources and filled-in prompts use the memory on the call thread only, so that the reader can handle
+pings and cancellations during a long call; the instructions are made with a separate connection.
 
 On standard input and output there is one client, and one JSON message per line. Our own loop is used instead of the
 SDK, because it needs a fraction of the startup time and RAM (docs/decisions/004-own-stdio-loop.md).
@@ -192,7 +192,7 @@ def _handle(handler: Handler, call: MethodCall) -> dict[str, Any]:
 
 
 def is_stateless(request: Request) -> bool:
-    """Return True if a request names its revision, as those from 2026-07-28 on do."""
+    """Return True if a request names its protocol revision, as requests do from revision 2026-07-28 on."""
     return VERSION_KEY in request.meta and request.method != "initialize"
 
 

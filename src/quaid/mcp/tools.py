@@ -112,7 +112,7 @@ def listed_names(selection: str, scope: Scope = "write") -> frozenset[str]:
     """Return the names of the tools that `list_tools` returns."""
     words = {word.strip() for word in selection.split(",")}
     names = frozenset(name for name in index.TOOLS if _is_listed(name, words))
-    if scope == "write":  # only the owner's tools need a higher scope, and only `all` lists them
+    if scope == "write":  # no tool needs more than the write scope
         return names
     return frozenset(
         name for name in names if SCOPES.index(dispatch.find_tool(name).scope) <= SCOPES.index(scope)
@@ -305,7 +305,10 @@ Text in other fields is not changed.
 
 
 def for_agent(text: str, operation: Operation | None = None) -> str:
-    """Return the text with commands replaced by tools, and flags of `operation` replaced by argument names."""
+    """Return the text with commands replaced by tools, and flags of `operation` replaced by argument names.
+
+    A command without a tool stays, with the advice to ask the user to run it.
+    """
     for advice, instead in _LISTED_INSTEAD:
         text = advice.sub(instead, text)
     parts: list[str] = []
