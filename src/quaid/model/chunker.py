@@ -382,7 +382,7 @@ class ChunkEntry(NamedTuple):
 
 
 def find_entries(text: str, heading_path: str) -> tuple[ChunkEntry, ...]:
-    """Return the entries of a chunk that mainly consists of entries; of others, the turns of a person in a chat.
+    """Return the entries of a chunk that mainly consists of entries; of any other chunk, a person's turns in a chat.
 
     In a chat, the person's turns are short and the answers long, so the vector of a chunk mainly represents the
     answers. Code, struck entries, and entries that consist only of links, as in a table of contents, are left out.

@@ -479,7 +479,7 @@ def _numbers_exclude(one: ClaimNumber, other: ClaimNumber) -> bool:
     """Return True if two numbers contradict each other.
 
     They do if no number satisfies both, or if both are bounds of the same kind with different values. An exact
-    number also contradicts any other upper bound.
+    number also contradicts every upper bound that is not equal to it.
     """
     if one.bound == other.bound:
         return one.value != other.value
@@ -555,8 +555,8 @@ def _claim_probes(claims: list[Claim]) -> list[WordProbe]:
     """Return, for each claim, the words that another text must contain to be worth parsing.
 
     Words that have synonyms or alternatives are left out if other words remain, because the other text may use
-    a different form. Of several words, one may be missing.
-    Long words, which are rare, come first, so that most texts fail at the first test.
+    a different form. One word may be missing if the claim has more than four words, or if its several words all have
+    other forms. Long words, which are rare, come first, so that most texts fail at the first test.
     """
     probes = {}
     for claim in claims:

@@ -74,7 +74,7 @@ class Citation(NamedTuple):
     recorded_at: str = ""
     """The time when a fact without evidence was recorded.
 
-    Its source is searched for in the page as of that time.
+    The line that states the fact is looked up in the version that the page had at that time.
     """
 
 

@@ -198,9 +198,9 @@ def statements_of_fact(text: str, predicate: str, values: Sequence[str]) -> list
 def split_label(text: str, subject: str, predicate: str, *, strict: bool = False) -> tuple[bool, str]:
     """Return True and the rest of the text if the text begins with the predicate; else False and the whole text.
 
-    Words that name the subject, articles and pronouns may precede the predicate; before ":" or "is", any words may.
-    "Alice moved to Rome" has the label "moved"; with `strict`, only if that verb belongs to the predicate. A final
-    full stop and trailing words such as "now" are dropped.
+    Words that name the subject, articles and pronouns may precede the predicate; any words may if ":" or "is" follows
+    it. "Alice moved to Rome" has the label "moved"; with `strict`, only if that verb belongs to the predicate. A
+    final full stop and trailing words such as "now" are dropped.
     """
     words = _without_trailing(text).split()
     names = {*fold_name(subject).split(), *_LABEL_LEADS}

@@ -518,7 +518,7 @@ def _period_days(kind: str, words: dict[str, str], today: str) -> tuple[str, str
 
 
 def _days_ago(count: int, unit: str, today: str) -> tuple[str, str]:
-    """Return the first and last day of the day, week, fortnight, month or year that many units ago."""
+    """Return the first and last day of the day, week, fortnight, month or year that was `count` units ago."""
     if unit == "month":
         return _unit_days(_shift_month(f"{today[:7]}-01", -count), unit)
     if unit == "year":
@@ -537,7 +537,7 @@ def _unit_days(day: str, unit: str) -> tuple[str, str]:
 
 
 def _month_days(year: int, month: int, count: int = 1) -> tuple[str, str]:
-    """Return the first day of a month, and the last day of that month or of a later one."""
+    """Return the first and last day of a period of `count` months that begins with this month."""
     first = f"{year:04}-{month:02}-01"
     return first, _month_end(_shift_month(first, count - 1)[:7])
 

@@ -18,7 +18,7 @@ from quaid.model.slug import fold_name
 READ_WINDOW = 2_000
 """At most this many characters are read before and after a match."""
 MOST_PRECEDING = 5
-"""The antecedent of a pronoun is searched for in at most this many preceding sentences."""
+"""At most this many preceding sentences are searched for the antecedent of a pronoun."""
 
 _BLOCK = re.compile(r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+]|\d+[.)]|\#{1,6}|\|)[ \t])")
 _ABBREVIATIONS = "Inc Ltd Dr Mr Ms Mrs St Co Jr vs etc Corp Prof approx".split()
@@ -206,7 +206,7 @@ IMPLIED_OBJECT = "@"
 """The object of a departure if it is the page itself, or the only place that the subject can have left."""
 
 LONGEST_LAST_NAME = 300
-"""The name that "who" refers to is searched for in this many characters before "who"."""
+"""This many characters before "who" are searched for the name that it refers to."""
 
 MOST_MATCHES = 500
 """At most this many matches are examined in one text."""
@@ -306,8 +306,8 @@ def _clause_subjects(clause: str, sentence: Sentence, place: int, owner: PageOwn
 def _pronoun_subjects(sentence: Sentence, owner: PageOwner) -> list[str]:
     """Return the subjects that a pronoun refers to, from a preceding sentence.
 
-    If the sentence just before mentions another person, the reference is unclear and the result is empty. If no
-    sentence begins with a name, the pronoun refers to the person that the page is about.
+    If the sentence just before mentions a person other than the owner of the page, the reference is unclear and the
+    result is empty. If no sentence begins with a name, the pronoun refers to the owner, if the owner is a person.
     """
     for number, earlier in enumerate(reversed(sentence.before)):
         met = [match[1] for match in pattern("other_person").finditer(earlier)]

@@ -434,7 +434,7 @@ def _merge_raw(
     their_name: str,
     notes: list[PageConflict],
 ) -> tuple[BundleRaw, ...]:
-    """Merge raw data by source. If both changed the data of a source, ours is kept under a second source name."""
+    """Merge raw data by source. If both versions changed a source, our data gets a second source name."""
     before, our_rows, their_rows = ({row.source: row for row in rows} for rows in (base, ours, theirs))
     merged: dict[str, BundleRaw] = {}
     for source in {**our_rows, **their_rows}:
@@ -1016,7 +1016,7 @@ def join_front_matter(
     """Merge the other page's tags, names, links and remaining keys into the first page's front matter.
 
     If both pages have different values for a key, the value of the first page is used, and the other value is
-    kept under `merged`. The other title becomes an alias.
+    kept under `merged`. The title of the other page becomes an alias.
     """
     result = dict(own)
     lost: dict[str, Any] = {}

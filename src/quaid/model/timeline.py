@@ -4,8 +4,8 @@ An entry is a list item or a heading that begins with a date:
 
 - **2026-04-14** | demo day — Met the founders. Lines indented below it are its detail.
 
-Two entries are the same if date and summary are equal. Merging keeps both if the second has another source or
-detail.
+Two entries are the same if date and summary are equal. A merge keeps both if the second has a source or detail that
+the first lacks.
 """
 
 import re
