@@ -38,7 +38,7 @@ READ_SIZE = 1 << 20
 
 
 class BrokenArchive(ValueError):
-    """An archive cannot be read, or its contents exceed the limits. The message is a predicate to the file name."""
+    """An archive cannot be read, or its contents exceed the limits. The message has the reason."""
 
 
 class ZipReader:
@@ -123,7 +123,7 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 class UnreadableDocument(ValueError):
-    """A document cannot be converted. The message is a predicate to the file name, such as "is encrypted"."""
+    """A document cannot be converted. The message is to be put after the file name, as in "is encrypted"."""
 
 
 class DocumentPart(NamedTuple):
@@ -142,7 +142,7 @@ class Document(NamedTuple):
 def read(kind: str, name: str, stream: IO[bytes]) -> Iterator[Document]:
     """Yield the documents in a file: one, or each e-mail of a mailbox.
 
-    Raise UnreadableDocument if the file is broken, encrypted or of another kind.
+    Raise UnreadableDocument if the file is broken, encrypted, not of this kind, or has no text.
     """
     if kind == "mbox":
         yield from read_mailbox(stream)

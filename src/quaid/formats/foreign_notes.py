@@ -225,7 +225,7 @@ _CONTEXT = re.compile(r"(?<![ \t])[ \t]*\(([^()]*)\)[ \t]*\Z")
 
 
 def read_basic_memory(files: list[InputFile]) -> Iterator[Item]:
-    """Read a Basic Memory project: observations become facts, relations become links, permalinks slugs."""
+    """Read a Basic Memory project. Observations become facts, relations become links, permalinks become slugs."""
     for part in note_texts(files, ".md", ".markdown"):
         if isinstance(part, SkippedEntry):
             yield part
@@ -382,7 +382,7 @@ _ROAM_ATTRIBUTE = re.compile(r"\*{0,2}([^\W\d_][^:\n`]{0,60}?)::\*{0,2}[ \t]*(\S
 
 
 def read_roam(files: list[InputFile]) -> Iterator[Item]:
-    """Read a JSON export of Roam Research. Attributes become facts, block references links."""
+    """Read a JSON export of Roam Research. Attributes become facts, and block references become links."""
     for file in files:
         if not file.path.lower().endswith(".json"):
             reason = "export the graph as JSON" if file.path.lower().endswith((".md", ".edn")) else OTHER_KIND
@@ -715,7 +715,7 @@ _UNDATED = re.compile(r"\[(?:unknown|no date|undated|date unknown)[^\[\]]*\]\s*[
 
 
 def memory_page(source: str, text: str, identifier: str, created: str, **front: Any) -> ForeignPage:
-    """Return the page of one memory. Its path depends on the id only, so that a changed text keeps its page."""
+    """Return the page of one memory. Its path depends only on source and id, so a changed text keeps its page."""
     title = _first_words(text.partition("\n")[0].strip("# *"))
     mark = re.sub(r"[^a-z0-9-]", "", identifier.lower())[:36] or sha256(identifier.encode()).hexdigest()[:12]
     values = {"title": title, "type": "note", "id": identifier, "source": source, **front}
@@ -887,7 +887,7 @@ def _claude_projects(path: str, values: list[Any]) -> Iterator[Item]:
 
 
 def read_gemini(files: list[InputFile]) -> Iterator[Item]:
-    """Read lists of memories of Gemini. Conversations are in MyActivity.json, which the importer reads."""
+    """Read lists of memories of Gemini. Conversations (in MyActivity.json) are imported separately, as transcripts."""
     for file in files:
         name = file.path.rpartition("/")[2].lower()
         if name.endswith((".txt", ".md")):

@@ -205,7 +205,8 @@ class HtmlReader(HTMLParser):
     def text(self) -> str:
         """Return the text.
 
-        Of a page, return only the text of <main> and <article> if it is at least _MIN_MAIN_SHARE of the text.
+        Unless `is_note` is set, only the text of <main> and <article> is returned if it is at least _MIN_MAIN_SHARE
+        of the text.
         """
         self._end_row()
         whole = "\n".join(self._lines)

@@ -288,7 +288,7 @@ _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 def is_okf_name_taken(name: str, front: dict[str, Any], truth: str) -> bool:
     """Return True if a page needs another name, because its name is reserved for lists and histories.
 
-    A page that was imported from a reserved file keeps the name; for a log, only if all its headings are dates.
+    A page that was imported from a reserved file keeps the name; a log only if all its `##` headings are dates.
     """
     if name not in OKF_RESERVED or front.get(OKF_RESERVED_KEY) != name:
         return name in OKF_RESERVED
@@ -348,7 +348,10 @@ def okf_reserved(truth: str, timeline: str, *, is_root_index: bool) -> str:
 def okf_index(
     folder: str, concepts: Iterable[tuple[str, str, str]], folders: Iterable[tuple[str, int]]
 ) -> str:
-    """Return the list of a folder: title, file and description of concepts, and names and sizes of folders."""
+    """Return the list of a folder: its concepts (title, file, description) and its subfolders.
+
+    Each subfolder has a name and the number of concepts in it.
+    """
     lines = [OKF_WRITTEN_LIST, "", f"# {folder.rpartition('/')[2] or 'Concepts'}", ""]
     for title, name, description in concepts:
         label = " ".join(title.replace("[", "(").replace("]", ")").split())
