@@ -176,10 +176,10 @@ class FinishedTask(NamedTuple):
 
 
 def find_subject(text: str, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines with the words that identify the subject of a sentence, or the best if some match better.
+    """Return the lines with the words that identify the subject of a sentence, or the best of them.
 
-    A line must contain every required word. Such words may also be in the section title or the path, but one
-    must be in the line or the title. Hints only make a match better, unless the sentence has no required word.
+    Every required word must be in the line, its section title or its path, and at least one of them in the line or
+    the title. Words of _HINT_CLASSES only make a match better, unless the sentence has no other words.
     """
     needed: dict[str, None] = {}
     hints: dict[str, None] = {}
@@ -266,7 +266,8 @@ def names_stored_thing(text: str) -> bool:
 def find_removed(text: str, lines: Iterable[Line]) -> list[Line]:
     """Return the lines that a sentence asks to remove.
 
-    "Remove the battery" may be a task, so without a word such as "note" or "list" only items of lists match.
+    "Remove the battery" may be a task, so without a word such as "note" or "list" an English sentence matches only
+    items in lists/. Of these, items with a checkbox match only if the sentence says "cross" or "unlist".
     """
     if classifier.guess_language(text) == "en" and not names_stored_thing(text):
         crossed = bool(re.search(r"(?i)\b(?:cross|unlist)\b", text))
@@ -371,8 +372,9 @@ def reports_finished(text: str) -> bool:
 def find_task(task: str, lines: Iterable[Line], least: int = 1, verb: str = "") -> list[Line]:
     """Return the open to-dos among the lines that share the most words with a finished task.
 
-    A to-do must contain half of the words of the task, 60 % of the words of the shorter one, and `least` words or
-    as many as it has. It must also contain every name in the task, and `verb` if it is given.
+    The shared words must be at least half of the words of the task, 60 % of the words of the task or the to-do,
+    whichever is shorter, and `least` words (or all words of a shorter to-do). The to-do must also contain every name
+    in the task, and `verb` if it is given.
     """
     tagged = classifier.tag_words(task, classifier.guess_language(task))
     words = [word.text for word in tagged if _tells(word)]
@@ -491,7 +493,8 @@ class _Statement:
     def corrects(self, old: "_Statement") -> bool:
         """Return True if both statements have the same subject and verb, and values of the same kind.
 
-        A statement with "not" before the old value also corrects it. A negative statement is never corrected.
+        A statement with "not" before the old value also corrects the old statement. A negative old statement is
+        never corrected.
         """
         count = 0
         for mine, other in zip(self._keys, old._keys, strict=False):
@@ -558,7 +561,7 @@ class _Words:
     """The words of a text that carry its meaning.
 
     They are compared by stem, so plural and past tense do not matter. In scripts without spaces, a text
-    contains a word if it contains its characters.
+    contains a word if the characters of the word occur anywhere in the text.
     """
 
     def __init__(self, text: str) -> None:

@@ -312,7 +312,7 @@ _UNKNOWN = frozenset(("has:OTHER", "has:NAME", "has:DIGIT", "has:COMMA", "has:PO
 def score_again(
     scores: Sequence[float], points: Sequence[float], vector: Sequence[float] = ()
 ) -> list[float]:
-    """Return more accurate scores for English, from the word scores, the points of the rules and the embedding."""
+    """Return more accurate scores for English, from the word scores, the points of the rules and any embedding."""
     kind = "vector" if vector else "rules"
     given = [
         1.0,

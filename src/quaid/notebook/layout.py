@@ -1,7 +1,7 @@
 """The folders and files of the notebook: where they are, how texts are edited, the daily log, and legacy folders.
 
 assemble_prompt() builds the prompt for the start of a session from reference files and the most recent daily logs.
-The same files and database always produce the same bytes, so that prompt caches work.
+On one day, the same files and database always produce the same bytes, so that prompt caches work.
 """
 
 import os
@@ -466,7 +466,7 @@ def _fit_blocks(
 ) -> tuple[list[_PromptBlock], list[str]]:
     """Truncate the blocks to fit.
 
-    Return the blocks and the paths of omitted files. The last `last` files take precedence.
+    Return the blocks and the paths of omitted files. `last` is the number of files at the end that take precedence.
     """
     usable = room.amount - min(room.reserve * 2, room.amount // 4)  # leave space for the note
     wants = _fitting([room.size(text) + 1 for text, _ in blocks], usable, 2 * room.reserve, last)

@@ -476,7 +476,10 @@ def rule_points(text: str) -> list[float]:
 
 
 def route_kind(content: str, among: tuple[str, ...] = ()) -> NoteKind:
-    """Return the kind of note that matches best. If `among` is given, only its kinds are considered."""
+    """Return the kind of note that matches best, or facts if no kind is likely.
+
+    If `among` is given, only its kinds are considered.
+    """
     shares = _category_shares(content, None)
     kinds = {kind: shares[category] for category, kind in KIND_OF.items() if not among or kind in among}
     if max(kinds.values()) < UNSURE and "facts" in kinds:
@@ -730,7 +733,7 @@ def add_lines(text: str | None, goal: NoteTarget) -> UpdatedNote:
     if new:
         place = sections.find_section(text, goal.section)
         if place is None and not goal.within:
-            # In a user's own file without our heading, continue its list instead of starting a second list.
+            # If a file of the user has no such section, continue its list instead of starting a second list.
             place = sections.find_opening_list(text)
             goal = goal._replace(section="") if place else goal
         block = sections.format_items(new, text[place.body : place.end] if place else "", goal.box)
