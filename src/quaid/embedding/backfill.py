@@ -26,7 +26,7 @@ TURNS_LABEL = "Embedding conversations"
 
 
 MAX_INLINE_CHUNKS, MAX_INLINE_TOKENS = 16, 2_400
-"""Maximum numbers of chunks and tokens that are embedded before a query is answered.
+"""Maximum numbers of chunks (or list entries, or turns) and of tokens that are embedded before a query is answered.
 
 Embedding them takes up to a second, including loading the model.
 """
@@ -315,7 +315,7 @@ class Backfill:
 
 
 def _within_tokens(pending: list[tuple[int, int]]) -> list[int]:
-    """Return the ids of the first pending chunks that may be embedded before a query.
+    """Return the ids of the first pending chunks that may be embedded before a query, at least one.
 
     `pending` lists the id and the number of tokens of each chunk.
     """

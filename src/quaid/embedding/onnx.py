@@ -316,7 +316,7 @@ class OnnxEmbedder:
         return "it gives one vector for all texts" if first == other else None
 
     def _open(self, *, bulk: bool) -> "OnnxSession":
-        """Return the session, reopening it once for bulk use."""
+        """Return the session, loaded on first use. With `bulk`, load it once more, in the form for bulk use."""
         with self._loading:
             if self._session is None or (bulk and not self._for_bulk):
                 problem = self.ready()
@@ -509,7 +509,10 @@ def is_copy_valid(folder: str, origin: Sequence[str]) -> bool:
 
 
 def make_copy(folder: str, origin: Sequence[str], notice: str, write: Callable[[str, str], None]) -> None:
-    """Create a copy in a new folder by calling `write`, add its stamp, and replace an older copy."""
+    """Create a copy in a new folder by calling `write`, and replace an older copy.
+
+    The stamp file of a copy has its origin and the sizes of its files (see is_copy_valid).
+    """
     import tempfile
 
     make_folders(os.path.dirname(folder))
@@ -672,7 +675,7 @@ class BgeSmall(OnnxEmbedder):
         return self._words().ids(text, self.max_tokens)
 
     def familiarity(self, text: str) -> float:
-        """Return the share of the text, from 0 to 1, that is in words of the model's language."""
+        """Return Vocabulary.familiarity() for the first SHORT_QUERY characters of a text."""
         with self._translate_errors():
             return self._words().familiarity(text[:SHORT_QUERY])
 
