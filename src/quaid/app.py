@@ -49,7 +49,7 @@ RERANKER_SETTING = "reranker"
 CLIENT_ONLY = "client_only"
 """Prefix of the settings that restrict a client to parts of the memory, as in client_only.codex."""
 FIXED_PARTS = ("notebook", "kb", "conversations")
-"""Collections to which a client may be restricted before they exist."""
+"""Parts of the memory to which a client may be restricted before they exist."""
 MAX_BOUND = 4
 """Number of restricted Brains (see Brain.bound) that a Brain keeps open."""
 
@@ -138,7 +138,7 @@ class Brain:
         self.calls: deque[NewCall] | None = None
         self.created: list[str] = []  # descriptions of files and folders created because they were missing
         self.asked_up_to = 0  # chunk id up to which the last query found nothing to embed
-        self.asked_at: float | None = None  # time of the original call, if it runs later after a review
+        self.asked_at: float | None = None  # when the call was made, if it runs only after a review
         # False for read-only callers, which neither log unanswered questions nor rebuild a deleted database.
         self.leaves_marks = True
         # Runs operations in a worker process of a server. It is called with operation, arguments and scope.
@@ -372,9 +372,9 @@ class Brain:
         return os.path.exists(self.settings.db_path)
 
     def bound(self, only: "Only") -> "Brain":
-        """Return a Brain restricted to a part of the memory.
+        """Return a Brain restricted to a part of the memory, or this Brain if it has the same restriction.
 
-        It is kept open as one of the last MAX_BOUND, and closed with this Brain.
+        This Brain keeps the MAX_BOUND restricted Brains that were used last open, and closes them with itself.
         """
         if only == self.settings.only:
             return self
@@ -448,7 +448,7 @@ class Brain:
     def local(self) -> str:
         """Return the local time without a time zone, as in 2026-04-25T14:00:00.
 
-        For a call that runs after a review, return the time at which it was made.
+        For a call that runs later because a person reviewed it, return the time at which the call was made.
         """
         seconds = self._clock() if self.asked_at is None else self.asked_at
         return dates.timestamp(seconds + self._offset(seconds)).rstrip("Z")

@@ -49,7 +49,10 @@ class Settings(NamedTuple):
         return OPTIONS[name].default if value is None else value
 
     def configured(self, name: str) -> tuple[Any, str]:
-        """Return an option's value and the variable or config file that sets it; (None, "") if unset."""
+        """Return an option's value and the variable or config file that sets it; (None, "") if unset.
+
+        Raise InvalidConfig if the variable has an invalid value.
+        """
         variable = environment_variable(name)
         if value := self.environ.get(variable):
             try:
@@ -61,7 +64,7 @@ class Settings(NamedTuple):
         return None, ""
 
     def sees(self, name: str) -> bool:
-        """Return True if the caller may see the collection with this name, or `conversations`."""
+        """Return True if the caller may see the collection with this name or, for `conversations`, conversations."""
         return all(name in group for group in self.only)
 
     def beside_config(self, name: str) -> str:

@@ -135,7 +135,7 @@ def _check_bind(bind: str) -> None:
 def is_loopback(bind: str) -> bool:
     """Return True if only this machine can reach an address: 127.0.0.0/8, ::1 or localhost.
 
-    Other names are not resolved.
+    Names other than localhost are not resolved; the result for them is False.
     """
     address = parse_ip(bind)
     address = getattr(address, "ipv4_mapped", None) or address
@@ -236,10 +236,10 @@ class RequestLimits:
 
     @contextmanager
     def reserve_body(self, who: str, each: int, total: int) -> Iterator[Callable[[int], None]]:
-        """Yield a function that reserves a number of bytes until the end of the block.
+        """Yield a function that raises the number of bytes reserved by this block to its argument.
 
-        It raises TooMany if the caller would have more than `each` bytes, and ServerBusy if all callers together
-        would have more than `total`.
+        The function raises TooMany if the caller would have more than `each` bytes in all blocks, and ServerBusy if
+        all callers together would have more than `total`. The end of the block releases the bytes.
         """
         reserved = 0
 
