@@ -887,7 +887,7 @@ def _claude_projects(path: str, values: list[Any]) -> Iterator[Item]:
 
 
 def read_gemini(files: list[InputFile]) -> Iterator[Item]:
-    """Read lists of memories of Gemini. Conversations (in MyActivity.json) are imported separately, as transcripts."""
+    """Read lists of memories of Gemini. Conversations (in MyActivity.json) are imported as transcripts."""
     for file in files:
         name = file.path.rpartition("/")[2].lower()
         if name.endswith((".txt", ".md")):
