@@ -174,7 +174,8 @@ CLIENTS = {
 def context_limit(name: str | None, environ: Mapping[str, str]) -> int:
     """Return the context limit of a client in characters.
 
-    Without a name, the client that runs this hook is detected by its environment variable.
+    Without a name, the client that runs this hook is detected by its environment variable. If none is detected, the
+    limit is DEFAULT_CONTEXT.
     """
     if name is not None:
         return find_client(name).context

@@ -299,7 +299,10 @@ def _check_source(catalog: Catalog, source: str) -> None:
 
 
 def free_id(catalog: Catalog, new: Callable[[], str]) -> str:
-    """Return a new ID whose first eight digits are unique, because users name nodes by these digits."""
+    """Return a new ID whose first eight digits no other node has, because users name nodes by these digits.
+
+    After MAX_ID_ATTEMPTS attempts, any ID is returned.
+    """
     taken = {id[:SHORT_ID_LENGTH] for node in catalog.nodes for id in (node.id, *node.merged, *node.inner)}
     id = new()
     for _ in range(MAX_ID_ATTEMPTS):
@@ -587,7 +590,7 @@ def plan_contest(
 
 
 def plan_curated(catalog: Catalog, nodes: Iterable[Node], today: str, stamp: str) -> StoreChange:
-    """Plan setting the property `stamp` of the nodes to today's date, to record that they were reviewed."""
+    """Plan setting the property with the name `stamp` to today's date, to record that the nodes were reviewed."""
     files: dict[str, bytes | None] = {
         node.path: _with_properties(catalog, node.path, {stamp: today}) for node in nodes
     }

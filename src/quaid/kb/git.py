@@ -525,8 +525,8 @@ class Git:
     def fast_forward(self) -> bool:
         """Fast-forward to the last fetched commit. Return True if the branch moved.
 
-        Raise StoreDirty if uncommitted changes would be lost, and StoreDiverged if the remote and this store both
-        have new commits.
+        Raise StoreDirty if uncommitted changes would be lost, StoreDiverged if the remote and this store both have
+        new commits, and StoreUnfinished during a merge or rebase.
         """
         branch, head = self.branch(), self.head()
         if branch is None:
@@ -572,8 +572,8 @@ class Git:
         """Commit exactly these files as they are on disk, and missing files as deleted. Return the commit ID.
 
         `expected` maps paths to the content that was checked (None means that there was no file). Raise
-        FileChanged if a file has different content by now. If nothing differs from the last commit, return
-        the ID of that commit.
+        FileChanged if a file has different content by now, and StagedBeside if other files are staged. If nothing
+        differs from the last commit, return the ID of that commit.
         """
         branch, parent = self.branch(), self.head()
         begun = os.stat(self.folder).st_mtime_ns

@@ -37,7 +37,7 @@ UNTOUCHED_DAYS = 365
 BROAD_CHARACTERS, BROAD_HEADINGS = 6_000, 6
 LARGE_RAW_FILE = 256 * 1024
 MAX_NODES_PER_WORD, MIN_SHARED_WORDS = 40, 2
-"""Duplicates share at least MIN_SHARED_WORDS words that occur in at most MAX_NODES_PER_WORD nodes each."""
+"""Two nodes are compared if they share MIN_SHARED_WORDS words that occur in at most MAX_NODES_PER_WORD nodes each."""
 
 
 class DuplicatePair(NamedTuple):
@@ -537,7 +537,7 @@ def _check_folder(folder: str, environ: Mapping[str, str]) -> KbCheck:
     if os.path.exists(os.path.join(path, DAEMON_EXPORT_FILE)):
         message = f"git daemon may serve it to everybody ({DAEMON_EXPORT_FILE})"
         return KbCheck("private", False, message, f"`rm {path}/{DAEMON_EXPORT_FILE}`")
-    # Only the config file of the repository is read, so nothing in it is executed.
+    # Git reads only the config file, so it runs no program that the repository configures.
     pattern = r"^remote\..*\.(push)?url$"
     command = ("config", "--file", os.path.join(path, "config"), "--get-regexp", pattern)
     mirrors = _run_git(command, environ, 10).out.decode(errors="replace").splitlines()

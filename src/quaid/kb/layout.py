@@ -31,7 +31,7 @@ StoreFile = tuple[str, FileSignature]
 """The path of a file and its stat."""
 
 KB_KIND = "kb"
-"""The kind of the collection of the knowledge base, and the name of the first one."""
+"""The kind of the collection of a knowledge base, and the name of the first collection of this kind."""
 
 
 def own_folder(root: str) -> str:

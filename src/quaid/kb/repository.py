@@ -4,7 +4,7 @@
 contain .gitattributes files, which are overridden at the end of .git/info/attributes. This module starts no
 processes.
 
-The files in .git/ai-kb are the state of fetches and pushes, the journal of a change, and lock files. They are
+In .git/ai-kb, this module keeps the state of fetches and pushes, the journal of a change, and lock files. They are
 never committed, and contain neither node text nor passwords. A file that cannot be parsed counts as empty.
 """
 

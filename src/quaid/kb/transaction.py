@@ -102,7 +102,7 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
 def _lock_holder(handle: int) -> tuple[str, float]:
     """Return the process named in the lock file, as in "query (process 4711)", and the time of writing.
 
-    The name is empty if the process ended normally."""
+    The name is empty if the process ended normally, or if the file cannot be read."""
     try:
         text = os.pread(handle, 200, 0).decode(errors="replace")
     except (AttributeError, OSError):  # there is no pread(), or the system has mandatory locks
@@ -683,7 +683,7 @@ def fetch_store(
     """Fetch, record the outcome and any divergence, and return both the outcome and the state of the tree.
 
     `before` is a recent tree state, which is reused unless a branch has moved since. With `sparing`, the
-    fetch is skipped if the remote timed out a few minutes ago.
+    fetch is skipped if the remote was slow to fail in the last SILENT_MINUTES.
     """
     until = _silent_until(repository.read_state(git.root).fetch, now) if sparing else ""
     began = time.monotonic()
@@ -701,7 +701,7 @@ def fetch_store(
 
 
 def _silent_until(fetch: RemoteEvent, now: str) -> str:
-    """Return the time until which writers skip a remote that timed out, or "" if it can be contacted."""
+    """Return the time until which writers skip a remote that was slow to fail, or "" if it can be contacted."""
     if fetch.outcome != "silent":
         return ""
     try:
