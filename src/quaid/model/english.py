@@ -181,7 +181,7 @@ def sentence_at(
 
 
 def strip_emphasis(text: str) -> str:
-    """Remove emphasis, and replace links with the slugs they name; links to anything but pages, with their text."""
+    """Remove emphasis. Replace links to pages with the slugs they name, and all other links with their text."""
     text = replace_wiki_links(text)
     if "](" in text:
         text = _MD_LINK.sub(_link_target, text)

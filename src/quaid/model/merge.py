@@ -508,7 +508,7 @@ def _split(text: str) -> _Blocks:
 
 
 def _whole_ranges(text: str, lines: list[str]) -> dict[int, int]:
-    """Map the first line of each code block and conflict to the line after its last. They are never split."""
+    """Map the first line of each code block or conflict, which is never split, to the line after its last line."""
     ranges: dict[int, int] = {}
     for fence in plain_text.find_fences(text):
         first = text.count("\n", 0, fence.start)
@@ -578,7 +578,7 @@ def _matches(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _matches_of_long(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
-    """Return matches as _matches() does, possibly others, in O(n log n) time; SequenceMatcher takes O(n²).
+    """Return pairs like _matches(), but possibly different ones, in O(n log n) time; SequenceMatcher takes O(n²).
 
     The first occurrence of an item is paired with the first one in the other sequence, the second with the second
     and so on. The result is the longest increasing sequence of such pairs.
@@ -761,7 +761,8 @@ def _parse_conflict(block: str) -> list[ConflictSide]:
 def _join(blocks: list[str], base: _Blocks, ours: _Blocks, theirs: _Blocks) -> str:
     """Join blocks with the blank lines that separated them in either version.
 
-    By default, that is one blank line, and none between list items or table rows.
+    Blocks that are neighbours in neither version are separated by one blank line, and by none if both are list items
+    or both are table rows.
     """
     between: dict[tuple[str, str], str] = {}
     for version in (ours, theirs):

@@ -99,7 +99,7 @@ def _source_and_summary(mark: re.Match[str]) -> tuple[str, str]:
 
 
 def _indented(below: str, indent: int) -> str:
-    """Return the lines of a list item: blank lines, and lines indented deeper than its bullet, up to another line."""
+    """Return the lines of a list item: those before the first text that is not indented deeper than its bullet."""
     indented: list[str] = []
     for line in below.split("\n"):
         stripped = line.lstrip(" \t")
