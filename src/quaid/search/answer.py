@@ -168,7 +168,7 @@ LEAST_SECTION = 60
 LEAST_LINE, SHORT_LINE = 6, 16
 """If the lines do not all fit, longer ones are shortened to an equal share, but to no less than SHORT_LINE
 tokens. If that is not enough, the line of the last result is shortened if at least LEAST_LINE tokens remain;
-otherwise it is left out.
+otherwise that result is left out.
 """
 
 RESERVED_TOKENS = 58
@@ -311,7 +311,7 @@ def _is_preferred(entry: Entry, other: Entry) -> bool:
 
 
 def _merge(page_entries: list[Entry], others: Sequence[Entry]) -> list[Entry]:
-    """Insert each of the others before the first page that has, like all pages after it, a lower score."""
+    """Insert each of `others` before the first page from which on all pages have a lower score."""
     waiting = sorted(others, key=lambda entry: -entry.result.score)
     merged: list[Entry] = []
     for place, entry in enumerate(page_entries):

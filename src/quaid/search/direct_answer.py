@@ -222,7 +222,7 @@ _FORMS: tuple[tuple[str, _Wants, tuple[str, ...]], ...] = (
 )
 """The known forms of questions, each with what it asks for and its predicates.
 
-For a form without predicates, they are those of its verb or of the noun `p`. `x` is the subject, `y` the object.
+A form without predicates has those of its verb or of the noun `p`. `x` is the subject, `y` the object.
 """
 
 

@@ -244,7 +244,7 @@ MOST_ENDED = 2
 ENOUGH_OF_BEST = 0.6
 """Facts with at least this share of the best rating are listed."""
 WHOLE_PREDICATE = 3
-"""Weight of the words of a predicate of several words if the question has all of them; otherwise they count twice."""
+"""Weight of the words of a predicate of several words if the question has all of them; otherwise the weight is 2."""
 LEAST_SHARE = 0.25
 """A fact matches by its value alone if the value has at least this share of the question's words, by weight."""
 MOST_NAMESAKES = 40
@@ -533,7 +533,7 @@ def _is_part_of_name(question: str, word: str) -> bool:
 
 
 def pages_by_part(db: Database, words: list[str]) -> tuple[dict[int, str], set[str], set[str]]:
-    """Find the pages that a word names, as a person's first or last name or as the first word of another title.
+    """Find the pages that each word names, as a person's first or last name or as the first word of any other title.
 
     Return three values: the pages that a word names uniquely, each with that word; the words that name
     several pages; and the words that name several people.

@@ -117,8 +117,8 @@ def rerank(
 ) -> tuple[Ranking, str]:
     """Return the ranking with its best pages reordered, and a note if that was not possible for all of them.
 
-    Pages asked for by name (`exact`) keep their place. The reordered pages receive the same set of scores in
-    their new order, so they stay before all other pages.
+    Pages asked for by name (`exact`) keep their place. The scores of the reordered pages are reassigned to them in
+    their new order, so these pages stay before all other pages.
     """
     best = best_first(ranking.pages)
     first = [page for page in best if page in ranking.best and page not in exact][:MOST_PAGES]

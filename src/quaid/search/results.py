@@ -692,7 +692,7 @@ class ResultBuilder:
     def _matches_struck(self, statement: str) -> bool:
         """Return True if the struck words of a statement match the question at least as well as its other words.
 
-        They must also have more than LEAST_STRUCK of the question's words.
+        The struck words must also include more than LEAST_STRUCK of the question's words.
         """
         if "~~" not in statement:
             return False
