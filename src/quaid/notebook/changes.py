@@ -534,7 +534,7 @@ class _Statement:
         return any({"NOT", "DO_NOT"}.intersection(word.classes) for word in self._words)
 
     def _same_names(self, other: "_Statement", count: int) -> bool:
-        """Return True if `other` capitalizes the same names among the first `count` words of this statement."""
+        """Return True if `other` capitalizes all names that the first `count` words of this statement capitalize."""
         names = [word.text for word in self._words[:count] if "NAME" in word.classes]
         return all(
             re.search(rf"(?<!\w){re.escape(name.title())}", statement._text)
