@@ -710,7 +710,7 @@ def merge_files(base: str, ours: str, theirs: str) -> tuple[str, int] | None:
             marked = "\n".join(filter(None, [start, texts[0], middle, texts[1], end]))
             truth = truth.replace(merge.conflict_text(conflict), marked, 1)
     timeline = merge.merge_timeline(old.timeline, one.timeline, other.timeline)
-    # The file whose front matter is changed; the other one still has the front matter of the base.
+    # Patch the version that changed the front matter; if that is only `theirs`, `ours` still has that of the base.
     frame = theirs if _front_matter_lines(ours) == _front_matter_lines(base) else ours
     try:
         text = patch(frame, frontmatter, truth, timeline)

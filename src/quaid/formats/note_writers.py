@@ -73,7 +73,7 @@ def with_links(text: str, write: Callable[[re.Match[str]], str]) -> str:
         if match and (not fence or match[1].startswith(fence)):
             fence = "" if fence else match[1]
         elif not fence and "[[" in line:
-            parts = _CODE.split(line)  # every other part is code
+            parts = _CODE.split(line)  # the second, fourth and so on are code
             line = "".join(
                 f"`{part}`" if place % 2 else _WIKI.sub(write, part) for place, part in enumerate(parts)
             )
