@@ -443,7 +443,7 @@ def _is_selected(page: PageKey, only: set[str] | None) -> bool:
 
 
 def shorten_problems(problems: list[str]) -> list[str]:
-    """Return the first problems, and a line with the number of the others if there are two or more."""
+    """Return the first SHOWN_PROBLEMS problems and a line with the number of the rest, or all if only one is left."""
     more = len(problems) - SHOWN_PROBLEMS
     return [*problems[:SHOWN_PROBLEMS], f"and {more:,} more problems"] if more > 1 else problems
 

@@ -134,7 +134,7 @@ def _import(make_run: "Callable[[], ImportRun]") -> ImportReport:
 # Exports of other programs
 
 VAULT_SOURCES = ("obsidian", "logseq", "basic-memory", "org-roam", "okf")
-"""Sources of which a user may have several. Each of the other sources is a single account."""
+"""Sources of which a user may have several, told apart by file name. Any other source is treated as one account."""
 
 
 SOURCES_WITH_DATA = ("obsidian", "okf")
