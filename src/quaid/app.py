@@ -374,7 +374,7 @@ class Brain:
     def bound(self, only: "Only") -> "Brain":
         """Return a Brain restricted to a part of the memory, or this Brain if it has the same restriction.
 
-        This Brain keeps the MAX_BOUND restricted Brains that were used last open, and closes them with itself.
+        The MAX_BOUND restricted Brains that were used last stay open until this Brain is closed.
         """
         if only == self.settings.only:
             return self
