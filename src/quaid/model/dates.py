@@ -351,7 +351,7 @@ def _day_named_after(match: "re.Match[str]", today: str) -> str:
 
 
 def _shift_month(day: str, by: int) -> str:
-    """Return a day `by` months later (earlier if negative), or the last day of that month if the month is too short."""
+    """Return a day `by` months later (earlier if negative), or the last day of that month if it is too short."""
     months = int(day[:4]) * 12 + int(day[5:7]) - 1 + by
     month = f"{months // 12:04}-{months % 12 + 1:02}"
     return min(f"{month}-{day[8:]}", _month_end(month))
