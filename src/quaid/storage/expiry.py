@@ -333,7 +333,7 @@ _LET_EXPIRE_BY_AGENT = (
     " AND (EXISTS (SELECT 1 FROM page_authors WHERE page_id = p.id AND agent = '')"
     " OR NOT EXISTS (SELECT 1 FROM page_authors WHERE page_id = p.id AND version = 1))"
 )
-"""SQL condition for an expired page not written by agents alone whose latest version is by an agent."""
+"""SQL condition for a page with a version by a person whose latest version, by an agent, has an expiry date."""
 
 _ROWS_SQL = (
     "SELECT e.id, e.kind, e.page_id, c.name, p.slug, p.title, e.reason, e.hidden_at, coalesce(e.part, ''),"  # noqa: S608 (fixed parts)

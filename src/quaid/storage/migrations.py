@@ -286,7 +286,10 @@ def _fetch_rows(tx: Transaction, sql: str, params: tuple[int | str, ...] = ()) -
 
 
 def extend_v8(tx: Transaction) -> None:
-    """Add the tables and columns of schema 9: authors of versions and facts, and proposals."""
+    """Add the tables and columns of schema 9: authors of versions and facts, and proposals.
+
+    Also recompute types and links, because their rules have changed.
+    """
     statements = schema_statements()
     for name in ("page_authors", "proposals", "proposals_open"):
         tx.execute(statements[name])

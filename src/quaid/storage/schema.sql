@@ -237,7 +237,7 @@ CREATE TRIGGER embedding_models_au AFTER UPDATE OF active ON embedding_models WH
     VALUES ('embedding_model', new.name), ('embedding_dimensions', CAST(new.dimensions AS TEXT));
 END;
 
--- derived: vectors of chunks with 384 dimensions; tables for other dimensions are created when needed
+-- derived: vectors of chunks and their entries with 384 dimensions; other tables are created when needed
 CREATE TABLE page_embeddings_vec_384 (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     model TEXT NOT NULL REFERENCES embedding_models (name),
@@ -354,7 +354,7 @@ CREATE TABLE import_manifest (
     created_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- kept: the bytes of imported files and of page versions; never changed
+-- kept: the bytes of imported files and of page versions; changed only to erase lines
 CREATE TABLE raw_imports (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     collection_id INTEGER NOT NULL DEFAULT 1 REFERENCES collections (id),

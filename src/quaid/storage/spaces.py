@@ -43,7 +43,7 @@ class PageState(NamedTuple):
     """Hash of the local page when it was last in sync with the hub."""
     deleted: bool
     base: bytes
-    """The bundle of the revision; b"" if no common ancestor is known."""
+    """The bundle of the revision, from which merges start; b"" if this device and the hub have none in common."""
     has_open_links: bool = False
     """True if the target of a link was missing on this device when the page was last written."""
 
@@ -309,7 +309,7 @@ class SharedState(NamedTuple):
     collection: str
     right: str
     waiting: int
-    """Number of pages that are not on the hub yet."""
+    """Number of pages with changes that are not on the hub, neither as revisions nor as proposals."""
     synced_at: str | None
     problem: str | None
 

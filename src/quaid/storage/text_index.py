@@ -252,10 +252,10 @@ class TextIndex:
             raise InvalidSearch(query=query, problem=str(failure).rstrip(".")) from failure
 
     def count(self, expression: str, filters: SearchFilters) -> int:
-        """Estimate the number of matching pages from a few windows of ids.
+        """Estimate the number of matching rows (pages, chunks or turns) from a few windows of ids.
 
-        The time of an exact count grows with the number of matches; this estimate takes a third of a
-        millisecond for any word.
+        Filters can be used only with an index of pages. The time of an exact count grows with the number of matches;
+        this estimate takes a third of a millisecond for any word.
         """
         index, highest = self._index, self.highest_id()
         if highest <= COUNT_WINDOWS * COUNT_WINDOW:

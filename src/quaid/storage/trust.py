@@ -81,7 +81,7 @@ def of_sources(tx: "Transaction", sources: Iterable[str]) -> int:
 
 
 MOST_SENTENCES = 60
-"""Number of new lines per write of an agent that are compared with text from the web."""
+"""At most this many new lines per write of an agent are compared with text from the web."""
 ENOUGH_WORDS, FEWEST_WORDS = 0.8, 4
 """A sentence repeats a line if they share ENOUGH_WORDS of the words of the shorter one.
 
@@ -201,7 +201,10 @@ def written_as(tx: "Transaction", trust: int, *, at_most: bool = False) -> Itera
 
 
 def class_of_member(tx: "Transaction", person: str, agent: str) -> int:
-    """Return the class of a change in a shared space: PERSON, or IMPORTED for other members, DERIVED for agents."""
+    """Return the class of a change in a shared space.
+
+    It is PERSON for the owner of this memory, IMPORTED for other members, and DERIVED for agents.
+    """
     if agent:
         return DERIVED
     own = tx.one("SELECT 1 FROM spaces WHERE person = ?", (person,))

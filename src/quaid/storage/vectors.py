@@ -387,7 +387,8 @@ def keep_half_vectors(
 ) -> int:
     """Store vectors from other devices, given as content hash and 16-bit floats. Return the number of new rows.
 
-    Vectors whose hash is not in `wanted`, or with a wrong size or infinite values, are skipped.
+    The model is registered, and activated if no model is active. Vectors whose hash is not in `wanted`, and vectors
+    with a wrong size, infinite values or only zeros, are skipped.
     """
     import numpy as np
 

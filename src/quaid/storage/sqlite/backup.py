@@ -246,7 +246,7 @@ def all_copies_of(path: str, folders: "Iterable[str]") -> list[str]:
 
 
 def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | None:
-    """Return path and modification time of the newest copy of this memory in `folders`, or None."""
+    """Return path and modification time of the newest of backups_of(), or None."""
     return next(backups_of(path, folders), None)
 
 

@@ -640,8 +640,8 @@ class Database:
     def create(cls, path: str, now: str, memory_id: str = "", cipher: "CipherHeader | None" = None) -> Self:
         """Create a new memory and its parent folders, and open it.
 
-        `memory_id` also identifies copies of the memory. With `cipher`, the memory is encrypted with the key for
-        that header.
+        `memory_id` is the id of the memory, by which its copies are recognised; "" for none. With `cipher`, the
+        memory is encrypted with the key for that header.
         """
         from quaid.storage.migrations import create_database
 

@@ -118,7 +118,10 @@ _known_keys: dict[bytes, bytes] = {}
 
 
 def find_key(path: str, header: CipherHeader) -> bytes:
-    """Return the key of an encrypted memory. Raise MissingKey or WrongKey if no source has it."""
+    """Return the key of an encrypted memory. Raise MissingKey or WrongKey if no source has it.
+
+    Raise NoCipher if the installed apsw cannot read encrypted memories.
+    """
     require_cipher(path)
     if header.raw in _known_keys:
         return _known_keys[header.raw]

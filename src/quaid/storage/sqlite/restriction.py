@@ -314,10 +314,10 @@ class RestrictedTransaction(Transaction):
         )
 
     def _links_view(self, columns: list[str]) -> str:
-        """Return the query for links between visible pages.
+        """Return the query for the links between visible pages, and for text links from them to hidden pages.
 
-        Links to hidden pages are included too, because the text of a page shows them. Their targets are resolved as
-        if only the visible pages existed; see _refresh_links().
+        The text of a visible page shows such a link anyway. Its target is resolved as if only the visible pages
+        existed; see _refresh_links().
         """
         start, end = (self._condition.has_page(f"links.{name}") for name in ("from_page_id", "to_page_id"))
         names = ", ".join(columns)
@@ -331,7 +331,7 @@ class RestrictedTransaction(Transaction):
     # Full-text indexes
 
     def _refresh(self, index: str) -> None:
-        """Bring a temporary index up to date with the visible rows."""
+        """Bring a temporary index, or with LINKS the targets of links, up to date with the visible rows."""
         if index == text_index.TURNS:
             return
         self._rows("SELECT 1 FROM main.config LIMIT 1")  # a read makes writes of other connections visible
