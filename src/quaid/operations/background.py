@@ -35,14 +35,14 @@ REST_SECONDS = 60
 """Queries do not use an embedding model for this many seconds after it failed to respond."""
 
 RECENT_SECONDS = 600
-"""While many vectors are missing, a query creates those of pages saved within this many seconds."""
+"""While many vectors are missing, a query creates only vectors of pages saved at most this many seconds ago."""
 
 SLOW_SECONDS = 1.0
 """A model that takes at least this many seconds to fail counts as not responding."""
 
 
 def is_embedding_on(brain: Brain) -> bool:
-    """Return True if vectors may be created in the background. Return False while semantic search is off."""
+    """Return True unless background embedding or semantic search is turned off."""
     return brain.option(BACKGROUND_SETTING) != "off" and bool(brain.model_name)
 
 

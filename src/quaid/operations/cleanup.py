@@ -416,7 +416,7 @@ class ForgetRecord(NamedTuple):
     They are not deleted, so the next import would bring the page back.
     """
     problem: str = ""
-    """Why deleted bytes may remain in the database file."""
+    """Why deleted bytes may remain in the database file, or ""."""
     ask: bool = False
     hub: str = ""
     """A sentence that says whether the hub and the other devices erased a page of a shared space, or ""."""

@@ -322,7 +322,7 @@ class FoldersRecord(NamedTuple):
     notes: int
     """Number of markdown and org files directly in the folder."""
     collection: str
-    """The collection whose folder is this one or contains it, or ""."""
+    """The collection whose folder is `path` or contains it, or ""."""
 
 
 MAX_FOLDERS_LISTED = 500

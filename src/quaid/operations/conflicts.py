@@ -31,7 +31,7 @@ PAGE_ENDINGS = (".md", ".markdown")
 class MergeDriverRecord(NamedTuple):
     path: str
     conflicts: int
-    """The number of conflicts that are marked in the file. -1 if git could not merge the file either."""
+    """The number of conflicts that are marked in the file; -1 if neither Quaid nor git could merge it."""
 
     @property
     def exit_status(self) -> int:
@@ -184,7 +184,7 @@ def _git(brain: Brain, root: str, *arguments: str, may_fail: bool = False) -> st
 class ConflictCopy(NamedTuple):
     collection: str
     path: str
-    """The conflict copy."""
+    """Path of the conflict copy."""
     page: str
     """Address of the page of which it is a copy; "" if there is none."""
     state: Literal["found", "merged", "left"]

@@ -85,7 +85,7 @@ class ConversationRemoveRecord(NamedTuple):
     conversation: ConversationRow
     ask: bool = True
     problem: str = ""
-    """Why deleted bytes may remain in the database file."""
+    """Why deleted bytes may remain in the database file, or ""."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:
@@ -170,9 +170,9 @@ def _transcript_folders(brain: Brain) -> list[str]:
 
 
 def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
-    """Add folders to the setting conversation_folders unless it covers them or the memory is read-only.
+    """Add folders to the setting conversation_folders, unless it has them or folders above them already.
 
-    Return the added folders, and why a folder could not be added, or "".
+    In a read-only memory, no folder is added. Return the added folders, and why a folder could not be added, or "".
     """
     covered = list(map(os.path.realpath, _transcript_folders(brain)))
     new = []

@@ -82,7 +82,7 @@ class CorrectRecord(NamedTuple):
     """Statements to choose from, if none matches clearly. To correct one, call again with its id."""
     note: str = ""
     still_says: tuple[CorrectionCandidate, ...] = ()
-    """Other facts and lines that still state the old value. They were not changed."""
+    """Facts and lines that were not changed and still state the old value."""
     more: int | None = None
     """The number of candidates that are not listed, or None if all are."""
     merge_proposal: int | None = None
@@ -151,7 +151,7 @@ def address_of(page: PageRow) -> str:
 
 
 def candidate(item: StoredFact | StoredStatement) -> CorrectionCandidate:
-    """Convert a fact or line for a result."""
+    """Return a fact or line in the form that results contain."""
     return CorrectionCandidate(item.id, item.text, address_of(item.page))
 
 
@@ -223,7 +223,7 @@ _SAME_AS = re.compile(
 def propose_merge_of(brain: Brain, sentence: str) -> CorrectRecord | None:
     """Propose to merge two pages if a sentence says that they are about the same thing, else return None.
 
-    The pages are merged at once if the setting `agents_may` grants that.
+    The pages are merged at once if the setting `agents_may` contains "merge".
 
     Examples are "Bob is the same person as Robert" and "Bob and Robert are the same person".
     """

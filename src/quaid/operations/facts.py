@@ -1,6 +1,7 @@
 """Facts with their validity interval and source, contradictions between them, and receipts.
 
-A receipt says which facts a write replaced or contradicts, which still hold, and which pages are similar.
+A receipt says which facts a write replaced or contradicts, which other facts still hold, and which pages are
+similar to the written ones.
 """
 
 import time
@@ -593,7 +594,7 @@ class ContradictionsRecord(NamedTuple):
     checked_at: str | None
     """When the whole memory was last checked."""
     changed_pages: int = 0
-    """Number of pages that changed since then."""
+    """Number of pages that changed since `checked_at`."""
 
 
 @op("read", command="contradictions", examples=("quaid contradictions", "quaid contradictions --limit 5"))

@@ -398,7 +398,7 @@ class BenchRecord(NamedTuple):
     by_words: Quality
     """The result for questions of words from one sentence, without words of the title, asked with `query`."""
     by_words_search: Quality
-    """The result for the same questions, asked with `search`."""
+    """The result for the questions of `by_words`, asked with `search`."""
     golden_passed: int
     golden_asked: int
     load_ms: float

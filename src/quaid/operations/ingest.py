@@ -43,7 +43,7 @@ MIN_WORD_OVERLAP = 0.5
 """New content counts as a new edition of a source if at least this share of the words is equal."""
 
 MAX_TEXTS_COMPARED = 1_000
-"""Texts with the same source_ref get at most this many pages."""
+"""Different texts with the same source_ref become at most this many pages."""
 
 
 class PageOutcome(NamedTuple):
@@ -601,7 +601,7 @@ def _source_kind(type: str) -> str:
 
 
 def _derived_ref(kind: str, day: str | None, title: str) -> str:
-    """Return the name of a source that has none, as in meeting/2026-04-25-call-with-alice."""
+    """Return a name for a source without a given name, as in meeting/2026-04-25-call-with-alice."""
     name = slugs.segment(title[:MAX_DERIVED_TITLE]).strip("-")
     return f"{kind}/{'-'.join(filter(None, (day, name))) or 'source'}"
 
@@ -708,7 +708,9 @@ def clip_arguments(
 
 
 def web_address(source: str) -> str:
-    """Return the URL of a web page without its user name, and without its fragment unless that is a path."""
+    """Return the URL of a web page without its user name, and without its fragment unless the fragment is a
+    path.
+    """
     address = source.strip()
     parts = urlsplit(address) if documents.is_address(address) else None
     if parts is None or not parts.hostname or not address.isprintable() or " " in address:
@@ -869,7 +871,7 @@ def _source_of_bytes(kind: str, ref: str, file_path: str, data: bytes) -> Ingest
 def _read_source_bytes(path: str, allow_private: bool) -> tuple[str, str, bytes]:
     """Return the name, the media type if a server named it, and the bytes of a file, a URL or standard input.
 
-    Of a mailbox only the beginning is returned.
+    Of a mailbox file, only the beginning is returned.
     """
     if documents.is_address(path):
         return documents.fetch(path, allow_private=allow_private)

@@ -430,7 +430,7 @@ class RerankRecord(NamedTuple):
     model: str
     key_env: str
     time_limit: float
-    """Seconds for one question."""
+    """Maximum seconds that reranking may take for one question."""
     ready: bool
     problem: str | None
 

@@ -73,7 +73,7 @@ class RememberRecord(NamedTuple):
     One of todo, shopping, contact, order, preference, pattern, fact, list, removal, question and correction.
     """
     near: tuple[str, ...] = ()
-    """Other categories that are nearly as likely."""
+    """Categories that are nearly as likely as `category`."""
     action: RememberAction = "added"
     note: str = ""
     """A hint for the caller, for example that another line contradicts the sentence; "" if there is none."""
@@ -81,7 +81,7 @@ class RememberRecord(NamedTuple):
     replaced: tuple[ReplacedStatement, ...] = ()
     """The line that was ticked, struck or replaced, and the fact that was ended."""
     similar: tuple[str, ...] = ()
-    """Other lines with nearly the same content, each as `path:line: text`."""
+    """Lines with nearly the same content as the added line or on its subject, each as `path:line: text`."""
     slug: str = ""
     """The slug of the page made from the file `path`."""
     about: str = ""
@@ -89,7 +89,7 @@ class RememberRecord(NamedTuple):
     contradicts: tuple[CorrectionCandidate, ...] = ()
     """Facts and lines with another value, on the page `about` or in the notebook. `correct` accepts their ids."""
     open_facts: tuple[OpenFact, ...] = ()
-    """Other facts of the page `about` that still hold."""
+    """Facts of the page `about` that still hold and do not contradict the sentence."""
     still_says: tuple[OldLine, ...] = ()
     """Lines of the page `about` that still state the value of an ended fact."""
     merge_proposal: int | None = None

@@ -64,7 +64,7 @@ class BriefingRecord(NamedTuple):
     actions: BriefingPart
     contradictions: BriefingPart
     review: BriefingPart
-    """Writes of agents that await review. An agent sees only its own."""
+    """Writes of agents that await review. An agent sees only its own writes."""
     gaps: BriefingPart
     """Questions that the memory could not answer, if their text is stored (setting log_gaps)."""
     stale: BriefingPart
@@ -179,7 +179,7 @@ def _waiting_erasures(brain: Brain) -> frozenset[str]:
 
 
 def _waiting(brain: Brain, limit: int) -> BriefingPart:
-    """Return the proposals that await review, oldest first. An agent gets only its own."""
+    """Return the proposals that await review, oldest first. An agent gets only its own proposals."""
     items = [
         BriefingLine(
             slugs.address(row.collection or "default", row.slug) if row.slug else "",
@@ -325,7 +325,7 @@ def _next_steps(record: BriefingRecord, limit: int) -> tuple[str, ...]:
 
 
 TODAY_DAYS = 30
-"""Items due within this many days are listed as due; others are listed as due later."""
+"""Items due within this many days are listed as due; items with a later date are listed separately."""
 LAST_DAY = "9999-12-31"
 FIRST_LOOK_DAYS = 7
 """On the first visit, changes of the last FIRST_LOOK_DAYS days count as new."""
@@ -672,7 +672,9 @@ def _closed_statuses(page: PageRow) -> tuple[str, ...]:
 
 
 def _ticked_text(old: PageRow, words: str, line: int | None, undo: bool) -> tuple[str, str, int, bool]:
-    """Tick or untick a to-do. Return truth and timeline of the page, the line, and whether it changed."""
+    """Tick or untick a to-do. Return truth and timeline of the page, the line number, and whether the text
+    changed.
+    """
     texts = [old.truth, old.timeline]
     matches = [
         (part, item)
@@ -834,9 +836,9 @@ class MapRecord(NamedTuple):
     links: tuple[int, ...]
     """Six numbers for each link.
 
-    These are the indexes of both pages in `nodes`, that of the relationship in `relationships`, and three
-    dates: the start (stated or derived), the end, and the stated start. A date is the number of days since
-    0000-12-31; 0 means unknown.
+    These are the indexes of both pages in `nodes`, the index of the relationship in `relationships`, and
+    three dates: the start (stated or derived), the end, and the stated start. A date is the number of days
+    since 0000-12-31; 0 means unknown.
     """
     pages: int
     """Number of pages in the memory."""

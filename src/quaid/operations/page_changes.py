@@ -421,7 +421,9 @@ PUT_PARTS = ("compiled_truth", "append", "timeline_append", "frontmatter")
 
 
 def _check_put_parts(content: str | None, parts: tuple[Any, ...], assertions: list[Any] | None) -> None:
-    """Raise InvalidArgument unless a put has either the whole page or parts of it."""
+    """Raise InvalidArgument unless a put has either the whole page, or parts of it that go together, or only
+    facts.
+    """
     if content is None and all(part is None for part in parts) and not assertions:
         raise errors.InvalidArgument(name="content", problem="is required, or a part of the page")
     sent = [name for name, part in zip(PUT_PARTS, parts, strict=True) if part is not None]

@@ -139,7 +139,7 @@ class PageRecord(NamedTuple):
     truth_updated_at: str
     timeline_updated_at: str
     trust: TrustName = "person"
-    """The lowest trust class of its lines; `blame` shows that of each line."""
+    """The lowest trust class of the page's lines; `blame` shows the class of each line."""
 
     def agent_view(self) -> dict[str, Any]:
         """Return the fields that agents need. The summary is left out, because other fields contain its words."""
@@ -275,8 +275,8 @@ def _path_inside(path: str, root: str) -> str:
 def _line_range(lines: str) -> tuple[str, int, int]:
     """Return part, first and last line of a range such as 10-40, 10-, 10 or timeline 2-5.
 
-    Lines are numbered as in facts and search results, from the first line of the truth or of the timeline. Without
-    a part, they are those of the truth followed by the timeline.
+    Lines are numbered as in facts and search results, from the first line of the truth or of the timeline.
+    Without a part, the truth and the timeline after it are numbered as one text.
     """
     part, _, numbers = f" {lines.strip()}".rpartition(" ")
     first, dash, last = (number.strip() for number in numbers.partition("-"))

@@ -1,4 +1,6 @@
-"""Answer questions by text and vector search within a token budget, and record those without an answer (gaps)."""
+"""Answer questions by text and vector search within a token budget, and record questions without an answer
+(gaps).
+"""
 
 import os
 from contextlib import suppress

@@ -1014,7 +1014,8 @@ def unlink_token(path: str) -> bool:
 
 ACCESS_SECONDS = 3_600
 LATE_REFRESH_SECONDS = 10
-"""A replaced refresh token that is reused within this time is refused. Later, its use also ends the grant.
+"""A replaced refresh token that is reused within this time is only refused. After this time, its reuse also ends
+the grant.
 
 The delay allows two processes of one client to refresh at the same time.
 """
