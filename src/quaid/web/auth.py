@@ -2,9 +2,9 @@
 
 Another site that is open in the browser can send requests to this machine. That site cannot forge Host (which
 reveals DNS rebinding), Origin or Sec-Fetch-Site, does not have the token, and because of SameSite=Strict the browser
-does not send the cookie with its requests. Cookies are not separated by port: a browser sends those of 127.0.0.1 to
-every server there. Therefore sessions exist only on a random host name, and a change needs the CSRF token of
-the session in addition to the cookie.
+does not send the cookie with its requests. Cookies are not separated by port: a browser sends the cookies of
+127.0.0.1 to every server at that address. Therefore sessions exist only on a random host name, and a change
+needs the CSRF token of the session in addition to the cookie.
 """
 
 import asyncio

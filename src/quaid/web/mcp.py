@@ -118,7 +118,7 @@ class McpSessions:
 
         A program that opens sessions without ending them therefore affects only its own sessions. The client
         of the ended session gets a 404 and sends initialize again. Sessions with running requests are never
-        ended; if all sessions have some, raise TooMany.
+        ended; if all sessions have running requests, raise TooMany.
         """
         idle = {id: session for id, session in self._open.items() if not session.running}
         if not idle:
@@ -330,8 +330,8 @@ def _sessions(request: Request) -> McpSessions:
 def _session_owner(request: Request) -> str:
     """Return a hash of the caller's credentials and scope.
 
-    A session can only be continued with the token that opened it, or a later one of the same OAuth grant, and
-    not after that token's scope has changed.
+    Only the token that opened a session, or a later token of the same OAuth grant, can continue it. After a
+    change of the token's scope or of the part of the memory that it may see, the session cannot be continued.
     """
     token = request.headers.get("authorization", "").partition(" ")[2].strip()
     credentials = request.state.grant or token or request.state.session

@@ -226,7 +226,7 @@ def _checked_registration(body: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def plain_name(text: str) -> str:
-    """Return the name of a client on one line, without invisible characters and those that change text direction."""
+    """Return a client's name on one line, without characters that are invisible or change the direction of text."""
     shown = "".join(
         letter if unicodedata.category(letter)[0] not in "CZ" else " "
         for letter in unicodedata.normalize("NFKC", text[: 4 * MAX_NAME])

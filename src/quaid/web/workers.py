@@ -376,7 +376,9 @@ class WorkerQueue:
             task.stop()
 
     def is_over(self, deadline: float) -> bool:
-        """Return True if all threads end before the deadline. Kill processes that are busy KILL_SECONDS before it."""
+        """Return True if all threads end before the deadline. Kill processes still busy KILL_SECONDS before
+        the deadline.
+        """
         for thread in self._threads:
             thread.join(max(0.0, deadline - KILL_SECONDS - time.monotonic()))
         for worker in list(self._workers):

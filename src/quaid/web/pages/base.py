@@ -507,7 +507,8 @@ def format_day(text: str | None) -> str:
 def format_ago(text: str | None, now: float | None = None) -> str:
     """Return roughly how long ago a timestamp was, such as "3 hours ago".
 
-    Return the date if that is more than 30 days or in the future, and "never" if there is no timestamp.
+    Return the date if the timestamp is more than 30 days old or in the future, and "never" if there is no
+    timestamp.
     """
     if not text:
         return "never"
@@ -619,7 +620,7 @@ LinkResolver = Callable[[str], LinkTarget | None]
 
 
 def slug_words(name: str) -> str:
-    """Return a name that has no page as words, for example "alice berg" for `people/alice-berg`.
+    """Return the words in a name that belongs to no page, for example "alice berg" for `people/alice-berg`.
 
     In a name with spaces, hyphens and underscores are kept.
     """

@@ -1,7 +1,7 @@
 """Show, create and edit a page: text, timeline, links, facts, history and images.
 
-An edit of a version that is no longer current is merged with the current one. If both changed the same text, nothing
-is written, and both versions are shown side by side.
+An edit of a version that is no longer current is merged with the current version. If both versions changed the same
+text, nothing is written, and both versions are shown side by side.
 """
 
 import asyncio
@@ -398,8 +398,8 @@ class MergedEdit(NamedTuple):
 def _merge_edit(form: Form, before: str, now: Any) -> MergedEdit | None:
     """Merge the submitted text, which was based on `before`, with the current page.
 
-    Return None if `before` is empty or a text cannot be parsed. Timeline entries that the submitted text leaves out
-    are removed only if the form says so.
+    Return None if `before` is empty or a text cannot be parsed. Timeline entries that the submitted text
+    leaves out are removed only if `replace_timeline` is set in the form.
     """
     old, ours = markdown.parse(before), markdown.parse(form["text"])
     if not before or old.problem or ours.problem:

@@ -104,7 +104,7 @@ def _headline(description: str, quotes: Any) -> str:
 
 
 def _drop_shared_end(subject: str, says: str) -> str:
-    """Remove the end of the subject if the value starts with the same words."""
+    """Remove the last words of the subject if the value starts with these words."""
     whole, last = subject.split(" "), says.split(" ")
     for shared in range(min(len(whole) - 1, len(last)), 0, -1):
         if whole[-shared:] == last[:shared]:

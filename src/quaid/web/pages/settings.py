@@ -501,7 +501,9 @@ AGENT_MODES = (
 
 
 def agent_rights(settings: Iterable[Any]) -> dict[str, Any]:
-    """Return how writes of agents are handled: in general, for each client and collection, and what they may do."""
+    """Return how writes of agents are handled, in general and for each client and collection, and the agents'
+    grants.
+    """
     values = {setting.key: setting.value for setting in settings}
     prefix = "agent_writes."
     special = [
@@ -516,7 +518,7 @@ def agent_rights(settings: Iterable[Any]) -> dict[str, Any]:
 
 @route("/settings/agents", POST="owner", on_error=show_settings)
 async def set_agent_rights(request: Request) -> Response:
-    """Set how writes of agents are handled: of all, or of one client or collection."""
+    """Set how writes are handled: those of all agents, those of one client, or those in one collection."""
     form = await read_form(request)
     kind, name = form["kind"], form["name"].strip()
     mode = form["mode"]
