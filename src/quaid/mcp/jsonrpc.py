@@ -207,9 +207,7 @@ def request_id(value: Any) -> RequestId | None:
 
 
 def parse_message(value: Any) -> tuple[RequestId | None, Message]:
-    """Return the ID for the response to a message, and the request; for an invalid message, the error to
-    respond with.
-    """
+    """Return the ID for the response to a message, and the request, or an RpcError if the message is invalid."""
     if not isinstance(value, dict):
         return None, RpcError(INVALID_REQUEST, "Invalid request: a message is a JSON object")
     id = request_id(value.get("id"))

@@ -172,7 +172,7 @@ def _result(connection: Connection, brain: Brain, request: Request) -> dict[str,
 
 
 def _handle(handler: Handler, call: MethodCall) -> dict[str, Any]:
-    """Run a handler. If no write has created the memory yet, run the handler with an empty temporary one."""
+    """Run a handler. If no write has created the memory yet, run the handler with an empty temporary memory."""
     try:
         return handler(call)
     except MissingDatabase:
