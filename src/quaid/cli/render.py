@@ -134,7 +134,7 @@ _table_width: ContextVar[int] = ContextVar("table_width", default=0)
 def render(record: Any, width: int | None = None) -> str:
     """Return a record as text. Tables are at most `width` columns wide; 0 means no limit.
 
-    A nested record is rendered without `width`, and uses that of the outer record.
+    A nested record is rendered without `width`, and has the width of the outer record.
     """
     if width is not None:
         mark = _table_width.set(width)
@@ -152,8 +152,8 @@ def render(record: Any, width: int | None = None) -> str:
 def _renders(*names: str) -> Callable[[Callable[[Any], Lines]], Callable[[Any], Lines]]:
     """Register a function for records by class name, so that their modules need not be imported here.
 
-    Empty strings that the function yields are dropped. To print a blank line, it adds a line break to another
-    line.
+    Empty strings that the function yields are dropped. To print a blank line, the function adds a line break
+    to the line before or after it.
     """
 
     def register(function: Callable[[Any], Lines]) -> Callable[[Any], Lines]:
@@ -870,7 +870,9 @@ def _trust(record: Any) -> str:
 
 
 def _with(version: Any, several_devices: bool) -> str:
-    """Return the agent that wrote a version or line for its author, and the device if there are several."""
+    """Return the agent that wrote a version or line for its author, and the device if several devices wrote
+    the page.
+    """
     agent = f" with {version.agent}" if version.agent not in ("", version.author) else ""
     return agent + (_optional(" on {}", version.device) if several_devices else "")
 
