@@ -64,7 +64,9 @@ def metadata(result: Any) -> dict[str, Any]:
 
 
 def session_work(memory: Memory, work: Callable[..., Result], *args: Any, scope: Scope = "write") -> Result:
-    """Call `work` with a Brain and `args`. Raise NotAllowed if it writes and the memory is read-only."""
+    """Call `work` with a Brain and `args`. Raise NotAllowed if `scope` allows writes and the memory is
+    read-only.
+    """
     if memory._scope == "read" != scope:
         raise NotAllowed(name="session", needed="write", granted="read")
     return memory._run(lambda brain: work(brain, *args), scope)

@@ -54,7 +54,9 @@ class QuaidSession:
         self._memory = memory
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """Return the items, oldest first; at most the last `limit` (default: the limit in the session settings)."""
+        """Return the items, oldest first. With a limit (default: that of the session settings), omit the
+        oldest items.
+        """
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         items: list[Any] = await self._work(conversations.session_items, limit, scope="read")
