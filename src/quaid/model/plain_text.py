@@ -442,7 +442,7 @@ _SINGLE = bytes(range(0xCA, 0xEA)) + b"\xee\xef"  # lead bytes of most other scr
 _DOUBLE = b"\xea\xeb\xec\xed\xf0\xf1\xf2\xf3\xf4"  # lead bytes of Hangul syllables and emoji
 
 TokenMeasure = Callable[[int, int], int]
-"""A function that returns the number of tokens between two offsets."""
+"""A function that returns the estimated number of tokens between two offsets."""
 
 
 def count_tokens(text: str) -> int:
