@@ -91,7 +91,7 @@ Reader = Callable[[list[InputFile]], Iterator[Item]]
 def make_page(
     path: str, front: dict[str, Any], text: str, created: str = "", names: Iterable[str] = ()
 ) -> ForeignPage:
-    """Return a page with its front matter; entries without a value are left out."""
+    """Return a page with this front matter, without the keys that have no value."""
     kept = {key: value for key, value in front.items() if value not in (None, "", [], {})}
     if created:
         kept.setdefault("created", created)

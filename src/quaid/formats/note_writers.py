@@ -297,7 +297,7 @@ def is_okf_name_taken(name: str, front: dict[str, Any], truth: str) -> bool:
 
 
 def free_okf_stem(stem: str, taken: set[str]) -> str:
-    """Return the path, without extension, for a page whose name is reserved."""
+    """Return a path for a page whose name is reserved, without extension and not in `taken`."""
     new = stem + OKF_OTHER_NAME
     while new in taken:
         new += OKF_OTHER_NAME
@@ -350,7 +350,7 @@ def okf_index(
 ) -> str:
     """Return the list of a folder: its concepts (title, file, description) and its subfolders.
 
-    Each subfolder has a name and the number of concepts in it.
+    `folders` are the names of the subfolders, each with the number of concepts in it.
     """
     lines = [OKF_WRITTEN_LIST, "", f"# {folder.rpartition('/')[2] or 'Concepts'}", ""]
     for title, name, description in concepts:

@@ -802,7 +802,7 @@ def _thread_text(heading: OrgHeading) -> str:
 
 
 def _without_links(title: str) -> str:
-    """Replace links in a heading by their descriptions."""
+    """Replace links in a heading by their descriptions, or by their targets if they have none."""
     for link in reversed(parse(title).links):
         title = title[: link.start] + (link.description or link.target) + title[link.end :]
     return title.strip()
