@@ -233,7 +233,7 @@ BULK_TEXTS = 8  # from this number of texts on, opening the model for bulk use s
 MANY_QUESTIONS = 8
 RECENT_QUESTIONS = 256  # number of questions whose vectors are cached
 MOST_TOKENS = 8192  # a run with more tokens takes gigabytes of memory
-# More than the average of any tokenizer. Longer text is truncated to this many characters per token.
+# More than the average of any tokenizer. Text is truncated to max_tokens times this many characters.
 CHARACTERS_PER_TOKEN = 24
 REMEDY = "`quaid model check {name}` tells more; until it works, questions are answered by words alone"
 
