@@ -962,8 +962,8 @@ class StatedFact(NamedTuple):
 def stated_facts(db: "Database", page_id: int, text: str, day: str, today: str) -> list[StatedFact]:
     """Return the facts about the subject of a page that a text from elsewhere states.
 
-    Only sentences that name the subject count, because a pronoun may refer to another person. Values that the text
-    describes as former ones are left out.
+    Only sentences that name the subject count, because a pronoun may refer to a person other than the subject.
+    Values that the text describes as former ones are left out.
     """
     entity = _page_entity(db, page_id)
     found: dict[tuple[str, str], StatedFact] = {}
