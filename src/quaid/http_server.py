@@ -445,11 +445,11 @@ class GuardedProtocol(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _replace_connection(self) -> None:
-        """Close a connection of the caller who has the most connections, if they are more than a quarter of all.
+        """Close a connection of the caller who has the most, if these are more than a quarter of all connections.
 
-        Otherwise, close an idle connection, those of unknown clients first. Of several, close the one that has been
-        idle for the longest time. All unknown clients count as one caller, and as idle while their request is
-        arriving.
+        Otherwise, close an idle connection. Idle connections are chosen before busy ones, then those of unknown
+        clients, then the one that has been idle for the longest time. All unknown clients count as one caller, and
+        as idle while their request is arriving.
         """
         others = [
             connection
