@@ -30,7 +30,7 @@ from quaid.storage.spaces import Spaces
 from quaid.storage.sqlite.connection import Database
 
 LONG = os.environ.get("QUAID_LONG") == "1"
-HISTORIES = round(2_000 * float(os.environ.get("QUAID_SHARE") or 1)) if LONG else 80
+HISTORIES = round(2_000 * float(os.environ.get("QUAID_SHARE") or 1)) if LONG else 200
 DEVICES, FEW_DEVICES = 10, 5
 NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z
 URL = "http://localhost:8765"
