@@ -1,7 +1,7 @@
 """A hub's database in PostgreSQL, which several hub processes can share.
 
 It uses plain SQL, which CockroachDB, YugabyteDB and Citus also accept. Notifications only shorten the delay until
-other processes notice a change; without them it is about a second.
+other processes notice a change. Without notifications, the delay is about a second.
 """
 
 import re
@@ -153,7 +153,7 @@ class PostgresHubStore(HubStore):
         """Do nothing: PostgreSQL overwrites erased rows after a VACUUM, which it runs in the background."""
 
     def _wake(self, space: str) -> None:
-        """Send the notification on another thread, because a commit with NOTIFY locks the whole database."""
+        """Let a separate thread send the notification, because a commit with NOTIFY locks the whole database."""
         self._changed_spaces.add(space)
         self._changed.set()
         if self._notifier is None:

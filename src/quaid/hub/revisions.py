@@ -96,7 +96,7 @@ def insert(tx: HubTransaction, table: str, columns: str, rows: Sequence[Row], en
 
 
 def audit_hash(before: str, entry: AuditEntry) -> str:
-    """Return the hash of an audit entry, which covers all fields and the hash of the entry before it."""
+    """Return the hash of an audit entry, which covers all its fields and the hash of the previous entry."""
     fields = [before, *entry._replace(hash="")]
     return hashlib.sha256(json.dumps(fields, ensure_ascii=False).encode()).hexdigest()
 
@@ -232,7 +232,7 @@ class RevisionWriter:
         return self._propose(caller, push)
 
     def store(self, author: Caller, push: Push) -> PushResult:
-        """Add a revision of a page. The caller has checked its base."""
+        """Add a revision of a page. The caller has checked that `push.base` is the newest revision."""
         self.ledger.last_seq += 1
         seq, revision = self.ledger.last_seq, push.base + 1
         who = (author.person, author.agent, author.device, self.ledger.now)

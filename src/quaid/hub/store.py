@@ -63,7 +63,7 @@ MIGRATIONS: dict[int, str] = {}
 
 OPERATOR = Caller("", "operator", "", "owner", is_admin=True)
 NODE = Caller("", "node", "", "read", is_admin=True)
-"""The caller for a hub process that reads all spaces to keep searchable copies. Tokens never map to it."""
+"""The caller for a hub process that reads all spaces to keep searchable copies. No token has this caller."""
 KINDS: tuple[SpaceKind, ...] = ("private", "team", "public")
 
 SEEN_SECONDS = 60
@@ -211,7 +211,7 @@ class HubStore(ABC):
 
     @abstractmethod
     def _scrub(self) -> None:
-        """Remove erased data from the files of the database, as far as possible while others use it."""
+        """Remove erased data from the files of the database, as far as possible while other connections use them."""
         ...
 
     @abstractmethod
@@ -405,7 +405,10 @@ class HubStore(ABC):
         return _caller_from(row)
 
     def revoke_device(self, caller: Caller, device: str) -> None:
-        """Revoke a device and its open invitations. Admins may revoke any device, people their own, agents none."""
+        """Revoke a device and its open invitations.
+
+        An admin may revoke any device, another person only devices of that person, and an agent none.
+        """
         with self._write() as tx:
             self._check_caller(tx, caller)
             row = tx.one("SELECT person FROM devices WHERE id = ?", (device,))
@@ -420,8 +423,8 @@ class HubStore(ABC):
     def devices(self, caller: Caller, space: str | None = None) -> list[Device]:
         """Return the devices of the caller's person, or the devices of all people for an admin.
 
-        With a space, return only those of its members and those that have read its pages. An owner of the space
-        also gets the devices of other people.
+        With a space, return only the devices of its members and the devices that have read its pages. An owner of the
+        space gets those of all people.
         """
         with self._read() as tx:
             if space is None:
@@ -509,7 +512,8 @@ class HubStore(ABC):
     ) -> None:
         """Set or remove the right of a person, or of an agent of a person.
 
-        Owners and admins do it for everyone. Others can leave the space, and set rights of their agents.
+        Owners and admins may do so for everyone. Other people may only leave the space, and set rights of their own
+        agents.
         """
         if right is not None:
             _check_right(right)
@@ -877,7 +881,7 @@ class HubStore(ABC):
         return [_proposal_from(row) for row in rows]
 
     def settle(self, caller: Caller, space: str, proposal: int, accept: bool) -> PushResult | None:
-        """Accept or reject a proposal. Return the result of its push, or None if it was rejected.
+        """Accept or reject a proposal. Return the result of pushing it, or None for a rejection.
 
         A proposal stays open if its push is refused, as with a base that is not the newest revision any more.
         """
@@ -942,9 +946,10 @@ class HubStore(ABC):
             return self._purges(tx, space)
 
     def _purges(self, tx: HubTransaction, space: str, uuid: str | None = None) -> list[Purge]:
-        """Return the purges of a space, or of one page, with the devices that have read pages but not the purge.
+        """Return the purges of a space, or of one page, each with the devices that have not acknowledged it.
 
-        Revoked devices are among them: they may still have a copy.
+        Only devices that have read pages of the space are listed. Revoked devices are included, because they may
+        still have a copy.
         """
         condition, params = ("AND uuid = ?", (space, uuid)) if uuid else ("", (space,))
         rows = tx.rows(
@@ -978,7 +983,10 @@ class HubStore(ABC):
     def put_vectors(
         self, caller: Caller, space: str, model: str, vectors: Sequence[tuple[bytes, bytes]]
     ) -> int:
-        """Store vectors by the hash of their text. Return the number of new ones. Sealed spaces have no vectors."""
+        """Store vectors by the hash of their text, and return the number of new vectors.
+
+        Raise InvalidArgument for a sealed space, which has no vectors on the hub.
+        """
         _check_name("model", model)
         if len(vectors) > MOST_VECTORS:
             problem = f"{len(vectors):,} at once are too many; send at most {MOST_VECTORS:,}"
@@ -1035,7 +1043,7 @@ class HubStore(ABC):
         return [AuditEntry(*row) for row in rows]
 
     def verify_audit(self) -> tuple[int, tuple[str, int] | None]:
-        """Return the number of entries, and space and number of the first one that does not match, or None.
+        """Return the number of valid entries, and space and number of the first missing or changed entry, or None.
 
         Each space has a chain of entries with consecutive numbers. The row of the space has the last number and hash,
         so that entries missing at the end are found too. The chain of the hub has an entry for each space.

@@ -171,7 +171,7 @@ class Purge(NamedTuple):
 
 
 class AuditEntry(NamedTuple):
-    """One entry of the audit log. `hash` covers the entry and the hash of the entry before it."""
+    """One entry of the audit log. `hash` covers the other fields and the hash of the previous entry."""
 
     number: int
     at: str
