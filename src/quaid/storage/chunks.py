@@ -74,7 +74,7 @@ PAGES_PER_CUT = 200
 """This many pages are split into chunks per transaction, which takes a fraction of a second."""
 
 MANY_PAGES = 64
-"""If at least this many pages are chunked at once, as after an import, the background process embeds them."""
+"""If at least this many pages are chunked at once, as after an import, the background process has to embed them."""
 
 LAST_IMPORTED_KEY = "last_imported_chunk"
 """Key in quaid_config under which the highest chunk id after the last import of many pages is stored."""

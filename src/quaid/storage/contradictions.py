@@ -112,7 +112,7 @@ LAST_CHECK_KEY = "checked_at"
 """Key in quaid_config under which the time of the last check of the whole memory is stored."""
 
 PAGES_PER_BATCH = 500
-"""The text of at most this many pages is held in RAM at once."""
+"""At most this many pages are read at once, and this many findings are quoted at once, to limit the use of RAM."""
 
 
 class Contradiction(NamedTuple):

@@ -282,7 +282,7 @@ def add(
     """Add a link and return its id.
 
     Raise LinkOverlaps or TextSaysSo if there is a link with the same pages and relationship in an overlapping
-    period. With `beside_texts`, which is used to restore links, a link derived from page text is allowed.
+    period. With `beside_texts`, which is used to restore links, a link derived from page text may overlap.
     """
     try:
         _refuse_overlap(tx, from_id, to_id, relationship, valid_from, valid_until)

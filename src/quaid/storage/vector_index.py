@@ -412,7 +412,7 @@ Beyond it, those on the shortlist are read from the database.
 """
 
 MOST_DELETED = 1_000
-"""The cached chunks are reloaded if they exceed 1.25 times the number of existing chunks by more than this."""
+"""A cached table of chunks or entries is reloaded if it has over 1.25 times the existing rows plus this number."""
 
 
 COVERAGE_SECONDS = 1.0
@@ -889,7 +889,7 @@ def _read_ids(db: "Database", sql: str, values: tuple[str, ...] = ()) -> "Array"
 
 
 TURN_RESIDENT_BYTES = 64 * 1024 * 1024
-"""Turn vectors are cached in RAM up to this size, enough for 42,000 parts of turns.
+"""Turn vectors are cached in RAM up to this size, enough for 42,000 parts of turns with 384 dimensions.
 
 Beyond it only codes are cached.
 
