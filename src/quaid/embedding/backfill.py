@@ -245,8 +245,9 @@ class Backfill:
     ) -> tuple[int, int, list[bytes]]:
         """Embed pending texts batch by batch and store the vectors.
 
-        Return how many texts were embedded, how many had received a vector in the meantime, and the content
-        hashes of the texts that the model rejected.
+        Return how many texts were embedded, how many were skipped, and the content hashes of the texts that the
+        model rejected. Texts are skipped if they received a vector in the meantime, or if the model has already
+        rejected the same content.
         """
         embedded = cached = done = 0
         refused: dict[bytes, None] = {}

@@ -768,7 +768,8 @@ class ResultBuilder:
         """Return the best line and section of a notebook file, and whether they are outdated.
 
         The entries in a chunk of a list are unrelated to each other. The section therefore has only the
-        matching entries below their heading. Outdated ones are left out if a current one matches as well.
+        matching entries below their heading. Outdated ones are left out if a current one matches as well,
+        unless the question is about the past.
         """
         if shown.chunk is None:
             return line, section, is_outdated
