@@ -65,7 +65,7 @@ def embed_missing(brain: Brain) -> None:
         model = collections.get_setting(brain.db, "embedding_model") or ""
         record_failure(brain, model, str(failure).rstrip("."))
         return
-    with suppress(QuaidError):  # already recorded
+    with suppress(QuaidError):  # Backfill.run() has recorded its failure
         use_chosen_model(brain, embedder)
         _backfill(brain, embedder).run(turns_since=turns_since(brain), patient=False)
         vectors.drop_outlived_vectors(brain.db)

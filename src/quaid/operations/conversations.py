@@ -354,7 +354,10 @@ def clear_session(brain: Brain, client: str, session: str) -> None:
 
 
 def _require_conversation(brain: Brain, name: str) -> ConversationRow:
-    """Return the conversation that a session name or prefix matches. Raise an error unless exactly one matches."""
+    """Return the conversation whose session has this name or prefix, optionally after its client and a colon.
+
+    Raise an error unless exactly one conversation matches.
+    """
     client, colon, session = name.partition(":")
     rows = Conversations(brain.db).with_session(name) if name else []
     if not rows and colon and session:

@@ -588,8 +588,8 @@ class _Finder:
         """Return lines that still state the old value, on the subject's page or on pages that name it.
 
         A line counts if it has the old value together with a word of the fact's predicate or another word of the
-        changed line; an old value of more than two words is enough. Facts whose value was in the old line but is
-        not in the new one are returned too.
+        changed line; if the old words of the correction are more than two, the old value alone is enough.
+        Facts whose value was in the old line but is not in the new one are returned too.
         """
         line, was = plan.line, plan.wording.was
         page = self.subject or plan.page or (line.page if line else None)
@@ -863,7 +863,10 @@ def _own_statements(page: PageRow, book: list[StoredStatement]) -> list[StoredSt
 
 
 def notebook_statements(brain: Brain, *, closed: bool = False) -> list[StoredStatement]:
-    """Return the statements of all notebook files except daily logs, which are a record and not corrected."""
+    """Return the statements of the notebook's files in lists, reference and knowledge, without subfolders.
+
+    Daily logs are a record and are not corrected.
+    """
     notebook = layout.find_notebook(brain.db)
     if notebook is None or not layout.folder_exists(notebook):
         return []

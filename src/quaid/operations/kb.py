@@ -548,7 +548,7 @@ class KbCaptureRecord(NamedTuple):
     path: str
     """The path to use in the :SOURCE: property of a node."""
     file: str
-    """The complete source below raw/files/, or "" if only the stub was written."""
+    """Path of the complete source below raw/files/, or "" if only the stub was written."""
     cut: bool
     commit: str
 
@@ -641,7 +641,7 @@ def kb_doctor(brain: Brain) -> Named[tuple[KbCheck, ...]]:
 
 
 def _client_checks(brain: Brain) -> list[KbCheck]:
-    """Check that connected clients have the knowledge base rule and can start the server."""
+    """Check that clients connected with --kb have the knowledge base rule and can start the server."""
     where, checks = client_paths(brain), []
     for client in CLIENTS.values():
         rule = where.path(client.rules) if client.rules else ""

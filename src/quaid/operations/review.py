@@ -111,7 +111,9 @@ class Decision(NamedTuple):
 
 
 class OpenConflict(NamedTuple):
-    """A block of text or a front-matter key that two versions of a page changed differently."""
+    """A block of text, front-matter key or property of a page, such as its slug, that two versions changed
+    differently.
+    """
 
     page: str
     version: int
@@ -119,7 +121,7 @@ class OpenConflict(NamedTuple):
     """The number of the conflict on its page, from 1."""
     part: merging.Part
     key: str
-    """The front-matter key, or "" for a block of text."""
+    """The front-matter key or the name of the property, or "" for a block of text."""
     sides: tuple[merging.ConflictSide, ...]
 
 
