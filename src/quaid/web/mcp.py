@@ -103,7 +103,9 @@ class McpSessions:
         return iter(list(self._open.values()))
 
     def begin(self, connection: Connection, owner: str) -> str:
-        """Create a session and return its id. End idle sessions, and one more session if the limit is reached."""
+        """Create a session and return its id. End sessions unused for IDLE_SECONDS, and at the limit one more
+        session.
+        """
         now = time.monotonic()
         for id in [id for id, session in self._open.items() if now - session.used > IDLE_SECONDS]:
             self.end(id)
