@@ -161,9 +161,9 @@ def tool_failure(error: QuaidError, name: str) -> dict[str, Any]:
 def _without_empty(value: Any) -> Any:
     """Convert a result to JSON types.
 
-    A record with an `agent_view` has the fields of that view. A slug is given as a whole address. Empty fields
-    of records are left out, and commands in text for the reader are replaced by tools. Objects that users
-    wrote, such as front matter, are not changed.
+    A record with an `agent_view` has the fields of that view. A slug is given as a whole address. Fields of
+    records that are empty or false are left out, and commands in text for the reader are replaced by tools.
+    Objects that users wrote, such as front matter, are not changed.
     """
     if isinstance(value, Named):
         return {value.name: _without_empty(value.value)}
