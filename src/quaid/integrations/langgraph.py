@@ -52,7 +52,7 @@ Path = tuple[str, ...]
 class QuaidStore(BaseStore):
     """A store for graph.compile(store=...). Each item is a page that people and `quaid query` can read.
 
-    Deleting an item empties its page; `quaid forget` erases the page and its history.
+    Deleting an item leaves only a heading on its page; `quaid forget` erases the page and its history.
     """
 
     def __init__(self, memory: Memory) -> None:
