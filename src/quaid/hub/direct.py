@@ -153,7 +153,7 @@ class StoreHub:
         return base is not None and bool(base.bundle) and is_addition(decode(base.bundle), bundle)
 
     def wait(self, space: str, after: int, timeout: float) -> bool:
-        # Check the right of the caller first, which store.wait does not.
+        # This call also checks the right of the caller, which store.wait() does not do.
         if self.store.changes(self.caller, space, after, 1).last_seq > after:
             return True
         return self.store.wait(space, after, timeout)

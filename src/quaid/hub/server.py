@@ -249,7 +249,7 @@ class HubGuard:
         except ClientDisconnect:
             pass
         except Exception as error:
-            if has_begun:  # the answer has begun, so the connection is closed
+            if has_begun:  # no error can be sent within an answer; the server closes the connection
                 raise
             # The message of the exception may contain text of a page.
             self._hub.log(f"internal error: {type(error).__name__}")

@@ -162,7 +162,7 @@ class HubStore(ABC):
     caller cannot see, errors.NotAllowed for an insufficient right, and errors.DeviceRevoked if the device of the
     caller was revoked meanwhile.
 
-    A person has the right of a member, or `read` in a public space. An agent has a right of its own, or `read` in a
+    A person has the right of a member, or `read` in a public space. An agent has a separate right, or `read` in a
     public space. It can do what this right and the right of its person both allow, and at most `write`. The limit of
     the token applies to people and agents.
     An admin may list all people, devices and audit entries, revoke any device, and invite to and manage the members
@@ -761,7 +761,7 @@ class HubStore(ABC):
         with self._read() as tx:
             access = self._enter(tx, caller, space)
             last_seq = access.space.last_seq
-            # A page that changes meanwhile gets a number after last_seq, and is returned by a later call.
+            # A page that changes meanwhile gets a number above last_seq, and is returned by a later call.
             most = max(1, min(limit, MOST_CHANGES))
             sql = "SELECT seq, size FROM heads WHERE space = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
             heads = tx.rows(sql, (space, after, last_seq, most + 1))

@@ -112,7 +112,7 @@ _ENDED_FACTS = (
     " FROM last JOIN assertions a ON a.id = last.id JOIN pages p ON p.id = a.page_id"
     " JOIN collections c ON c.id = p.collection_id ORDER BY a.valid_until DESC, a.id DESC"
 )
-# Links that began or ended in the period, and links added by hand since :since. A link derived from page text
+# Links that began or ended in the period, and links added explicitly since :since. A link derived from page text
 # is selected only by its dates, because a page with new text is already listed in the part "changed".
 _CHANGED_LINKS = (
     f"SELECT count(*) OVER (), {_ADDRESS},"  # noqa: S608

@@ -251,7 +251,8 @@ def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
                 problem = f"a row holds what cannot be in it ({type(damage).__name__})"
                 violations.append(Violation(name, "database", problem))
 
-    # FTS5's integrity check is an INSERT statement, which needs a writable connection.
+    # FTS5's integrity check is an INSERT statement. It is rolled back, or run on a copy in RAM if the memory is
+    # read-only.
     if db.writable:
         db.dry_run(look)
     else:

@@ -540,7 +540,7 @@ def facts_naming(db: "Database", names: "Iterable[str]", limit: int = 40) -> lis
     ASCII case is ignored, and so are names of one character. The newest `limit` facts are selected, among the newest
     MOST_FACTS_SCANNED.
     """
-    # SQLite folds only ASCII letters.
+    # lower() of SQLite changes only ASCII letters, so the names are lower-cased in the same way.
     every = {re.sub("[A-Z]+", lambda match: match[0].lower(), name) for name in names if len(name) > 1}
     wanted = [name for name in every if not any(other != name and other in name for other in every)]
     if not wanted:

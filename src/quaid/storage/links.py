@@ -166,7 +166,8 @@ def add_from_texts(
 
 def resolve_again(tx: "Transaction", names: "Iterable[str]") -> None:
     """Resolve again all derived links whose target, as written, has one of these normalized names."""
-    # Targets do not depend on who writes: `main.` skips the views of a restricted caller, so hidden pages count too.
+    # Stored targets must not depend on the caller. With `main.`, the tables are read instead of the views of a
+    # restricted caller, so pages that this caller cannot see count too.
     rows = tx.execute(
         "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM json_each(?) AS wanted"
         " CROSS JOIN main.links AS l ON l.target_key = wanted.value JOIN main.pages AS p ON p.id = l.from_page_id"

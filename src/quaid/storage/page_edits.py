@@ -531,7 +531,7 @@ def merge_pages(
     tx.execute("DELETE FROM pages WHERE id = ?", (gone.id,))
     links.add_redirect(tx, collection_id, gone.slug, target.id, now)
     version = _save_and_touch(tx, page, target.collection, now)
-    # Lines of both pages keep their trust class. Only lines added by the merge get the class of its author.
+    # Lines of both pages keep their trust class. Only lines that neither page had get the class of this write.
     merged = classes.after_write(f"{own}\n{other}", f"{page.truth}\n{page.timeline}", tx.trust)
     trust.set_of_page(tx, target.id, merged)
     links.resolve_again(tx, names)

@@ -859,7 +859,7 @@ class Database:
 
     def _end_reading(self) -> None:
         with translate_sqlite_errors(self.path):
-            # Only the temporary indexes of a restricted connection were written. COMMIT keeps them.
+            # Nothing was written, except the temporary indexes of a restricted connection, which COMMIT keeps.
             self.connection.execute("COMMIT" if self.only else "ROLLBACK")
 
     def _transaction(self, work: Callable[[Transaction], T], end: str) -> T:

@@ -287,7 +287,8 @@ class RestrictedTransaction(Transaction):
     def _row_condition(self, table: str, columns: list[str]) -> str:
         """Return the condition for the visible rows of a table that belong to pages or collections."""
         ids = [column for column in columns if column == "page_id" or column.endswith("_page_id")]
-        # Without such a column, a row is visible if the rows that its foreign keys refer to are visible.
+        # In a table with neither a page id nor a collection id, a row is visible if the rows that its foreign keys
+        # refer to are visible.
         if not (ids or "collection_id" in columns):
             found = "EXISTS (SELECT 1 FROM temp.{1} AS other WHERE other.{2} = {3}.{0})"
             return " AND ".join(found.format(*parent, table) for parent in self._parents[table]) or "0"
