@@ -1,8 +1,8 @@
 """A HubConnection that accesses the database of the hub directly, and the hub's copies of spaces for searches.
 
 The hub server answers requests with this connection. The copies are memories in a folder of the process, one for each
-space. They follow the changes of the hub with the same code as a device, are opened when they are needed, and can be
-deleted at any time. Sealed spaces have none.
+space. They are synced with the same code as the memory of a device, are opened when they are needed, and can be
+deleted at any time. Sealed spaces have no copies.
 """
 
 import os

@@ -165,11 +165,12 @@ class HubStore(ABC):
     A person has the right of a member, or `read` in a public space. An agent has a separate right, or `read` in a
     public space. It can do what this right and the right of its person both allow, and at most `write`. The limit of
     the token applies to people and agents.
-    An admin may list all people, devices and audit entries, revoke any device, and invite to and manage the members
-    of any space. An admin reads and writes pages only as a member of a space. OPERATOR is the admin who runs commands
-    on the hub's machine, and NODE a hub process that copies spaces; both list all spaces, with the right `read`.
 
-    A private space has one person with their devices and agents as members.
+    An admin may list all people, devices and audit entries, revoke any device, manage the members of any space and
+    invite people to it. To read and write the pages of a space, an admin needs a right in it. OPERATOR is the admin
+    who runs commands on the hub's machine. NODE is a hub process, which may read all spaces. Both list all spaces.
+
+    The members of a private space are one person and agents of that person.
     Instances are safe to use from several threads.
     """
 
@@ -584,13 +585,14 @@ class HubStore(ABC):
         person: str = "",
         agent: str = "",
     ) -> None:
-        """Store an invitation. Owners and admins invite others; members can invite their own devices and agents.
+        """Store an invitation. Owners and admins invite other people; members invite their own devices and agents.
 
         `space` is "" for an invitation to the hub, which only an admin may make. `person` is "" if the person who
         redeems the invitation chooses a name.
 
         Only an admin or the person concerned can make a code for a person who is on the hub already, because the new
-        device reads all spaces of that person. People on the hub redeem a code without a name with their own token.
+        device reads all spaces of that person. A person on the hub can redeem a code that names no person, with the
+        token of a device.
         """
         _check_right(right)
         _check_time(expires_at)

@@ -2,8 +2,8 @@
 
 A skill is a file <folder>/<name>/SKILL.md. Each folder of skills is a layer. The first layer holds the
 embedded skills, which are beside this module. A skill shadows the skills of the same name in earlier layers.
-A file that cannot be read is reported and shadows nothing. This module checks only the front
-matter of a skill, not its text or whether the commands in it exist.
+A file that cannot be read is reported and shadows nothing. This module checks the front matter of a
+skill, but not its text or whether the commands in it exist.
 """
 
 import hashlib
