@@ -567,8 +567,8 @@ def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
 
     - the link's start date
     - the date of the timeline entry that contains the link
-    - the first day stated by the source page, or else the day on which the page was added to the memory; if
-      the first day stated by the target page is later, that day, because a link begins after its target
+    - the first day stated by the source page, or else the day on which that page was added to the memory, but
+      not before the first day stated by the target page
 
     A link without a start date is left out if it ended on or before that day.
     """

@@ -1,7 +1,7 @@
 """The full-text indexes of pages, and queries that also work with the indexes of chunks and turns.
 
-A turn is a message of a conversation. page_fts contains all pages and is maintained by triggers.
-page_fts_unspaced contains the pages with scripts written without spaces between words. Runs of such
+A turn is a message of a conversation. page_fts contains all visible pages and is maintained by triggers.
+page_fts_unspaced contains the visible pages with scripts written without spaces between words. Runs of such
 characters are stored as overlapping bigrams followed by the last character alone. A query finds a word of two
 characters as one token, a longer word as a phrase and a single character as a prefix.
 """

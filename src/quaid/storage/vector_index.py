@@ -76,9 +76,8 @@ The recall of the 100 nearest vectors is 0.988 among 50,000 vectors, and 0.997 a
 REFINED_PER_RESULT = 8
 """If the vectors are not cached in RAM, this many are read for each requested result, but at least LEAST_SHORTLIST.
 
-They are chosen from the shortlist by comparing their codes with the query itself instead of its code. The
-recall of the 10 nearest among 200,000 vectors is 0.9995 when 1,024 of the 8,192 vectors on the shortlist are
-read.
+They are chosen from the shortlist by comparing their codes with the query itself instead of its code. If 1,024
+vectors are read from a shortlist of 8,192 of 200,000 vectors, the recall of the 10 nearest is 0.9995.
 """
 
 CODES_PER_STRIDE = 32_768
