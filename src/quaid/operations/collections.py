@@ -69,7 +69,7 @@ class CollectionRecord(NamedTuple):
     files: int
     last_sync_at: str | None
     halted: str | None
-    """Why syncing is paused until the user decides."""
+    """Why syncing is paused until the user decides; None if it is not paused."""
     ignore_problem: str | None
     files_not_taken_in: int = 0
 
@@ -588,7 +588,7 @@ class IgnoreRecord(NamedTuple):
     patterns: tuple[str, ...]
     """Patterns of the ignore file, in file order."""
     problem: str | None = None
-    """Why the ignore file is not in effect."""
+    """Why the ignore file is not in effect; None if it is. `patterns` are then those of its last valid version."""
     built_in: tuple[str, ...] = ()
     """Patterns that always apply. Set only by `collection ignore list`."""
     changed: bool = False
@@ -704,7 +704,7 @@ class WaitingRecord(NamedTuple):
     title: str
     collection: str
     path: str | None
-    """Last path of the page's file."""
+    """Last path of the page's file; None if it is not known."""
     since: str
     until: str
     """From this day on, a sync deletes the page, unless the page has data that no file contains."""

@@ -191,7 +191,7 @@ class ConflictCopy(NamedTuple):
     conflicts: int = 0
     """The number of conflicts that are now in the page, for `quaid review`."""
     problem: str = ""
-    """Why the copy was left as it is."""
+    """Why the copy was left as it is, or ""."""
 
 
 class ConflictCopiesRecord(NamedTuple):

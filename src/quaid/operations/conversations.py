@@ -77,7 +77,7 @@ class SessionTurn(NamedTuple):
     text: str
     """The text of the turn, for searching and reading."""
     item: dict[str, Any] | None = None
-    """The turn in the format of the agent framework, as session_items() returns it."""
+    """The turn in the format of the agent framework, as session_items() returns it; None to store only the text."""
 
 
 class ConversationRemoveRecord(NamedTuple):

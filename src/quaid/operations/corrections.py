@@ -73,11 +73,11 @@ class CorrectRecord(NamedTuple):
     collection: str = ""
     version: int = 0
     path: str = ""
-    """Path of the notebook file, if the corrected line is in the notebook."""
+    """Path of the notebook file, or "" if the corrected line is not in the notebook."""
     replaced: tuple[ReplacedStatement, ...] = ()
     """The facts, lines and front matter values that were changed."""
     fact: int | None = None
-    """The id of the new fact, if there is one."""
+    """The id of the new fact, or of the stored fact that already says so; None if there is neither."""
     candidates: tuple[CorrectionCandidate, ...] = ()
     """Statements to choose from, if none matches clearly. To correct one, call again with its id."""
     note: str = ""

@@ -218,7 +218,7 @@ class DoctorFinding(NamedTuple):
     """"missing" if something optional is absent or unknown, "advice" for a recommendation."""
     detail: str
     remedy: str = ""
-    """A command or an instruction for the user."""
+    """A command or an instruction for the user; "" if nothing is to be done."""
     further: tuple[str, ...] = ()
     """Commands to run after the remedy."""
     details: tuple[str, ...] = ()

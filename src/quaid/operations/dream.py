@@ -617,7 +617,9 @@ def _uses_only(text: str, notes: str) -> bool:
 
 
 def _newer_side(found: Contradiction) -> Literal["left", "right"] | None:
-    """Return the side that began later, or None unless both are facts or links with different start dates."""
+    """Return the side that began later. Return None unless both sides are facts or links with different start
+    dates.
+    """
     if found.type == "stale" or len(found.quotes) < 2:
         return None
     left, right = (quote.since or "" for quote in found.quotes[:2])

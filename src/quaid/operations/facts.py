@@ -83,7 +83,7 @@ class Receipt(NamedTuple):
     still_says: tuple[OldLine, ...] = ()
     """Lines that still have the value of a replaced fact. A new fact does not change the text of pages."""
     hint: str = ""
-    """What the caller should do next."""
+    """What the caller should do next, or ""."""
 
 
 def add_facts(
@@ -350,7 +350,7 @@ def _validity_text(change: ResolutionChange) -> str:
 class FactsRecord(NamedTuple):
     subject: str
     slug: str | None
-    """The subject's page, if there is one."""
+    """Slug of the subject's page, or None."""
     as_of: str
     history: bool
     facts: tuple[FactLine, ...]
@@ -382,7 +382,7 @@ class AssertRecord(NamedTuple):
     """Lines of pages that still have the value of a replaced fact."""
     hint: str = ""
     restarted: str | None = None
-    """The day on which a fact that had ended begins again."""
+    """The day on which a fact that had ended begins again; None if this write restarted no fact."""
     ended_on: str | None = None
     """The day on which the fact ended, if it stays ended because a current fact has superseded it."""
 
@@ -395,13 +395,13 @@ class CheckRecord(NamedTuple):
     settled_before: str | None = None
     """The time of the earlier resolution, if the contradiction was already resolved."""
     kept: str | None = None
-    """The kept side: left, right or both."""
+    """The kept side: left, right or both; None if no contradiction was resolved."""
     changed: tuple[RetiredStatement, ...] = ()
     """Facts and links that were ended or shortened."""
     written: tuple[EvidenceQuote, ...] = ()
     """Quotes of page text that still contains the rejected statement."""
     type: str | None = None
-    """The type that the check was limited to."""
+    """The type that the check was limited to; None for all types."""
     open_of_other_types: int = 0
     """Number of open contradictions of other types, as of their last check."""
 
@@ -592,7 +592,7 @@ class ContradictionsRecord(NamedTuple):
     contradictions: tuple[Contradiction, ...]
     total: int
     checked_at: str | None
-    """When the whole memory was last checked."""
+    """When the whole memory was last checked; None if never."""
     changed_pages: int = 0
     """Number of pages that changed since `checked_at`."""
 

@@ -270,7 +270,7 @@ def golden_try(
 
 
 def _run_other(program: str, *words: str) -> str:
-    """Run a command of another version and return its output."""
+    """Run a command of another version of Quaid and return its output. Raise FileTrouble if it fails."""
     try:
         done = subprocess.run(
             [program, *words], capture_output=True, text=True, timeout=TRY_SECONDS, stdin=subprocess.DEVNULL

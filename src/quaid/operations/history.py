@@ -36,7 +36,7 @@ class VersionRecord(NamedTuple):
     author: str = ""
     """The client that wrote the version, "owner", "sync", "import", or "" if unknown."""
     source: str = ""
-    """The source of an ingested version, or the path of the file of a synced or imported version."""
+    """The source of an ingested version, the path of the file of a synced or imported version, or ""."""
     agent: str = ""
     """The program that wrote the version; "" for a person."""
     device: str = ""
@@ -44,7 +44,7 @@ class VersionRecord(NamedTuple):
     base: int | None = None
     """The version that the author changed; 0 for a new page, None if unknown."""
     session: str = ""
-    """The session of an agent that wrote it, as listed by `quaid activity`."""
+    """The session of the agent that wrote it, as listed by `quaid activity`, or ""."""
     trust: TrustName = "person"
     """The trust class of the lines that the version added."""
 
@@ -62,7 +62,7 @@ class RevertRecord(NamedTuple):
     changed: bool
     to: int
     path: str | None
-    """Path of the file that was written, if the page has a file."""
+    """Path of the page's file, or None if the page has no file."""
     timeline_removed: tuple[str, ...] = ()
     """Timeline entries removed by the revert. The previous version still has them."""
     collection: str = "default"

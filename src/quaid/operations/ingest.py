@@ -522,7 +522,7 @@ class IngestRecord(NamedTuple):
     """Pages that an earlier ingest of this source had changed."""
     gaps_resolved: tuple[int, ...]
     source_page: str = ""
-    """The page created from the source."""
+    """Address of the page created from the source, or ""."""
     next_step: str | None = None
     version: int = 0
     """Version of the source's page, if it was written."""

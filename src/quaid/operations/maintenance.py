@@ -260,7 +260,7 @@ class ValidateRecord(NamedTuple):
     This is not a violation, because vectors are created later.
     """
     pages_not_cut: int | None = None
-    """Number of pages that are not yet split into chunks, for example after an import."""
+    """Number of pages that are not yet split into chunks, for example after an import; None if not counted."""
 
     @property
     def exit_status(self) -> int:

@@ -124,7 +124,7 @@ class NotebookWriteRecord(NamedTuple):
     changed: bool
     version: int
     heading: str = ""
-    """The heading of a log entry."""
+    """The heading of a log entry; "" for other writes."""
     collection: str = ""
 
 

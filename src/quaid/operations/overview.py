@@ -352,7 +352,7 @@ class DueItem(NamedTuple):
     part: str = ""
     """The part of the page with the line: "truth" or "timeline"."""
     path: str = ""
-    """The notebook file with the line."""
+    """Path of the notebook file with the line, or "" if the lines of the file and of the page may differ."""
     owner: str = ""
 
     @property
@@ -609,7 +609,7 @@ class TickRecord(NamedTuple):
     collection: str = "default"
     line: int | None = None
     was: str = ""
-    """The earlier status of a commitment or action item."""
+    """The earlier status of a commitment or action item; "" for a to-do."""
 
 
 @op(

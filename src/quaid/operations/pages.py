@@ -355,7 +355,7 @@ class TagsRecord(NamedTuple):
     changed: bool
     tags: tuple[str, ...]
     removed: str | None = None
-    """The tag that the caller asked to remove. `changed` is True if the page had it."""
+    """The tag that the caller asked to remove, or None. `changed` is True if the page had the tag."""
     collection: str = "default"
 
 

@@ -183,7 +183,7 @@ class Named(NamedTuple, Generic[Value]):
     It is not part of the JSON.
     """
     warning: str = ""
-    """Text that the command line prints on standard error. It is not part of the JSON."""
+    """Text that the command line prints on standard error, or "". It is not part of the JSON."""
 
     @property
     def exit_status(self) -> int:

@@ -101,9 +101,9 @@ class Decision(NamedTuple):
     target: str
     problem: str = ""
     diff: str = ""
-    """The proposed change, if it conflicts with the current text."""
+    """The proposed change if it conflicts with the current text, else ""."""
     diff_now: str = ""
-    """The change that accepting the proposal would make now, if there is a conflict."""
+    """The change that accepting the proposal would make now if there is a conflict, else ""."""
     erased: cleanup.ForgetRecord | None = None
     """For a proposal to erase a page: the erased data, and the result of the search for remains."""
     removed: corrections.CorrectRecord | None = None
@@ -237,7 +237,7 @@ def _needs_review(brain: Brain, collection: str) -> bool:
 
 
 def may_at_once(brain: Brain, act: str) -> bool:
-    """Return True if the setting `agents_may` lets agents carry out this operation without review.
+    """Return True if the setting `agents_may` lets agents carry out the operation `act` without review.
 
     Agents that see only a part of the memory always need review."""
     granted = re.split(r"[,\s]+", collections.get_setting(brain.db, GRANTS_SETTING) or "")

@@ -326,7 +326,7 @@ class Token(NamedTuple):
     expires_at: str | None = None
     is_expired: bool = False
     client: str = ""
-    """For an OAuth client: its name and the host of its redirect URI, as in Claude Code (localhost)."""
+    """For an OAuth client, its name and the host of its redirect URI, as in Claude Code (localhost); else ""."""
     only: tuple[str, ...] = ()
     """The parts of the memory that the token gives access to; empty for the whole memory."""
 
@@ -565,7 +565,7 @@ class TokenGrant(NamedTuple):
     grant: str = ""
     """Id of the OAuth grant to which an access token belongs; empty for other tokens."""
     resource: str = ""
-    """The URL of the server at which an OAuth access token is accepted."""
+    """The URL at which an OAuth access token is accepted; empty for other tokens, which every URL accepts."""
     only: tuple[str, ...] = ()
 
 

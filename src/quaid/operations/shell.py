@@ -28,7 +28,7 @@ class HomeRecord(NamedTuple):
     path: str
     exists: bool
     problem: str = ""
-    """Why the memory was not opened."""
+    """Why the memory was not opened, or ""."""
     size: int = 0
     pages: int = 0
     notes: int = 0

@@ -68,7 +68,7 @@ class SpaceRecord(NamedTuple):
     """Number of pages with changes that the hub does not have yet."""
     synced_at: str | None
     problem: str | None
-    """Why the last sync failed."""
+    """Why the last sync failed; None if it did not."""
     problems: tuple[str, ...] = ()
     """Pages that cannot be pushed or applied, with the reason."""
 
@@ -754,7 +754,7 @@ class SpaceProposalsRecord(NamedTuple):
     proposals: tuple[SpaceProposal, ...]
     """The open proposals."""
     decided: str = ""
-    """A message on the proposal that was accepted or rejected."""
+    """A message on the proposal that was accepted or rejected, or ""."""
 
 
 @op(
