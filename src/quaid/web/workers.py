@@ -148,7 +148,7 @@ class Job:
     seconds: float = 0.0
     """How long the job ran, once it has ended."""
     error: str = ""
-    """The code of the error, if it failed."""
+    """The code of the error if the job failed, else ""."""
 
     def end(self, error: BaseException | None, seconds: float) -> None:
         self.seconds = round(seconds, 2)

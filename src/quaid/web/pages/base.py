@@ -301,7 +301,7 @@ class FlashMessage(NamedTuple):
     links: tuple[tuple[str, str], ...] = ()
     succeeded: bool = True
     undo: tuple[str, Mapping[str, str | int]] | None = None
-    """URL and fields of a form that undoes the action."""
+    """URL and fields of a form that undoes the action, or None."""
 
 
 @cache

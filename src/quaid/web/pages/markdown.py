@@ -343,7 +343,7 @@ class PageNames(NamedTuple):
 
     targets: Mapping[str, LinkTarget]
     here: str = ""
-    """URL of the current page. Links to it are shown as bold text."""
+    """URL of the current page, or "". Links to it are shown as bold text."""
 
     def resolve(self, name: str) -> LinkTarget | None:
         return self.targets.get(name)

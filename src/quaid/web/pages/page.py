@@ -52,7 +52,7 @@ MAX_CONTRADICTIONS = 500
 """At most this many open contradictions are loaded to find the contradictions of a page."""
 MAX_PROPERTY_VALUE = 200
 MAX_QUERY = 200
-"""The text of a search for a page is cut to this many characters."""
+"""The text of a search is cut to this many characters."""
 PROPERTIES_SHOWN_ELSEWHERE = ("title", "type", "tags", "summary", "links", "slug", "id")
 
 

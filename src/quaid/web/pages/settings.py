@@ -501,8 +501,9 @@ AGENT_MODES = (
 
 
 def agent_rights(settings: Iterable[Any]) -> dict[str, Any]:
-    """Return how writes of agents are handled, in general and for each client and collection, and the agents'
-    grants.
+    """Return how writes of agents are handled, in general and for each client and collection.
+
+    `may` contains the operations that agents may carry out without review.
     """
     values = {setting.key: setting.value for setting in settings}
     prefix = "agent_writes."
@@ -605,7 +606,7 @@ def _bookmarklet_code() -> str:
 
 @route("/share", GET="write")
 async def show_share(request: Request, error: QuaidError | None = None) -> Response:
-    """Show the content that another app shared from a phone. It is saved only when the form is submitted."""
+    """Show the content that an app on a phone shared. It is saved only when the form is submitted."""
     sent = await read_form(request) or Form(request.query_params)
     title, text, url = (sent[name].strip() for name in SHARE_FIELDS)
     if not url and (address := _ADDRESS.search(text)):  # Android passes the address in the text
