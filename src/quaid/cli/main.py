@@ -287,7 +287,9 @@ PROGRESS_INTERVAL = 0.1
 
 
 def progress_reporter(quiet: bool) -> Progress:
-    """Return a callback that draws a progress bar on standard error if it is a terminal."""
+    """Return a callback that draws a progress bar on standard error, unless `quiet` is set or it is not a
+    terminal.
+    """
     if quiet or not sys.stderr.isatty():
         return no_progress
     started = drawn = time.monotonic()

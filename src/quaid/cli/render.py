@@ -1528,7 +1528,7 @@ NAMES_KB_COMMANDS = frozenset(
 )
 """Records in whose text name_program() rewrites the commands for `quaid` or `ai-kb`.
 
-Records that show a node are not listed, because a node's own text must not be rewritten.
+Records that show texts of nodes are not listed, because these texts must not be rewritten.
 """
 
 
