@@ -191,7 +191,9 @@ def _first_version(version: "_VersionText", older: "_VersionText | None") -> int
 def _line_origins(
     origins: "list[_VersionText | None]", before: list[str], after: list[str], version: "_VersionText"
 ) -> "list[_VersionText | None]":
-    """Return the version that added each line of `after`. Lines that are also in `before` keep their version."""
+    """Return the version that added each line of `after`, or None if unknown. Lines of `before` keep their
+    version.
+    """
     result: list[_VersionText | None] = [version] * len(after)
     for start, new_start, size in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
         result[new_start : new_start + size] = origins[start : start + size]

@@ -199,7 +199,7 @@ class Ingestion:
         return unchanged
 
     def _own_page(self) -> tuple[str, PageChange | None]:
-        """Return the address of the source's own page, and the change that writes it unless it is up to date.
+        """Return the address of the source's own page, and the change that writes it, or None if it is up to date.
 
         If the page with the source's slug has different content, there are two cases. If it is an unedited
         earlier edition of the source with at least half of the words, the source replaces its content. Otherwise
@@ -247,7 +247,7 @@ class Ingestion:
         return alike and source_text(self.source._replace(data=before[2]))[1] == old.truth
 
     def earlier(self) -> EarlierIngest | None:
-        """Return the earlier ingest of the same bytes from the same source or, for a file, from any path."""
+        """Return the last ingest of these bytes from this source or, for a file, from any path, or None."""
         ref = None if self.is_file else self.source.ref
         return Imports(self.brain.db).last_ingest(self.source.content_hash, ref)
 
@@ -321,7 +321,7 @@ class Ingestion:
         )
 
     def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
-        """Refuse to replace a page that was not created from this file or that was edited since then."""
+        """Raise AlreadyExists for a page that was not created from this file or that was edited since then."""
         if (Imports(self.brain.db).newest_source(old.id) or ())[:2] != (self.source.ref, old.version):
             raise errors.AlreadyExists(
                 path=change.address,
@@ -989,7 +989,9 @@ def _image_folder(brain: Brain, page: str, *, make: bool = True) -> tuple[str, s
 
 
 def _image_key(brain: Brain, inside: str) -> bytes | None:
-    """Return the key of images beside an encrypted memory. Images beside the files of pages are not encrypted."""
+    """Return the key of images beside an encrypted memory. For other images, which are not encrypted, return
+    None.
+    """
     return None if inside else collections.read_image_key(brain.db)
 
 

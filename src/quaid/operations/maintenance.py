@@ -553,7 +553,7 @@ def _check_words(key: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _checked_parts(brain: Brain, key: str, value: str) -> str:
-    """Check and return the value of client_only.NAME, which limits a client to parts of the memory."""
+    """Check and return the value of client_only.NAME: the parts of the memory that a client may see, "" for all."""
     if key == CLIENT_ONLY:
         raise errors.InvalidArgument(name=key, problem="needs the name of a client, as in client_only.codex")
     if value.strip() in ("", "everything"):

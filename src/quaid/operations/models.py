@@ -212,7 +212,10 @@ def _refuse_unused_options(kind: str, model: str | None, key_env: str | None, po
 
 
 def _refuse_other_model(brain: Brain, description: ModelDescription) -> None:
-    """Refuse a name whose stored vectors were made by another model. Vectors of two models cannot be compared."""
+    """Raise InvalidArgument for a name whose stored vectors were made by another model.
+
+    Vectors of two models cannot be compared.
+    """
 
     model = vectors.list_models(brain.db).get(description.name)
     if model is None:

@@ -405,7 +405,7 @@ def notebook_read(
 
 
 def _synced_file(brain: Brain, notebook: Collection, path: str) -> tuple[FileText, IndexedFile | None]:
-    """Sync a file, and return its text and its indexed page in the same state.
+    """Sync a file. Return its text, and its indexed page in the same state or None if the file has no page.
 
     If the file keeps changing, give up after EDIT_ATTEMPTS attempts and return the latest text.
     """

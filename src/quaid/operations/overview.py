@@ -664,7 +664,10 @@ def tick(
 
 
 def _closed_statuses(page: PageRow) -> tuple[str, ...]:
-    """Return the statuses that count as closed for a commitment or action item. Refuse pages of other types."""
+    """Return the statuses that count as closed for the page's type.
+
+    Raise InvalidArgument unless the page is a commitment or action item.
+    """
     if page.type not in ("commitment", "action_item"):
         problem = f"is required, because {page.slug} is not a commitment or action item"
         raise InvalidArgument(name="text", problem=problem)

@@ -114,7 +114,7 @@ def has_content_hash(page: PageRow, content_hash: str) -> bool:
 
 
 def check_content_hash(page: PageRow | None, content_hash: str | None, address: str) -> None:
-    """If a hash is given, raise VersionConflict unless the page exists and its text has this hash."""
+    """If a hash is given, raise a kind of VersionConflict unless the page exists and its text has this hash."""
     if content_hash is None or (page and has_content_hash(page, content_hash)):
         return
     if page is None:
@@ -486,7 +486,7 @@ def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
 
 
 def _answering_page(brain: Brain, question: str, slugs: list[str]) -> str | None:
-    """Return the page that text search finds first, if it is one of `slugs` and the answer is strong."""
+    """Return the page that text search finds first if it is one of `slugs` and the answer is strong, else None."""
     from quaid.search import answer as answers, candidates  # most pages are written while no gap is open
 
     ranked = candidates.rank_question(brain.db, candidates.WORDS_ONLY, question, now=brain.now())

@@ -52,7 +52,7 @@ def require_page(brain: Brain, address: str) -> PageRow:
 
 
 def _split_address(brain: Brain, address: str) -> tuple[str | None, str]:
-    """Split an address into collection and slug.
+    """Split an address into collection (None if the address names none) and slug.
 
     If the slug is invalid but is the title of a page, raise PageNotFound with the slug of that page as a
     hint.

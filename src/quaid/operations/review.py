@@ -561,7 +561,7 @@ def _keep_slug(
 ) -> tuple[str, int | None]:
     """Rename the page if `keep` selects the other slug of a conflict.
 
-    Return its address and expected version.
+    Return the page's address and its new version, or the arguments if the page was not renamed.
     """
     page = pages.require_page(brain, address)
     for place, conflict in enumerate(merging.find_conflicts(page.truth, page.frontmatter), 1):

@@ -525,7 +525,7 @@ def owner_token_path(settings: Settings) -> str:
 
 
 def owner_token(settings: Settings) -> str:
-    """Return the owner's token, creating it if necessary. A file that other users can read is refused."""
+    """Return the owner's token, creating it if necessary. Raise FileTrouble if other users can read its file."""
     path = owner_token_path(settings)
     with translate_os_errors(path):
         if os.name != "nt" and os.path.exists(path) and os.stat(path).st_mode & 0o077:

@@ -433,8 +433,8 @@ def _enter(
 ) -> tuple[HubConnection, Space | None]:
     """Return a connection to a hub with the token of this device, after redeeming the code of the link, if any.
 
-    Also return the space of the invitation. The token is stored before the code is redeemed, so that it is not lost
-    if this process ends meanwhile.
+    Also return the space of the invitation, or None if the link invites to no space. The token is stored
+    before the code is redeemed, so that it is not lost if this process ends meanwhile.
     """
     if device:
         brain.db.write(lambda tx: collections.set_setting(tx, "device_name", device))
