@@ -430,7 +430,8 @@ def is_navigation(request: Request) -> bool:
 
 
 async def _read_body(headers: Headers, receive: Receive, most: int, reserve: Callable[[int], None]) -> bytes:
-    """Read the whole body. Raise TooSlow if it does not arrive within BODY_TIMEOUT.
+    """Read the whole body. Raise TooSlow if it does not arrive within BODY_TIMEOUT, and ClientDisconnect if
+    the client disconnects.
 
     Raise TooLarge if more than `most` bytes arrive, or if the body has more than MAX_BODY bytes after its
     JSON escapes are decoded.

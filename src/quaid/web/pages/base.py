@@ -494,7 +494,7 @@ def format_commands(text: str) -> Markup:
 
 
 def format_day(text: str | None) -> str:
-    """Return an ISO date as "25 April 2026"; return text that is not a date unchanged."""
+    """Return an ISO date as "25 April 2026", "" for None, and text that is not a date unchanged."""
     if not text:
         return ""
     try:

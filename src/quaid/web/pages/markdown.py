@@ -497,7 +497,7 @@ def shorten_markdown(text: str, longest: int) -> str:
 
 
 def readable_line(text: str) -> str:
-    """Return a line without markup, with an ellipsis where the sentence was cut."""
+    """Return a line without markup, with an ellipsis where the sentence was probably cut; "" if nothing is left."""
     shown = plain_text(text).strip()
     if not shown:
         return ""
