@@ -629,7 +629,9 @@ def _too_long_response(line: OversizedLine) -> Any:
 
 
 def _id_in_line(line: bytes) -> jsonrpc.RequestId | None:
-    """Return the ID of a request that cannot be parsed, for example because it contains NaN."""
+    """Return the ID of a request that cannot be parsed, for example because it contains NaN, or None without
+    an ID.
+    """
     seen = OversizedLine(("id", "method"))
     seen.feed(line)
     return _request_id(seen.messages[0]) if len(seen.messages) == 1 and not seen.is_list else None
