@@ -236,7 +236,7 @@ def format_record(record: Any, as_json: bool, terminal: bool, program: str = "qu
 
 
 def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool, program: str = "quaid") -> str:
-    """Return lines for standard error: a record's warning, or else the new address and version of a page.
+    """Return lines for standard error, if any: a record's warning, or else the new address and version of a page.
 
     The version is only shown at a terminal; programs read it with --json. Standard output contains only the
     page, so that it can be written back unchanged.

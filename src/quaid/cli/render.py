@@ -312,7 +312,7 @@ def format_size(number: int) -> str:
 
 
 def validity(link: Any) -> str:
-    """Return the validity interval of a link, for example `2024-01-15 to 2026-03-01`."""
+    """Return the validity interval of a link, for example `2024-01-15 to 2026-03-01`, or "" if it has no dates."""
     if not link.valid_from and not link.valid_until:
         return ""
     return f"{link.valid_from or '?'} to {link.valid_until or 'now'}"
