@@ -170,7 +170,7 @@ def _set_driver(brain: Brain, root: str, driver: str, dry_run: bool) -> list[str
 
 
 def _git(brain: Brain, root: str, *arguments: str, may_fail: bool = False) -> str:
-    """Run git in the user's repository and return its output."""
+    """Run git in the user's repository and return its output. Raise GitFailed if it fails, unless `may_fail`."""
     environ = git_cli.git_environment(brain.settings.environ)
     done = git_cli.run_command((git_cli.git_program(brain.settings.environ), *arguments), root, environ)
     if done.status and not may_fail:

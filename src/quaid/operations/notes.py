@@ -285,7 +285,9 @@ def _similar_lines(
 
 
 def _sentence_embedder(brain: Brain) -> Callable[[str], bytes] | None:
-    """Return a function that embeds a sentence with the default model, or None if it is not in use or not ready.
+    """Return a function that embeds a sentence with the default model.
+
+    Return None if that model is not in use, not ready or has failed recently.
 
     The model is opened only when the function is called.
     """
