@@ -332,7 +332,7 @@ class FairQueue:
         return task
 
     def _forget_callers(self) -> None:
-        """Forget callers who have no task and did not ask recently."""
+        """Forget callers who have no task and added none in the last RECENT_SECONDS."""
         before = self._clock() - RECENT_SECONDS
         for caller in [name for name, asked in self._asked.items() if asked < before]:
             if caller not in self._lines and caller not in self._running:

@@ -57,7 +57,9 @@ PROPERTIES_SHOWN_ELSEWHERE = ("title", "type", "tags", "summary", "links", "slug
 
 
 def requested_line(request: Request) -> tuple[str, int]:
-    """Return the part ("L" text, "T" timeline) and line number in the query, or ("", 0)."""
+    """Return the part ("L" text, "T" timeline) and the line that `at` in the query names; the line is 0 if
+    there is none.
+    """
     at = request.query_params.get("at", "")
     return at[:1], parse_number(at[1:])
 
