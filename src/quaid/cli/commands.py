@@ -385,7 +385,7 @@ def _call(line: CommandLine, arguments: dict[str, Any]) -> int:
 
 
 def _pipe(line: CommandLine, arguments: dict[str, Any]) -> int:
-    """Answer each input line with one output line.
+    """Answer each input line that is not blank with one output line.
 
     An invalid line gets an error object and does not end the loop.
     """

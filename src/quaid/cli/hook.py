@@ -338,7 +338,7 @@ def _clear_mark(settings: Settings, event: HookEvent, what: str) -> None:
 
 
 def _prune_marks(folder: str) -> None:
-    """Remove the oldest markers if there are too many."""
+    """If there are more than SESSIONS_KEPT markers, keep only the newest ones, half as many."""
     marks = [entry for entry in os.scandir(folder) if entry.is_file()]
     if len(marks) > SESSIONS_KEPT:
         marks.sort(key=lambda entry: entry.stat().st_mtime)
