@@ -155,7 +155,10 @@ class Head(NamedTuple):
 
 
 def check_pushes(pushes: Sequence[Push], sealed: bool) -> None:
-    """Raise an error if a push is malformed or too large, its hash is wrong, or there are too many pushes."""
+    """Raise TooLarge if a bundle is too large.
+
+    Raise InvalidArgument if a push is malformed, its hash is wrong, or there are too many pushes.
+    """
     if len(pushes) > MOST_PUSHES:
         problem = f"{len(pushes):,} pages at once are too many; send at most {MOST_PUSHES:,}"
         raise InvalidArgument(name="pushes", problem=problem)

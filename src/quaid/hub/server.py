@@ -406,7 +406,10 @@ async def _admit(request: Request, is_public: bool = False) -> Caller:
 
 
 async def _arguments(request: Request, name: str, limit: int) -> dict[str, Any]:
-    """Read the body of a request and return the arguments of the method."""
+    """Read the body of a request, of at most `limit` bytes, and return the arguments of the method.
+
+    Raise InvalidArgument if an argument is unknown, missing or of the wrong type.
+    """
     values = await _json_object(request, limit)
     if "space" in request.path_params:
         values["space"] = request.path_params["space"]
@@ -440,7 +443,10 @@ def _defaults(name: str) -> tuple[str, ...]:
 
 
 async def _read_body(request: Request, limit: int) -> bytes:
-    """Read a body of at most `limit` bytes. Raise TooSlow if no part of it arrives within BODY_TIMEOUT."""
+    """Return the body of a request. Raise TooLarge if it has more than `limit` bytes.
+
+    Raise TooSlow if no part of the body arrives within BODY_TIMEOUT.
+    """
     hub: Hub = request.app.state.hub
     declared = _number(request.headers.get("content-length", "0"))
     size = declared if isinstance(declared, int) else limit + 1

@@ -568,7 +568,7 @@ class HubStore(ABC):
         tx.many(sql, [(space, person)])
 
     def _check_owner_left(self, tx: HubTransaction, space: str) -> None:
-        """Raise an error if a space has members but no owner."""
+        """Raise InvalidArgument if a space has members but no owner."""
         rows = tx.rows("SELECT DISTINCT granted FROM members WHERE space = ?", (space,))
         if rows and ("owner",) not in [tuple(row) for row in rows]:
             problem = "the space would have no owner; make another member the owner first"
@@ -834,9 +834,9 @@ class HubStore(ABC):
                 wake(space)
 
     def wait(self, space: str, after: int, timeout: float) -> bool:
-        """Return True as soon as the space has a change after `after`, False after `timeout` seconds without one.
+        """Return True as soon as the last sequence number of the space is above `after`.
 
-        The caller has checked the right.
+        Return False if that does not happen within `timeout` seconds. The right to read the space is not checked.
         """
         changed = threading.Event()
         deadline = time.monotonic() + timeout
@@ -1025,9 +1025,9 @@ class HubStore(ABC):
 
     # Audit
     def audit(self, caller: Caller, space: str = "", after: int = 0, limit: int = 1000) -> list[AuditEntry]:
-        """Return audit entries of a space to its owners and to admins.
+        """Return up to `limit` audit entries of a space with a number above `after`, to its owners and to admins.
 
-        If `space` is "", return the entries about people, devices and new spaces to admins.
+        If `space` is "", return the entries about people, devices and new spaces, to admins only.
         """
         with self._read() as tx:
             if space:

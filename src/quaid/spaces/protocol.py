@@ -256,7 +256,7 @@ class HubConnection(Protocol):
     def push(self, space: str, pushes: Sequence[Push]) -> list[PushResult]: ...
 
     def wait(self, space: str, after: int, timeout: float) -> bool:
-        """Return True as soon as the space has a change after `after`, False after `timeout` seconds without one."""
+        """Return True as soon as the last sequence number is above `after`; False after `timeout` seconds."""
         ...
 
     # Proposals
