@@ -124,7 +124,10 @@ def plan_node(
 
 
 def plan_edit(catalog: Catalog, node: Node, text: str, *, expected: str | None, today: str) -> StoreChange:
-    """Plan replacing the text of a node. Raise FileChanged if the current text does not have the expected SHA-256."""
+    """Plan replacing the text of a node. Raise FileChanged if the current text does not have the expected SHA-256.
+
+    Raise InvalidArgument if the new text has a different ID.
+    """
     old = catalog.text(node.path)
     if expected is not None and sha256(old.encode()).hexdigest() != expected:
         raise FileChanged(path=node.path)
@@ -452,7 +455,7 @@ def _cut_between_characters(text: str, end: int) -> str:
 
 
 def _quote_line(line: str) -> str:
-    """Escape a line that org would parse as a heading or as the end of the quote."""
+    """Return the line, escaped if org would parse it as a heading or as the end of the quote."""
     return f",{line}" if line.startswith("*") or line.lstrip().lower().startswith("#+") else line
 
 
@@ -508,7 +511,7 @@ def _merge_properties(text: str, target: Node, gone: Node) -> str:
 
 
 def _drop_self_relations(text: str, id: str) -> str:
-    """Remove lines that only relate the node to itself, such as a CONTRADICTS line after a merge."""
+    """Return the text without lines that only relate the node to itself, such as a CONTRADICTS line after a merge."""
     link = rf"\[\[id:{re.escape(id)}\](?:\[[^\]\n]*\])?\]"
     line = rf"(?mi)^[ \t]*(?:[-+] )?(?:{'|'.join(RELATIONS)}):?[ \t]+{link}[ \t.]*(?:\n|\Z)"
     return re.sub(line, "", text)
@@ -603,7 +606,7 @@ def _refuse_same_node(one: Node, other: Node) -> None:
 
 
 def _demote_headings(body: str) -> str:
-    """Demote all headings by one level, so that they are below the heading that the caller puts above them."""
+    """Return the text with all headings demoted by one level, because the caller puts a heading above them."""
     return "\n".join(
         f"*{line}" if line.startswith("*") and line.lstrip("*")[:1] == " " else line
         for line in body.split("\n")
@@ -615,7 +618,7 @@ def _with_properties(catalog: Catalog, path: str, values: dict[str, str]) -> byt
 
 
 def _replace_links(text: str, ids: set[str]) -> str:
-    """Replace links to these IDs by their descriptions."""
+    """Return the text with each link to one of these IDs replaced by its description, or else by the ID."""
     for link in reversed(org.parse(text).links):
         if link.kind == "id" and link.target.lower() in ids:
             text = text[: link.start] + (link.description or link.target) + text[link.end :]

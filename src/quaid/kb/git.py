@@ -313,7 +313,7 @@ class Git:
         return [name + ("/" if facts.split(" ")[1] == "tree" else "") for facts, _, name in entries]
 
     def branches(self, below: str) -> dict[str, str]:
-        """Return the branches below `below` (refs/heads or refs/remotes/NAME) and their commits."""
+        """Return the commit of each branch in the namespace `below`, refs/heads or refs/remotes/NAME, by full name."""
         out = self.call("for-each-ref", "--format=%(objectname) %(refname)", below, reads=True)
         pairs = [line.partition(" ") for line in os.fsdecode(out).splitlines()]
         return {name: commit for commit, _, name in pairs if not name.endswith("/HEAD")}
@@ -408,7 +408,8 @@ class Git:
     ) -> "Git":
         """Clone a store into a new folder. The folder is created atomically, once the clone is complete.
 
-        `check` is called before any file is checked out, and may raise an error."""
+        `check` is called before any file is checked out, and may raise an error. Raise CloneFailed if git fails, and
+        StoreOccupied if the folder is not empty."""
         folder = os.path.abspath(folder)
         url = repository.absolute_url(url)
         repository.check_url(url, folder)
@@ -526,7 +527,7 @@ class Git:
         """Fast-forward to the last fetched commit. Return True if the branch moved.
 
         Raise StoreDirty if uncommitted changes would be lost, StoreDiverged if the remote and this store both have
-        new commits, and StoreUnfinished during a merge or rebase.
+        new commits, StoreUnfinished during a merge or rebase, and InvalidArgument if no branch is checked out.
         """
         branch, head = self.branch(), self.head()
         if branch is None:
@@ -572,8 +573,9 @@ class Git:
         """Commit exactly these files as they are on disk, and missing files as deleted. Return the commit ID.
 
         `expected` maps paths to the content that was checked (None means that there was no file). Raise
-        FileChanged if a file has different content by now, and StagedBeside if other files are staged. If nothing
-        differs from the last commit, return the ID of that commit.
+        FileChanged if a file has different content by now, StagedBeside if other files are staged, StoreUnfinished
+        during a merge or rebase, and InvalidArgument if no branch is checked out. If nothing differs from the last
+        commit, return the ID of that commit.
         """
         branch, parent = self.branch(), self.head()
         begun = os.stat(self.folder).st_mtime_ns

@@ -569,7 +569,7 @@ def _projects_section(nodes: Sequence[Node]) -> str:
 
 
 def _table_cell(text: str) -> str:
-    """Escape text for a table cell, so that it cannot end the cell or become a link."""
+    """Return text escaped for a table cell, so that it cannot end the cell or become a link."""
     plain = " ".join(text.split())
     return plain.replace("|", "\\vert{}").replace("[[", "[ [")
 
@@ -626,7 +626,7 @@ def _dot_node(node: Node) -> str:
 
 
 def _dot_string(text: str) -> str:
-    """Quote text as a DOT string, with escapes and without line breaks."""
+    """Return text as a quoted DOT string, with escapes and without line breaks."""
     plain = " ".join(text.replace("\0", "").split())
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") + '"'
 

@@ -73,7 +73,7 @@ class GitConfig(NamedTuple):
 
 
 def check_git_folder(root: str) -> os.stat_result | None:
-    """Raise an error if .git is unsafe or missing.
+    """Raise StoreMissing if .git is missing, and UnsafeStore if it is unsafe.
 
     Return the stat of .git/config, or None if it does not exist.
     """
