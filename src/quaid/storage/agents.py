@@ -103,7 +103,7 @@ class Proposals:
         return ProposalRow(*row)
 
     def search(self, author: str, words: Iterable[str], limit: int = 5) -> list[tuple[ProposalRow, float]]:
-        """Return matching open proposals of one author, best first, each with the share of the words in it.
+        """Return up to `limit` matching open proposals of an author, best first, each with the share of words in it.
 
         A proposal matches if the last part of its slug contains one of the words, or its slug and added text contain
         half of them. Words are compared by their stems. Only the author finds an open proposal in searches.

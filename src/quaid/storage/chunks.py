@@ -193,7 +193,7 @@ def last_imported_chunk(db: "Database") -> int:
 
 
 def _find_uncut(db: "Database", above: int = 0, among: str = "[]") -> _UncutPages:
-    """Return the pages without chunks whose ids are above `above` or in the JSON list `among`."""
+    """Return the pages without chunks whose ids exceed `above` or are in the JSON list `among`."""
     rows = db.rows(
         # A narrow index finds the pages without chunks, so that the text of other pages is not read.
         "SELECT pages.id FROM (SELECT id AS bare FROM pages INDEXED BY pages_by_filter"
@@ -397,7 +397,7 @@ def strategy(tx: "Transaction", page_id: int) -> str:
 def match(
     db: "Database", expression: str, filters: "SearchFilters", limit: int
 ) -> list[tuple[int, int, float]]:
-    """Return the best matches as (chunk id, page id, score), best first. A higher score is better.
+    """Return the best `limit` matches as (chunk id, page id, score), best first. A higher score is better.
 
     `expression` is an FTS5 query of quoted words and character pairs.
     """

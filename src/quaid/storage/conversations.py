@@ -178,7 +178,7 @@ class ConversationRow(NamedTuple):
     """The beginning of the user's first turn if the conversation has no title, else ""."""
 
     def learned_pages(self, db: "Database", limit: int = 50) -> list[LearnedPage]:
-        """Return the pages that name this conversation as source, and pages written by its client meanwhile."""
+        """Return up to `limit` pages that name this conversation as source, or that its client wrote meanwhile."""
         named = self.session if len(self.session) >= MIN_SOURCE_NAME else "\0"
         rows = db.rows(
             "SELECT c.name, p.slug, p.title, min(f.why) FROM ("
@@ -412,7 +412,7 @@ class Conversations:
         return [ConversationRow(*row) for row in rows], total, turn_total or 0
 
     def with_session(self, session: str, limit: int = 10) -> list[ConversationRow]:
-        """Return the conversations with this session id, or else those whose session id starts with it."""
+        """Return up to `limit` conversations with this session id, or else with a session id that begins with it."""
         for condition in ("session = ?", "substr(session, 1, length(?1)) = ?1"):
             rows = self._db.rows(
                 f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE {condition} AND removed_at IS NULL"  # noqa: S608

@@ -539,7 +539,10 @@ def merge_pages(
 
 
 def _save_and_touch(tx: Transaction, page: "Page", collection: str, now: str) -> int:
-    """Save a page and increment its version even if its text is unchanged, because related rows have changed."""
+    """Save a page, increment its version even if its text is unchanged, and return the new version.
+
+    The version is incremented because related rows have changed.
+    """
     saved: SaveResult = save(tx, page, uuid="", now=now, expected_version=None, collection=collection)
     if saved.changed:
         history.record_author(tx, saved.id, saved.version)
@@ -651,7 +654,7 @@ def _move_raw_data(tx: Transaction, target_id: int, gone: "PageRow") -> tuple[in
 
 
 def _move_imports(tx: Transaction, target_id: int, gone: int) -> int:
-    """Move the stored source bytes (raw_imports) to the kept page as history.
+    """Move the stored source bytes (raw_imports) to the kept page as history. Return the number of rows moved.
 
     The moved rows get no page version, because the kept page never had exactly their text.
     """

@@ -268,7 +268,10 @@ def _count_due(db: "Database", today: str) -> int:
 
 
 def timeline_entries(db: "Database", page_id: int, limit: int | None = None) -> "list[TimelineEntry]":
-    """Return a page's timeline entries, newest first. Entries of the same day are in page order."""
+    """Return the newest `limit` or all timeline entries of a page, newest first.
+
+    Entries of the same day are in page order.
+    """
     rows = db.rows(
         "SELECT date, source, summary, detail, line FROM timeline_entries WHERE page_id = ?"
         " ORDER BY date DESC, line LIMIT ?",
@@ -717,7 +720,7 @@ class Duplicates:
         }
 
     def store(self, pairs: "Iterable[StoredPair]", pages: int, now: str) -> None:
-        """Replace the stored pairs by the result of a new comparison of `pages` pages."""
+        """Replace the stored pairs by the result of a new comparison. `pages` is the number of pages compared."""
 
         def work(tx: "Transaction") -> None:
             tx.execute("DELETE FROM duplicate_pairs")

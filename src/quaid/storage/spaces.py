@@ -190,7 +190,7 @@ class SpaceRow(NamedTuple):
         return sum(number for state, number in counts.items() if state not in ("proposed", "blocked"))
 
     def outbox_problems(self, db: "Database", limit: int = 20) -> list[tuple[str, str, str]]:
-        """Return slug (or uuid), state and problem of pages that cannot be pushed or applied."""
+        """Return slug (or uuid), state and problem of up to `limit` pages that cannot be pushed or applied."""
         return db.rows(
             "SELECT coalesce(p.slug, o.uuid), o.state, o.problem FROM space_outbox AS o LEFT JOIN pages AS p"
             " ON p.uuid = o.uuid WHERE o.collection_id = ? AND o.problem <> ''"
@@ -263,7 +263,10 @@ class SpaceRow(NamedTuple):
     def vectors_to_send(
         self, db: "Database", model: str, after: int, limit: int
     ) -> list[tuple[int, bytes, bytes]]:
-        """Return row id, content hash and vector for texts of the collection, for row ids greater than `after`."""
+        """Return row id, content hash and vector of the first `limit` vectors with a row id greater than `after`.
+
+        Only vectors of chunks and entries of the collection are returned.
+        """
         registered = vectors.find_model(db, model)
         if registered is None:
             return []

@@ -225,7 +225,7 @@ class TextIndex:
         first: list[int] | None = None,
         above: int = 0,
     ) -> list[tuple[int, float]]:
-        """Return the ids and scores of the best matches, best first; rows in `first` come before all others.
+        """Return ids and scores of the best `limit` matches, best first; rows in `first` come before all others.
 
         Only rows with an id greater than `above` are considered.
         """
@@ -242,7 +242,10 @@ class TextIndex:
         )
 
     def match_raw(self, query: str, filters: SearchFilters, limit: int) -> list[tuple[int, float]]:
-        """Return the best matches of an FTS5 expression written by a user; raise InvalidSearch if it is invalid."""
+        """Return the best `limit` matches of an FTS5 expression that a user wrote.
+
+        Raise InvalidSearch if the expression is invalid.
+        """
         # Imported late, because chunks.py imports this module in commands that do not open a database.
         import apsw
 

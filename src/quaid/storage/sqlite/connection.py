@@ -572,7 +572,7 @@ class WriterLock:
         return None
 
     def _opened(self, flags: int) -> int:
-        """Open the lock file.
+        """Open the lock file and return its descriptor.
 
         Raise FileTrouble if it is a symlink, which would redirect the note, or a pipe, which would block.
         """

@@ -290,7 +290,7 @@ def convert(
 
     `image_key`, the key of the images beside the memory, is stored in an encrypted copy that has none yet. A backup
     is converted without the writer lock, and keeps its modification time. Raise InUse if another process has the
-    file open.
+    file open, and ReadOnly if the file or its folder cannot be written.
     """
     path = os.path.realpath(path)
     require_cipher(path)
