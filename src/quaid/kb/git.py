@@ -313,7 +313,7 @@ class Git:
         return [name + ("/" if facts.split(" ")[1] == "tree" else "") for facts, _, name in entries]
 
     def branches(self, below: str) -> dict[str, str]:
-        """Return the commit of each branch in the namespace `below`, refs/heads or refs/remotes/NAME, by full name."""
+        """Return the commit of each branch by full name. `below` is refs/heads or refs/remotes/NAME."""
         out = self.call("for-each-ref", "--format=%(objectname) %(refname)", below, reads=True)
         pairs = [line.partition(" ") for line in os.fsdecode(out).splitlines()]
         return {name: commit for commit, _, name in pairs if not name.endswith("/HEAD")}
