@@ -431,7 +431,7 @@ def _planned(brain: Brain, row: ProposalRow) -> tuple[_Change, bool, Callable[[]
 
 
 def _removal(brain: Brain, line: corrections.StoredStatement, reason: str) -> _Change:
-    """Return the change that removing a line would make."""
+    """Return the change that removing a line would make, with the reason at the top of its diff."""
     change = _rehearse(brain, lambda: corrections.remove_line(brain, line))
     return change._replace(diff=f"Remove a line: {reason.strip()}\n{change.diff}")
 
