@@ -1,7 +1,7 @@
 """Ways to find pages: a search in all parts of the memory, the timeline of dated items, and the graph of links.
 
-A search that finds no good answer is recorded as a gap (an unanswered question), unless it ran while typing,
-had filters, or came from a link.
+A question that finds no good answer is recorded as a gap (an unanswered question) if the caller may write, unless
+the search ran while typing, had filters, or came from a link.
 """
 
 import asyncio
