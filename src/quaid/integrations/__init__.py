@@ -75,7 +75,7 @@ def session_work(memory: Memory, work: Callable[..., Result], *args: Any, scope:
 async def in_thread(work: Callable[[Event], Result]) -> Result:
     """Run a function on a thread without blocking the event loop.
 
-    Its argument is an Event that is set if the task is cancelled.
+    The function receives an Event that is set if the task is cancelled.
     """
     import asyncio
 
