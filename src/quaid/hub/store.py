@@ -133,7 +133,10 @@ class PutQueue:
         call.turn.wait()
 
     def take(self, call: PutCall, groups_spaces: bool) -> list[PutCall]:
-        """Remove and return a call, and fewer than MOST_GROUPED waiting calls to store in the same transaction."""
+        """Remove and return a call, and fewer than MOST_GROUPED waiting calls to store in the same transaction.
+
+        With `groups_spaces`, these may be calls for other spaces.
+        """
         with self.lock:
             fitting = [
                 other
@@ -276,7 +279,7 @@ class HubStore(ABC):
         return without_device | {row[8]: row for row in rows if row[8] is not None}
 
     def _judge(self, row: Row | None, caller: Caller, space: str, *, as_admin: bool = False) -> Access:
-        """Compute the access of the caller to a space from a row of _access_rows()."""
+        """Compute the access of the caller to a space from a row of _access_rows(), as _access() does."""
         if row is None:
             raise errors.NotFound(what="space", name=space, hint="")
         id, name, kind, sealed, last_seq, own, agents, joined, device, person, revoked, expires = row
@@ -301,7 +304,10 @@ class HubStore(ABC):
     def _enter(
         self, tx: HubTransaction, caller: Caller, space: str, needed: Right = "read", act: str = ""
     ) -> Access:
-        """Check that the caller has the needed right in a space, and limit the transaction to the space."""
+        """Check that the caller has the needed right in a space, and limit the transaction to the space.
+
+        `act` is the name of the operation in the error NotAllowed.
+        """
         access = self._access(tx, caller, space)
         if not allows(access.space.right, needed):
             raise errors.NotAllowed(name=act, needed=needed, granted=access.space.right)
@@ -678,7 +684,8 @@ class HubStore(ABC):
     ) -> Caller:
         """Add a device, and its person if new.
 
-        A device of an existing person or of an agent is limited to the right in the invitation.
+        Raise AlreadyExists if the person is on the hub already, unless `may_exist`. A device of an existing person or
+        of an agent is limited to the right in the invitation.
         """
         known = tx.one("SELECT is_admin FROM people WHERE name = ?", (person,)) if may_exist else None
         if known is None:

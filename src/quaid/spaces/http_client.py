@@ -220,7 +220,7 @@ class HttpHub:
         space: str = "",
         more_time: float = 0,
     ) -> Result:
-        """Send a request and return its result, which has the type `kind`."""
+        """Send a request and return its result, which has the type `kind`. `more_time` extends the timeout."""
         place = f"/spaces/{quote(space, safe='')}" if space else ""
         body = json.dumps({key: to_json(value) for key, value in (arguments or {}).items()}).encode()
         with self._lock:

@@ -256,7 +256,10 @@ class Replica:
         self.space = Spaces(self.db).require(self.collection.name)
 
     def _sync_folder(self, only: list[str] | None = None) -> None:
-        """Index changed files of the attached folder before changes from the hub are merged into them."""
+        """Index changed files of the attached folder before changes from the hub are merged into them.
+
+        `only` limits this to files with these paths.
+        """
         if self.collection.root is not None and self.collection.state == "active":
             sync_collection(
                 self.db,
