@@ -170,7 +170,10 @@ def _is_unchanged(cached: Catalog, store_files: list[layout.StoreFile], check: b
 
 
 def refresh_files(catalog: Catalog, paths: Iterable[str], *, check: bool = False) -> Catalog:
-    """Return a copy of the catalog with only these files read again. The cache on disk is not updated."""
+    """Return a copy of the catalog with only these files read again, and with `check` also checked by lint.
+
+    The cache on disk is not updated.
+    """
     files, fresh = dict(catalog.files), dict[str, str]()
     with Folder(catalog.root) as store:
         for path in paths:

@@ -160,7 +160,7 @@ def plan_addition(
     """Plan adding text to a node, and mark other nodes that the text contradicts as contested.
 
     If the text contradicts the node itself, raise OppositeAdded, or with force=True mark the node as
-    contested.
+    contested. `summary`, if given, replaces the summary of the node.
     """
     draft = NodeDraft(
         node.title, summary or text[:MAX_COMPARED_BODY], text, node.type, projects=node.projects

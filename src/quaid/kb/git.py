@@ -144,7 +144,7 @@ def run_command(
     seconds: float = LOCAL_TIMEOUT,
     keep: Sequence[int] = (),
 ) -> CommandResult:
-    """Run a command. On timeout, kill its process group and return the status -1.
+    """Run a command with `data` as its input. After `seconds`, kill its process group and return the status -1.
 
     The command inherits the file descriptors in `keep`. It runs in a new session, so that it has no terminal
     for prompts.

@@ -63,7 +63,8 @@ REMOTE_VERBS = frozenset(
 def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) -> Iterator[None]:
     """Hold the store's lock. First restore the files that a killed writer was changing.
 
-    Raise StoreLocked on timeout.
+    `what` names this process in the lock file. Raise StoreLocked if the lock is not free after `patience` seconds, or
+    if a lock file of git may still be in use.
     """
     repository.check_git_folder(git.root)
     path = os.path.join(git.own_folder, "lock")
@@ -478,7 +479,10 @@ def _refuse_dirty(git: Git, tree: TreeState) -> None:
 
 
 def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -> str:
-    """Fetch, and fast-forward if the remote is ahead. Return why the remote was not reached, or ""."""
+    """Fetch, and fast-forward if the remote is ahead. Return why the remote was not reached, or "".
+
+    Raise StoreDiverged if the remote and this store both have new commits. `foreign` is as in apply_change().
+    """
     if git.remote() is None:
         return ""
     fetched, tree = fetch_store(git, now, before=tree, sparing=True)
