@@ -272,7 +272,7 @@ def _find_or_add(tx: "Transaction", batch: TurnBatch, now: str) -> tuple[int, bo
 def _new_turns(
     tx: "Transaction", conversation: int, turns: Iterable[NewTurn], seen: SeenTurns, anew: bool
 ) -> dict[bytes, NewTurn]:
-    """Return the turns that are not stored yet, by identity."""
+    """Return the turns that are not stored yet, by identity. `anew` is as in TurnBatch.save()."""
     named: dict[bytes, NewTurn] = {}
     for turn in turns:
         identity = _turn_identity(turn)
@@ -297,7 +297,10 @@ def _turn_identity(turn: NewTurn) -> bytes:
 def _counted_identity(
     tx: "Transaction", conversation: int, content: bytes, seen: SeenTurns, anew: bool
 ) -> bytes:
-    """Return the identity of the next occurrence of a turn that has neither key nor time."""
+    """Return the identity of the next occurrence of a turn that has neither key nor time.
+
+    `content` is the hash of the turn, and `anew` is as in TurnBatch.save().
+    """
     number = seen.get(content, 0)
     if content not in seen and not anew:  # earlier occurrences were stored by a previous run
         while _has_turn(tx, conversation, _numbered_identity(content, number)):

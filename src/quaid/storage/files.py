@@ -64,7 +64,7 @@ def write_file(
     exclusive: bool = False,
     check: "Callable[[], None] | None" = None,
 ) -> None:
-    """Write a file atomically: write a temporary file in the same directory, and rename it.
+    """Write a file with this mode atomically: write a temporary file in the same directory, and rename it.
 
     With `exclusive`, raise FileExistsError if the file exists. `check` is called before the rename, and may
     raise an error. Unless `durable` is False, the file and its directory entry are flushed to disk.

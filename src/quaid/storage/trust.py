@@ -251,7 +251,10 @@ def classify_all(tx: "Transaction") -> None:
 
 
 def _replayed(tx: "Transaction", page_id: int, version: int, text: str, is_file: bool) -> LineTrust:
-    """Compute the classes of the lines of a page from the authors of its stored versions."""
+    """Compute the classes of the lines of a page from the authors of its stored versions.
+
+    `version` and `text` are the current ones. `is_file` is True if the page has a file in a folder.
+    """
     authors: dict[int, int] = dict(
         tx.rows("SELECT version, trust FROM page_authors WHERE page_id = ?", (page_id,))
     )

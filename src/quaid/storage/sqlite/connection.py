@@ -141,7 +141,10 @@ def wal_note(path: str, connection: Transaction) -> bytes:
 
 
 def check_wal(path: str, connection: Transaction, noted: bytes = b"") -> None:
-    """Raise DamagedDatabase if acknowledged transactions are missing from the WAL or follow its first bad frame."""
+    """Raise DamagedDatabase if acknowledged transactions are missing from the WAL or follow its first bad frame.
+
+    `noted` is the note of the last writer; see wal_note().
+    """
     if not CAN_READ_WAL_END:
         return
     try:
@@ -371,7 +374,9 @@ Connect = Callable[..., Transaction]
 
 
 def connect(path: str, writable: bool, kind: Connect = Transaction) -> Transaction:
-    """Return a configured connection. A read-only connection is tested by reading the schema version.
+    """Return a configured connection of the class `kind`.
+
+    A read-only connection is tested by reading the schema version.
 
     Raise MissingKey or WrongKey if the memory is encrypted and its key is not found.
     """
