@@ -23,6 +23,8 @@ from tests.web.dashboard import (
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.model import dates
+from quaid.web.pages.review import TABS
+from quaid.web.pages.today import WAITING_URLS
 
 
 @pytest.fixture
@@ -209,3 +211,11 @@ def test_ticking_in_place_keeps_scroll_and_typed_text(memory: Settings) -> None:
         assert page.input_value("#jot") == ""
         assert visit.problems == []
         browser.close()
+
+
+def test_what_waits_leads_to_a_tab_of_the_review_page() -> None:
+    tabs = {tab for tab, _ in TABS}
+    for kind, url in WAITING_URLS.items():
+        tab = url.partition("?tab=")[2]
+        assert tab in ("", kind), kind
+        assert not tab or tab in tabs

@@ -97,7 +97,7 @@ READ_ONLY_OWNER_OPERATIONS = frozenset(
     " models.embeddings_list models.embeddings_status models.model_list models.rerank_status"
     " maintenance.backup_list maintenance.backup_verify service.token_list service.daemon_status"
     " maintenance.config_get maintenance.config_list maintenance.validate clients.skills_list clients.skills_show"
-    " instructions.instructions kb.kb_curate kb.kb_doctor".split()
+    " instructions.instructions kb.kb_doctor".split()
 )
 """Owner operations that change nothing, so a read-only server allows them too."""
 

@@ -33,7 +33,7 @@ VISIT_INTERVAL = 60
 """A visit is recorded at most once in this many seconds, because that is a write."""
 WAITING_URLS = {
     "proposals": "/review?tab=proposals",
-    "conflicts": "/review?tab=proposals",
+    "conflicts": "/review?tab=conflicts",
     "contradictions": "/review",
     "gaps": "/review?tab=gaps",
     "quarantine": "/review?tab=quarantine",
