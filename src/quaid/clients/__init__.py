@@ -219,7 +219,7 @@ class LaunchCommand(NamedTuple):
 
 
 def launch_command(db: str, environ: Mapping[str, str]) -> LaunchCommand:
-    """Return the command for this installation: the running program, `quaid` on PATH, or `python -m quaid`."""
+    """Return the command for this installation: the running program, else `quaid` on PATH, else `python -m quaid`."""
     db = os.path.abspath(db)
     called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
     if os.path.basename(called).split(".")[0] == "quaid" and os.access(called, os.X_OK):

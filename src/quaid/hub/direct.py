@@ -233,7 +233,10 @@ class SpaceCopy:
 
 
 class SpaceCopies:
-    """The copies of spaces in this hub process. The least recently used copies are closed."""
+    """The copies of spaces in this hub process.
+
+    If more than `most_open` copies are open, the least recently used ones are closed.
+    """
 
     def __init__(
         self, store: HubStore, folder: str, environ: Mapping[str, str], most_open: int = MOST_OPEN

@@ -41,7 +41,7 @@ MERGED_PROPERTY = "MERGED_IDS"
 MAX_SUMMARY_LENGTH = 300
 
 CREATOR_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}\Z")
-"""Matches the names that may be authors of a node beside CREATORS: names of agents and of tokens."""
+"""Matches the names that a node may have as its creator, besides CREATORS: names of agents and of tokens."""
 UUID_PATTERN = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 PROJECT_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
 DAY_PATTERN = re.compile(r"[<\[]?([0-9]{4}-[0-9]{2}-[0-9]{2})(?: [^\]>\n]*)?[>\]]?\Z")
