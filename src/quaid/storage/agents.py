@@ -208,7 +208,7 @@ class CallPage(NamedTuple):
     address: str
     title: str
     first_version: int | None
-    """The first version whose text the call changed; None if the call changed no text."""
+    """The first version with text that the call changed; None if the call changed no text."""
     last_version: int | None
     """The last version that the call created; None if the call only read the page."""
     current_version: int

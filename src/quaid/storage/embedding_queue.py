@@ -257,7 +257,7 @@ class EntryQueue:
         return [entry_id for (entry_id,) in rows]
 
     def newest(self, limit: int) -> list[int]:
-        """Return up to `limit` entries without a vector among the RECENT_ENTRIES newest ones."""
+        """Return the ids of up to `limit` entries without a vector, among the RECENT_ENTRIES newest entries."""
         table = require_model(self._db, self._model).vec_table
         rows = self._db.rows(
             "SELECT e.id FROM (SELECT id, content_hash FROM chunk_entries ORDER BY id DESC LIMIT ?) AS e"  # noqa: S608

@@ -313,7 +313,7 @@ class TextErasure:
         self.probes = [probe for probe in probes if not _is_in_schema(db, probe)]
 
     def places_with_text(self, piece: str) -> list[str]:
-        """Return the names of the rows that still contain a string."""
+        """Return where a string still occurs, as Erasure.places_with_text() does."""
         return _rows_with_text(self._db, piece) or _pages_with_term(self._db, piece)
 
 

@@ -351,7 +351,10 @@ _ROWS_SQL = (
 def expired_rows(
     db: "Database | Transaction", *, hidden_before: str = "9999", slug: str = ""
 ) -> list[ExpiredRow]:
-    """Return the hidden pages, lines and facts in the order in which they were hidden."""
+    """Return the hidden pages, lines and facts in the order in which they were hidden.
+
+    The result can be limited to items hidden up to the time `hidden_before`, and to pages with one slug.
+    """
     rows = db.rows(
         f"{_ROWS_SQL} WHERE e.hidden_at <= ?1 AND (?2 = '' OR p.slug = ?2) ORDER BY e.hidden_at, e.id",
         (hidden_before, slug),

@@ -44,7 +44,7 @@ DAYS_OF_RECENT_CHANGE = 365
 """A new fact supersedes an undated fact that was recorded at most this many days after the new fact began."""
 
 DAYS_BEFORE_RECORDED = 30
-"""The limit for an undated fact that superseded another fact on the day on which it was recorded."""
+"""Replaces DAYS_OF_RECENT_CHANGE for an undated fact that superseded another fact on the day of its recording."""
 
 _FACT_COLUMNS = (
     "a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until, a.supersedes_id,"

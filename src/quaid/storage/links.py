@@ -372,12 +372,12 @@ def added_links(db: "Database", first: int, last: int, page_id: int | None = Non
 
 
 def outgoing(db: "Database", page_id: int, temporal: Temporal, day: str) -> list[LinkRow]:
-    """Return the links from a page, with unresolved links last."""
+    """Return the links from a page, with unresolved links last. `temporal` and `day` select links by validity."""
     return _merge_duplicates(_select_links(db, "l.from_page_id = ?", (page_id,), temporal, day))
 
 
 def incoming(db: "Database", page_id: int, temporal: Temporal, day: str) -> list[LinkRow]:
-    """Return the links to a page."""
+    """Return the links to a page. `temporal` and `day` select links by validity."""
     return _merge_duplicates(_select_links(db, "l.to_page_id = ?", (page_id,), temporal, day))
 
 

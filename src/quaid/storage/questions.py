@@ -239,7 +239,7 @@ def move_golden(tx: "Transaction", gone: int, target: int) -> None:
 
 
 MAX_OPENED = 2_000
-"""The most recently opened results are kept, at most this many."""
+"""Only this many of the most recently opened results are kept."""
 
 
 class OpenedResult(NamedTuple):

@@ -335,7 +335,7 @@ class Spaces:
         return _space(rows[0]) if len(rows) == 1 else None
 
     def require(self, name: str) -> SpaceRow:
-        """Return the shared collection with this name. Raise NotFound, listing all names, if there is none."""
+        """Return the result of find(). If that is None, raise NotFound, listing all shared collections."""
         space = self.find(name)
         if space is None:
             names = ", ".join(row.collection for row in self.all()) or "none yet"

@@ -1,1 +1,1 @@
-"""SQLite: connections, errors, backups."""
+"""SQLite: connections, also encrypted and restricted ones, errors and backups."""

@@ -76,7 +76,7 @@ class Transaction(apsw.Connection):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.written: deque[tuple[int, int, bool]] = deque(maxlen=200)
-        """The latest page versions written: page id, version, and whether the text changed."""
+        """The latest page versions written, up to 200: page id, version, and whether the text changed."""
 
     def rows(self, sql: str, params: Values = ()) -> list[Row]:
         """Return all rows of a query."""
