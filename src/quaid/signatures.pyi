@@ -1056,7 +1056,7 @@ class Operations:
         force: Switch even if golden questions fail then.
         """
     def embeddings_off(self, *, force: bool = False) -> EmbeddingsRecord:
-        """Turn semantic search off: searches use words only, and report it. Vectors are kept.
+        """Turn semantic search off: searches use words only, and their results say so. Vectors are kept.
 
         Command: `quaid embeddings off`.
 
@@ -2148,7 +2148,7 @@ class AsyncOperations:
     async def embeddings_use(self, name: str, *, force: bool = False) -> EmbeddingsRecord:
         """Use this model for semantic search. Missing vectors are created in the background."""
     async def embeddings_off(self, *, force: bool = False) -> EmbeddingsRecord:
-        """Turn semantic search off: searches use words only, and report it. Vectors are kept."""
+        """Turn semantic search off: searches use words only, and their results say so. Vectors are kept."""
     async def embeddings_status(self) -> EmbeddingsRecord:
         """Show which model is chosen, whether it can be used, and how many vectors it has. Loads no model."""
     async def rerank_use(self, place: str, *, model: str | None = None, key_env: str | None = None, time_limit: float = 2.0, allow_remote: bool = False) -> RerankRecord:

@@ -187,7 +187,7 @@ def _field_lines(record: Any) -> Lines:
 
 
 def _plain_text(value: Any) -> str | None:
-    """Return a value as text if it fits on one line, else None."""
+    """Return a plain value or a list of them as text, or None if the value is nested or has line breaks."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):

@@ -782,7 +782,7 @@ class _PageExport:
         self._lines, self._size = [], 0
 
     def _write_records(self) -> None:
-        """Write the links and facts that are in no page's text as JSON lines.
+        """Write, as JSON lines, the links and facts that do not appear in the text of any page.
 
         An export of all collections also gets the conversations.
         """

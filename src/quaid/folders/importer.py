@@ -586,7 +586,7 @@ class ImportRun(FolderRun):
         self.written: set[str] = set()  # slugs of pages whose version was already incremented
         self.new: set[str] = set()  # slugs of pages that this import created
         self.conflicts: list[ImportConflict] = []
-        self.images: list[str] = []  # paths of the images of an export
+        self.images: list[str] = []  # paths of the images, if Quaid exported the folder
 
     def report(self, import_id: str | None) -> ImportReport:
         gone = self.past.keys() - self.seen if self.is_same_folder else ()

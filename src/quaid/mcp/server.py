@@ -135,7 +135,10 @@ def log_to_stderr(text: str) -> None:
 
 
 def log_failure(error: Exception, logged: set[str]) -> None:
-    """Log that background work failed, unless `logged` has the message. The text of the error may be private."""
+    """Log that background work failed, unless `logged` has the message.
+
+    Only the type of the error is logged, because its text may be private.
+    """
     problem = f"quaid: background work failed ({type(error).__name__}) and will be retried"
     if problem not in logged:
         logged.add(problem)

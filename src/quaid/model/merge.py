@@ -434,7 +434,7 @@ def _merge_raw(
     their_name: str,
     notes: list[PageConflict],
 ) -> tuple[BundleRaw, ...]:
-    """Merge raw data by source. If both versions changed a source, our data gets a second source name."""
+    """Merge raw data by source. If both changed a source, both are kept, ours under another source name."""
     before, our_rows, their_rows = ({row.source: row for row in rows} for rows in (base, ours, theirs))
     merged: dict[str, BundleRaw] = {}
     for source in {**our_rows, **their_rows}:

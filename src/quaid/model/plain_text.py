@@ -348,7 +348,7 @@ def strip_markdown(text: str) -> str:
 
 def _without_open_end(text: str) -> str:
     """Remove a link, image or HTML tag that was left incomplete by truncation."""
-    for _ in range(3):  # an image within a link leaves two incomplete constructs
+    for _ in range(3):  # several may be open, such as an image within a link
         open_end = re.search(_OPEN_END, text)
         if open_end is None:
             break
@@ -604,9 +604,9 @@ LEAST_NEAR_SHARE = 0.5
 
 
 def is_near_line(one: str, other: str) -> bool:
-    """Return True if at least half of the different words of two lines, and LEAST_SHARED_WORDS, occur in both.
+    """Return True if two lines share at least LEAST_SHARED_WORDS words, and at least half of all words in them.
 
-    SMALL_WORDS do not count.
+    A word that occurs twice counts once; SMALL_WORDS do not count.
     """
     words, others = ({word.lower() for word in _line_words(text)} - SMALL_WORDS for text in (one, other))
     shared = len(words & others)

@@ -694,7 +694,10 @@ def _card_numbers(text: str) -> Iterator[SecretSpan]:
 
 
 def _without_overlaps(candidates: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Sort the candidates by position; drop candidates that overlap an earlier, more reliable candidate."""
+    """Return the candidates by position, without overlaps.
+
+    The most reliable candidates are passed first; of two that overlap, the one passed first is kept.
+    """
     starts: list[int] = []
     spans: list[SecretSpan] = []
     for span in candidates:

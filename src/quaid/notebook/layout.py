@@ -320,7 +320,7 @@ DEFAULT_LIMITS = PromptLimits()
 
 
 _FILE_MARKER = re.compile(r"(?i)<(?=!--[^\n]{0,300}?(?:\.(?:md|markdown|org)|\bproject)\s{0,99}-->)")
-"""Matches text in a file that imitates the comment line which starts each file in the prompt."""
+"""Matches the < of a text that looks like the comment line before each file in the prompt: no file may fake one."""
 
 
 _PromptFile = tuple[str, str]

@@ -52,7 +52,7 @@ class ReplacedStatement(NamedTuple):
 
 
 class OpenFact(NamedTuple):
-    """A fact that still holds, about the subject of a write."""
+    """A current fact about the page that was just written, so that the caller can check it."""
 
     id: int
     says: str

@@ -96,7 +96,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "embed": ("models.embed", "Create missing vectors of pages, then of conversations. If stopped, the next run continues."),
     "embeddings list": ("models.embeddings_list", "List the models for semantic search. Loads no model."),
     "embeddings use": ("models.embeddings_use", "Use this model for semantic search. Missing vectors are created in the background."),
-    "embeddings off": ("models.embeddings_off", "Turn semantic search off: searches use words only, and report it. Vectors are kept."),
+    "embeddings off": ("models.embeddings_off", "Turn semantic search off: searches use words only, and their results say so. Vectors are kept."),
     "embeddings status": ("models.embeddings_status", "Show which model is chosen, whether it can be used, and how many vectors it has. Loads no model."),
     "embeddings": ("models.embeddings_status", "Show which model is chosen, whether it can be used, and how many vectors it has. Loads no model."),
     "rerank use": ("models.rerank_use", "Test a cross-encoder, and let it reorder the best 30 pages of each question."),

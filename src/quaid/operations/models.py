@@ -377,7 +377,7 @@ def embeddings_off(
     brain: Brain,
     force: Annotated[bool, Arg("Turn it off even if golden questions fail then.")] = False,
 ) -> EmbeddingsRecord:
-    """Turn semantic search off: searches use words only, and report it. Vectors are kept."""
+    """Turn semantic search off: searches use words only, and their results say so. Vectors are kept."""
     _refuse_if_pinned(brain)
 
     def work() -> None:

@@ -916,7 +916,7 @@ def _chunks_of_periods(db: Database, periods: Iterable[DatePhrase], filters: Sea
 def _filter_entities(
     db: Database, named: Entities, filters: SearchFilters
 ) -> tuple[Entities, dict[int, int]]:
-    """Return the entities without pages that the filters exclude, and the first chunk of each remaining page."""
+    """Remove the pages that the filters exclude. Return the other entities, and the first chunk of each of them."""
     if not (named.exact or named.mentioned):
         return named, {}
     page_ids = [*named.exact, *named.mentioned][:CANDIDATES]

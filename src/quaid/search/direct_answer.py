@@ -323,8 +323,8 @@ def _subject_entity(db: "Database", key: str) -> _Entity:
 def find_answer(db: "Database", text: str, today: str, past: "PastTexts") -> DirectAnswer | None:
     """Return the answer to a question from facts and links, or else from the page of its subject, or None.
 
-    If a sentence of the page is of a higher trust class than the facts, the sentence is the answer, and facts with
-    other values are its claims.
+    If a sentence of the page is of a higher trust class than the facts, the sentence is the answer, and the facts
+    with other values are in `claims`.
     """
     question = read_question(text)
     if question is None:

@@ -90,7 +90,7 @@ def read_credentials(database_path: str) -> Credentials:
 
 
 def write_credentials(database_path: str, credentials: Credentials) -> None:
-    """Replace the credentials of a memory. Only the owner of the file can read it."""
+    """Replace the file with the credentials of a memory. Only the user who owns the file can read it."""
     content = {
         "hubs": {hub_id: hub._asdict() for hub_id, hub in credentials.hubs.items()},
         "keys": credentials.keys,
@@ -980,7 +980,7 @@ def _author_name(person: str, agent: str, device: str) -> str:
 def _synced_state(
     sent: Change | Push, revision: int, page_id: int | None, has_open_links: bool = False
 ) -> PageState:
-    """Return the state of a page whose text here is that of a revision on the hub."""
+    """Return the sync state of a page whose local text is identical to a revision on the hub."""
     return PageState(
         uuid=sent.uuid,
         page_id=page_id,

@@ -572,7 +572,7 @@ def paths_of_pages(db: "Database", page_ids: "Iterable[int]") -> dict[int, str]:
 
 
 def _timestamp_seconds(timestamp: str) -> int:
-    # strptime is avoided, because it imports the calendar module, which slows down every cold command.
+    # strptime is avoided, because it imports the calendar module, which slows down every new process.
     hour, minute, second = int(timestamp[11:13]), int(timestamp[14:16]), int(timestamp[17:19])
     return day_number(timestamp[:10]) * 86_400 + hour * 3_600 + minute * 60 + second
 

@@ -555,7 +555,9 @@ def slugs_or_folders(
 
 def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
     slugs: list[str] = []
-    at, batch = start, 1  # read more rows after a page; after a folder, skip its contents with a new query
+    # The batch grows as long as only pages are found. After a folder, it is small again, and the next query starts
+    # behind the contents of the folder.
+    at, batch = start, 1
     while len(slugs) < most:
         rows = db.rows(
             "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?3 || ?5"

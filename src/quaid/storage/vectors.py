@@ -107,7 +107,7 @@ TURN_TABLES = (
 
 
 def tables_of_row(row: tuple[Any, ...] | None, model: str) -> VectorTables:
-    """Return a row of CHUNK_TABLES or TURN_TABLES as VectorTables; raise NotFound if the row is None."""
+    """Convert a row of the query CHUNK_TABLES or TURN_TABLES. Raise NotFound if it is None or names no table."""
     if row is None or not (row[2] == "turn_vectors" or _VECTOR_TABLE.fullmatch(row[2])):
         raise NotFound(what="model", name=model, hint=" `quaid model list` shows them all.")
     return VectorTables(*row)

@@ -963,7 +963,7 @@ check	@command	Load a model and test it
 --help	-	help on a command' ;;
     'embeddings') printf '%s\n' 'list	@command	List the models for semantic search
 use	@command	Use this model for semantic search
-off	@command	Turn semantic search off: searches use words only, and report it
+off	@command	Turn semantic search off: searches use words only, and their results say so
 status	@command	Show which model is chosen, whether it can be used, and how many vectors it has
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1920,7 +1920,7 @@ remove	@command	Remove a model that was added
 check	@command	Load a model and test it' ;;
     'help embeddings') printf '%s\n' 'list	@command	List the models for semantic search
 use	@command	Use this model for semantic search
-off	@command	Turn semantic search off: searches use words only, and report it
+off	@command	Turn semantic search off: searches use words only, and their results say so
 status	@command	Show which model is chosen, whether it can be used, and how many vectors it has' ;;
     'help rerank') printf '%s\n' 'use	@command	Test a cross-encoder, and let it reorder the best 30 pages of each question
 off	@command	Turn reranking off

@@ -1068,7 +1068,7 @@ check	@command	Load a model and test it
     case 'embeddings'
         printf '%s\n' 'list	@command	List the models for semantic search
 use	@command	Use this model for semantic search
-off	@command	Turn semantic search off: searches use words only, and report it
+off	@command	Turn semantic search off: searches use words only, and their results say so
 status	@command	Show which model is chosen, whether it can be used, and how many vectors it has
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -2157,7 +2157,7 @@ check	@command	Load a model and test it'
     case 'help embeddings'
         printf '%s\n' 'list	@command	List the models for semantic search
 use	@command	Use this model for semantic search
-off	@command	Turn semantic search off: searches use words only, and report it
+off	@command	Turn semantic search off: searches use words only, and their results say so
 status	@command	Show which model is chosen, whether it can be used, and how many vectors it has'
     case 'help rerank'
         printf '%s\n' 'use	@command	Test a cross-encoder, and let it reorder the best 30 pages of each question

@@ -36,7 +36,7 @@ CHECK_THE_DISK = (
 )
 
 
-# These are classes, not generators: importing contextlib costs a millisecond on every cold command. apsw is imported
+# These are classes, not generators: importing contextlib costs a millisecond in every new process. apsw is imported
 # only on a failure, because half of the commands open no memory.
 
 
