@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from quaid.app import Brain
-from quaid.folders import importer
 from quaid.folders.importer import ImportReport
 from quaid.storage import pages
 from quaid.storage.history import Imports
@@ -33,27 +32,6 @@ def test_a_moved_folder_is_the_same_folder(vault: Fill, bring: Bring, tmp_path: 
     assert outcomes(bring(moved)) == {"changed": 1, "unchanged": 2}
     (moved / "a.md").write_text("# A 3\n")
     assert outcomes(bring(moved)) == {"changed": 1, "unchanged": 2}
-
-
-def test_a_forced_import_recognizes_a_moved_folder(
-    vault: Fill, bring: Bring, tmp_path: Path, brain: Brain
-) -> None:
-    root = vault({"a.md": "# A\n", "b.md": "# B\n", "c.md": "# C\n"})
-    bring(root)
-    moved = tmp_path / "moved"
-    os.rename(root, moved)
-    (moved / "c.md").unlink()
-    report = importer.import_folder(
-        brain.db,
-        str(moved),
-        import_id=brain.new_uuid(),
-        now=brain.now(),
-        new_uuid=brain.new_uuid,
-        progress=brain.progress,
-        force=True,
-    )
-    assert report.gone == ("c.md",)
-    assert pages.count(brain.db) == 3
 
 
 def test_another_folder_with_the_same_names_keeps_its_own_pages(

@@ -612,11 +612,8 @@ class ImportRun(FolderRun):
 
     @property
     def is_same_folder(self) -> bool:
-        """True if this folder was imported before, also from another path. Valid once its page files are read.
-
-        At another path, it is the same folder if more of the known page files are unchanged than changed.
-        """
-        return self._is_known_root or self.counts["same"] > self.counts["different"]
+        """True if this folder was imported before. Valid once all files except sidecars are read."""
+        return self._is_known_root or self.counts["same"] > len(self.different)
 
     # Reading
 
@@ -709,8 +706,7 @@ class ImportRun(FolderRun):
         is_same = past is not None and past.content_hash == content_hash
         if file.kind == "page":
             is_same = is_same and past is not None and past.page_id is not None
-            if past:
-                self.counts["same" if is_same else "different"] += 1
+            self.counts["same"] += is_same
             if past and is_same and not self.force:
                 self.carried[path] = past
                 self._count_unchanged(path, data, past)
