@@ -161,7 +161,11 @@ class Brain:
                 self.notice(self._db.migrated)
             self._db.before_commit = self._hide_before_commit
             self._db.on_reconnect = self.hide_expired
-            self.hide_expired()
+            try:
+                self.hide_expired()
+            except BaseException:
+                self.close()  # so that the next access does not read what should be hidden
+                raise
         trust = DERIVED if self.agent and not self.accepting else PERSON
         self._db.set_author(self.author, self.agent, self._device, trust)
         return self._db

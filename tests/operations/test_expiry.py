@@ -636,3 +636,45 @@ def test_the_worker_of_a_server_erases_what_is_past_its_grace_period(
         assert run(brain, "expired")["items"] == []
         assert not brain.has_past_grace()
     assert PAGE.encode() not in Path(path).read_bytes()
+
+
+def test_what_expires_is_hidden_from_a_restricted_caller_also_if_hiding_changes_what_it_cannot_see(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    with open_brain(tmp_path, clock) as owner:
+        owner.create_if_missing()
+        text = f"# Alice\n\n- {LINE} is the code. (expires 2026-05-26)\n- Alice likes tea.\n"
+        run(owner, "put", slug="people/alice", content=text)
+        run(owner, "put", slug="deals/secret", content="# Secret\n\nx\n")
+        run(owner, "assert", slug="people/alice", predicate="works_at", object="Acme", expires="2026-05-26")
+        run(owner, "assert", slug="deals/secret", subject="Alice", predicate="works_at", object="Globex")
+        run(owner, "check")
+    clock.skip(60)
+    settings = owner.settings._replace(only=(("wing:people",),))
+    with Brain(settings, clock=clock, offset=lambda _: 0) as restricted:
+        for _ in range(2):
+            assert LINE not in run(restricted, "get", "read", slug="people/alice")["compiled_truth"]
+        run(
+            restricted,
+            "timeline-add",
+            "write",
+            slug="people/alice",
+            date="2026-06-24",
+            summary="Still likes tea.",
+        )
+    with open_brain(tmp_path, clock) as owner:
+        assert LINE in json.dumps(run(owner, "expired"))
+
+
+def test_a_memory_whose_expired_items_cannot_be_hidden_is_not_opened(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    with open_brain(tmp_path, clock) as owner:
+        owner.create_if_missing()
+        run(owner, "put", slug="a", content=f"# A\n\n- {LINE} (expires 2026-05-26)\n")
+        owner.db.write(lambda tx: tx.execute("DROP TABLE expired"))
+    clock.skip(60)
+    with open_brain(tmp_path, clock) as brain:
+        for _ in range(2):
+            with pytest.raises(Exception, match="expired"):
+                brain.db  # noqa: B018 - opening is what is tested
