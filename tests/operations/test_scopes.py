@@ -367,3 +367,20 @@ def test_a_client_is_bound_by_a_setting(copied: Path) -> None:
                 run(brain, "config set", key=key, value=value)
         run(brain, "config set", key="client_only.codex", value="everything")
         assert brain.for_client("codex") is brain
+
+
+def test_text_without_spaces_is_found_in_a_scope(tmp_path: Path) -> None:
+    with open_brain(tmp_path) as owner:
+        owner.create_if_missing()
+        run(
+            owner, "put", slug="people/honoka", content="# 佐伯ほのか\n\n海洋と電池の研究者。Lives in Oslo.\n"
+        )
+        run(owner, "put", slug="deals/secret", content="# Secret\n\n電池の契約。 Oslo.\n")
+    with open_brain(tmp_path, 1, (("wing:people",),)) as brain:
+        for _ in range(2):
+            for word in ("oslo", "電池", "佐伯", "海洋"):
+                hits = call(brain, "memory_search", query=word)["hits"]
+                assert [hit["slug"] for hit in hits] == ["people/honoka"], word
+            results = call(brain, "memory_query", query="電池の研究者は誰?")["results"]
+            assert [result["slug"] for result in results] == ["people/honoka"]
+            call(brain, "memory_timeline_add", slug="people/honoka", date="2026-06-01", summary="新しい電池")

@@ -74,6 +74,7 @@ _TARGET = re.compile(
     re.IGNORECASE,
 )
 """Matches the start of a writing statement, up to a table name without a schema."""
+_WRITE = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE|DROP|CREATE)\b", re.IGNORECASE)
 _INDEX_HINT = re.compile(r"(?<!\s)\s+INDEXED\s+BY\s+\w+", re.IGNORECASE)
 
 
@@ -81,14 +82,16 @@ _INDEX_HINT = re.compile(r"(?<!\s)\s+INDEXED\s+BY\s+\w+", re.IGNORECASE)
 def restricted_statement(sql: str) -> tuple[str, tuple[str, ...]]:
     """Rewrite a statement for a restricted connection, so that it reads views and writes real tables.
 
-    Return the statement, and the names of the full-text indexes that it reads, with LINKS if it reads links.
+    Return the statement, and the names of the full-text indexes that it reads, with LINKS if it reads links. There
+    are none for a writing statement: refreshing an index writes to it.
     """
     text = _INDEX_HINT.sub("", sql)
     target = _TARGET.match(text)
     if target:
         text = f"{text[: target.end()]}main.{text[target.end() :]}"
-    words = set(re.findall(r"\w+", text)) if not target else set()
-    names = {word.removesuffix("_docsize").partition("_of_")[2] or word for word in words}
+    words = set() if _WRITE.match(text) else set(re.findall(r"\w+", text))
+    stems = {word.removesuffix("_docsize") for word in words}
+    names = {stem.partition("_of_")[2] or stem for stem in stems}
     return text, tuple(name for name in (*_INDEXES, LINKS) if name in names)
 
 
