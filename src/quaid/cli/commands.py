@@ -107,7 +107,7 @@ def _serve(line: CommandLine, arguments: dict[str, Any]) -> int:
         return _serve_http(line, arguments)
     others = set(arguments) - {"tools", "only"}
     if others:
-        raise errors.InvalidArgument(name="--" + min(others), problem="belongs to --http")
+        raise errors.InvalidArgument(name="--" + min(others).replace("_", "-"), problem="belongs to --http")
     from quaid.mcp.server import serve
 
     return serve(_bound_settings(line, arguments), arguments.get("tools") or "core")
